@@ -1,5 +1,5 @@
 import { permissions } from "@stoa/contract";
-import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { hashPassword } from "@stoa/service/accounts/people/password-hash.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import { startOperatorSession } from "@stoa/service/accounts/sign-in/operator-session.ts";
@@ -89,7 +89,7 @@ export async function enter(ctx: Context): Promise<Seeded> {
 async function enterOne(ctx: Context, name: string, passwordHash: string) {
   const email = `${name}@bench.example`;
   const userId = await createUser(ctx, { email, name, plan: "enterprise", passwordHash });
-  const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
+  const { key } = await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] });
   return { userId, email, key };
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Courier } from "@stoa/service/events/webhooks/courier.ts";
+import { DeliveryWorker } from "@stoa/service/events/webhooks/delivery-worker.ts";
 import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
@@ -29,7 +29,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function sendTest({ id }: { id: string }): Promise<void> {
   await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new Courier(market.service.ctx, { random: () => 0 });
+  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
   await deliverAll(courier);
 }
 

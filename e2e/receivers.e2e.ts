@@ -4,8 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { Courier } from "@stoa/service/events/webhooks/courier.ts";
-import { messageHeaders, newSecret } from "@stoa/service/events/webhooks/signature.ts";
+import { DeliveryWorker } from "@stoa/service/events/webhooks/delivery-worker.ts";
+import { createSignatureHeaders, generateWebhookSecret } from "@stoa/service/events/webhooks/signature.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -72,7 +72,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function deliveredTest(id: string): Promise<string> {
   const { body } = await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new Courier(market.service.ctx, { random: () => 0 });
+  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
   await deliverAll(courier);
   return (await owner.get(`/v1/deliveries/${body.data.id}`)).body.data.status;
 }
@@ -83,7 +83,7 @@ const BODY = bodyOf("evt_1");
 const headersBy = (secrets: string[], ageSeconds = 0, id = "evt_1") => {
   const timestamp = Math.floor(Date.now() / 1000) - ageSeconds;
   const message = { id, attempt: 1, timestamp, body: bodyOf(id) };
-  return messageHeaders("X-Service-", message, secrets, { content: "timestamp_body", prefix: false });
+  return createSignatureHeaders("X-Service-", message, secrets, { content: "timestamp_body", prefix: false });
 };
 
 interface Program {
@@ -179,7 +179,7 @@ for (const [name, program] of Object.entries(programs)) {
     const worksOnce = async () => {
       const before = running.said.length;
       for (let times = 0; times < 3; times++) assert.equal(await post(headersBy([secret])), 200);
-      assert.equal(await post(headersBy([newSecret(), secret])), 200);
+      assert.equal(await post(headersBy([generateWebhookSecret(), secret])), 200);
       assert.equal(await post(headersBy([secret], 0, "evt_2"), bodyOf("evt_2")), 200);
       await hasSaid(before + 2);
       assert.deepEqual(running.said.slice(before), ["review.created evt_1", "review.created evt_2"]);
@@ -191,7 +191,7 @@ for (const [name, program] of Object.entries(programs)) {
       const right = headersBy([secret]);
       const { "X-Service-Signature": signature, ...unsigned } = right;
       const forgeries: [Record<string, string>, string?][] = [
-        [headersBy([newSecret()])],
+        [headersBy([generateWebhookSecret()])],
         [right, `${BODY} `],
         [headersBy([secret], 310)],
         [headersBy([secret], -310)],

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { toId } from "@stoa/service/core/ids.ts";
-import { announce } from "@stoa/service/events/outbox/outbox.ts";
-import { fanOut } from "@stoa/service/events/webhooks/fan-out.ts";
+import { emitEvent } from "@stoa/service/events/outbox/outbox.ts";
+import { createDeliveries } from "@stoa/service/events/webhooks/create-deliveries.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { openBrowser, openContext, openPage } from "./browser.ts";
@@ -24,8 +24,8 @@ async function happens(): Promise<string> {
   const { ctx } = market.service;
   const id = await ctx.db
     .transaction()
-    .execute((tx) => announce(ctx, tx, [owner.userId], "test", { message: "hello" }));
-  await fanOut(ctx);
+    .execute((tx) => emitEvent(ctx, tx, [owner.userId], "test", { message: "hello" }));
+  await createDeliveries(ctx);
   return toId("evt", id);
 }
 

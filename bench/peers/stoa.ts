@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { permissions } from "@stoa/contract";
-import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import { openBase } from "@stoa/service/base.ts";
 import { readConfig } from "@stoa/service/core/config/config.ts";
@@ -64,7 +64,7 @@ async function fill(
 
 async function reader(ctx: Context): Promise<string> {
   const userId = await createUser(ctx, { email: "reader@bench.example", name: "Reader", plan: "enterprise" });
-  const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
+  const { key } = await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] });
   return key;
 }
 

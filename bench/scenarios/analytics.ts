@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { foldSales, type Sold, tally } from "@stoa/service/commerce/analytics/sums.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
@@ -97,7 +97,11 @@ async function prepare(ctx: Context) {
 async function enter(ctx: Context, nth: number, product: number): Promise<Seller> {
   const id = await uuidOf(ctx, sellerId(nth));
   await ctx.pool.query("update users set plan = 'enterprise' where id = $1", [id]);
-  const { key } = await createKey(ctx, { userId: id, name: "bench", permissions: ["analytics:read"] });
+  const { key } = await createKeyAsOperator(ctx, {
+    userId: id,
+    name: "bench",
+    permissions: ["analytics:read"],
+  });
   return { id, key, product: toId("prod", await uuidOf(ctx, productId(product))) };
 }
 

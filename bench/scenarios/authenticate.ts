@@ -1,4 +1,4 @@
-import { passwordFits } from "@stoa/service/accounts/people/password-hash.ts";
+import { verifyPassword } from "@stoa/service/accounts/people/password-hash.ts";
 import type { Lane } from "../load.ts";
 import { type Measured, measure } from "../measure.ts";
 import type { Options } from "../options.ts";
@@ -79,7 +79,7 @@ async function measureHashes({ passwordHash }: Seeded, seconds: number): Promise
   const begun = performance.now();
   const hashOn = async () => {
     for (let from = begun; from < begun + seconds * 1000; from = performance.now()) {
-      if (!(await passwordFits(passwordHash, PASSWORD)))
+      if (!(await verifyPassword(passwordHash, PASSWORD)))
         throw new Error("the password does not fit its hash");
       times.push(performance.now() - from);
     }

@@ -1,4 +1,4 @@
-import { type Bindings, Evaluator } from "@stoa/service/formats/workflow-definition/evaluate.ts";
+import { type Bindings, Evaluator } from "@stoa/service/formats/workflow-definition/evaluator.ts";
 import type { Options } from "../options.ts";
 import { quantilesOf } from "../quantile.ts";
 import type { Report } from "../report.ts";

@@ -1,5 +1,5 @@
 import { permissions } from "@stoa/contract";
-import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import { buyProduct } from "@stoa/service/commerce/checkout/orders.ts";
 import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
@@ -112,7 +112,7 @@ let people = 0;
 async function hasBuyer(ctx: Context): Promise<{ userId: string; key: string }> {
   const email = `purchaser${++people}.${Date.now()}@bench.example`;
   const userId = await createUser(ctx, { email, name: "Purchaser", plan: "enterprise" });
-  const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
+  const { key } = await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] });
   return { userId, key };
 }
 

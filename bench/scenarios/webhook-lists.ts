@@ -7,7 +7,7 @@ import { toId } from "@stoa/service/core/ids.ts";
 import { listOwnEvents } from "@stoa/service/events/feed/events.ts";
 import { deleteEventsBefore } from "@stoa/service/events/outbox/queries.ts";
 import { listOwnDeliveries } from "@stoa/service/events/webhooks/deliveries.ts";
-import { createEndpoint, listEndpointsOfAll } from "@stoa/service/events/webhooks/endpoints.ts";
+import { createEndpoint, listAllEndpointsForAdmin } from "@stoa/service/events/webhooks/endpoints.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
@@ -110,7 +110,7 @@ function asks(ctx: Context, owner: Member, endpointId: string): [string, Ask][] 
   const events = (query: object, paging = first) => listOwnEvents(ctx, owner, { ...paging, ...query });
   const log = (query: object, paging = first) =>
     listOwnDeliveries(ctx, owner, endpointId, { ...paging, ...query });
-  const all = (query: object) => listEndpointsOfAll(ctx, { ...first, ...query });
+  const all = (query: object) => listAllEndpointsForAdmin(ctx, { ...first, ...query });
   return [
     ["events, the first page", () => events({})],
     ["events of a common type", () => events({ type: "review.created" })],

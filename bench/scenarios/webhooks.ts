@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import type { Context, Member } from "@stoa/service/core/context.ts";
 import { newUuid, toId } from "@stoa/service/core/ids.ts";
-import { announce } from "@stoa/service/events/outbox/outbox.ts";
+import { emitEvent } from "@stoa/service/events/outbox/outbox.ts";
+import { deleteWebhooksOnAccountClosed } from "@stoa/service/events/webhooks/closed-account.ts";
 import { claimDeliveries } from "@stoa/service/events/webhooks/delivery-queries.ts";
 import { createEndpoint } from "@stoa/service/events/webhooks/endpoints.ts";
-import { forgetWebhooks } from "@stoa/service/events/webhooks/leaving.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { cpuOfFamily, parentOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
@@ -107,7 +107,7 @@ async function happen({ ctx, accounts }: Market, count: number): Promise<number>
   await ctx.db.transaction().execute(async (tx) => {
     for (let n = 0; n < count; n++) {
       const userId = accounts[n % accounts.length]!;
-      await announce(ctx, tx, [userId], "review.created", review(userId));
+      await emitEvent(ctx, tx, [userId], "review.created", review(userId));
     }
   });
   return performance.timeOrigin + performance.now();
@@ -152,7 +152,7 @@ async function steadily(market: Market): Promise<Quantiles> {
     if (wait > 0) await sleep(wait);
     const happening = ctx.db
       .transaction()
-      .execute((tx) => announce(ctx, tx, [userId], "review.created", review(userId)));
+      .execute((tx) => emitEvent(ctx, tx, [userId], "review.created", review(userId)));
     running.push(
       happening.then((id) => committed.set(toId("evt", id), performance.timeOrigin + performance.now())),
     );
@@ -167,7 +167,9 @@ async function besideOneThatHangs(market: Market): Promise<Quantiles> {
   const hanging = await openAccount(market.ctx, `${market.url}/hangs`);
   await happen({ ...market, accounts: [hanging.userId] }, HANGING);
   const delays = await steadily(market);
-  await market.ctx.db.transaction().execute((tx) => forgetWebhooks(market.ctx, tx, hanging.userId));
+  await market.ctx.db
+    .transaction()
+    .execute((tx) => deleteWebhooksOnAccountClosed(market.ctx, tx, hanging.userId));
   return delays;
 }
 
@@ -193,7 +195,7 @@ async function claims(ctx: Context): Promise<Quantiles> {
     const now = new Date();
     const lease = { now, token: newUuid(now), until: new Date(now.getTime() + 60_000), worker: null };
     const begun = performance.now();
-    const claimed = await claimDeliveries(ctx.pool, lease, { isSlow: false, most: 256, share: 32 });
+    const claimed = await claimDeliveries(ctx.pool, lease, { isSlow: false, limit: 256, perAccount: 32 });
     times.push(performance.now() - begun);
     if (claimed.length === 0) throw new Error("nothing was handed out");
   }

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
@@ -48,7 +48,7 @@ export async function measureWorkflows(_options: Options): Promise<Report> {
 async function openAccount(ctx: Context): Promise<string> {
   const userId = await createUser(ctx, { email: "flows@bench.example", name: "Flows", plan: "enterprise" });
   const permissions = ["ai:execute", "products:write"] as const;
-  return (await createKey(ctx, { userId, name: "bench", permissions: [...permissions] })).key;
+  return (await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] })).key;
 }
 
 interface Buyer {

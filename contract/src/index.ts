@@ -355,7 +355,7 @@ export {
   type EventData,
   type EventType,
   eventData,
-  eventOf,
+  eventSchema,
   eventTypes,
 } from "./events/events.ts";
 export type {

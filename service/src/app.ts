@@ -2,17 +2,17 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
-import { identifyKey } from "./accounts/api-keys/identify.ts";
+import { authenticateApiKey } from "./accounts/api-keys/authenticate-key.ts";
 import { keyRoutes } from "./accounts/api-keys/routes.ts";
-import { addOAuthPages } from "./accounts/oauth/pages.ts";
+import { authenticateAccessToken } from "./accounts/oauth/authenticate-token.ts";
 import { oauthRoutes } from "./accounts/oauth/routes.ts";
-import { identifyToken } from "./accounts/oauth/tokens.ts";
+import { addOAuthServer } from "./accounts/oauth/server.ts";
 import { addSignInPages } from "./accounts/pages/routes.ts";
 import { sessionRoutes } from "./accounts/sessions/routes.ts";
-import { identifySession } from "./accounts/sessions/sessions.ts";
+import { authenticateSession } from "./accounts/sessions/sessions.ts";
 import { reportFailure } from "./accounts/sign-in/failures.ts";
 import { signInRoutes } from "./accounts/sign-in/routes.ts";
-import { addSocialPages } from "./accounts/sign-in/social-pages.ts";
+import { addSocialSignInRoutes } from "./accounts/sign-in/social-routes.ts";
 import { twoFactorRoutes } from "./accounts/two-factor/routes.ts";
 import { Workers } from "./background-workers.ts";
 import { accountRoutes } from "./backoffice/account-closing/routes.ts";
@@ -42,7 +42,7 @@ import { referralRoutes } from "./commerce/referrals/routes.ts";
 import type { Config } from "./core/config/config.ts";
 import type { Context } from "./core/context.ts";
 import { networkOf } from "./core/network.ts";
-import { findOldestUnsent } from "./events/feed/feed-queries.ts";
+import { findOldestUnprocessedEvent } from "./events/feed/feed-queries.ts";
 import { eventRoutes } from "./events/feed/routes.ts";
 import { addInboxPages } from "./events/webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./events/webhooks/routes.ts";
@@ -60,7 +60,7 @@ import { addReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
 import { engineRoutes } from "./execution/workflow-runs/routes.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
-import { Evaluator } from "./formats/workflow-definition/evaluate.ts";
+import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { noticeHandlers } from "./jobs.ts";
 import { auditRoutes } from "./platform/audit/routes.ts";
 import { describeSkew, measureSkew } from "./platform/db/clock.ts";
@@ -202,7 +202,7 @@ function buildDoor(
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
     verdict: () => lastVerdict(ctx.db),
     waitingSales: () => countWaiting(ctx.db),
-    oldestUnsentEvent: () => findOldestUnsent(ctx.pool),
+    oldestUnsentEvent: () => findOldestUnprocessedEvent(ctx.pool),
     clockSkew: () => measureSkew(ctx.pool),
     now: ctx.now,
   });
@@ -219,9 +219,9 @@ function buildDoor(
     routes: config.roles.api ? routes : [],
     metrics,
     identify: {
-      key: (value) => identifyKey(ctx, value),
-      session: (token) => identifySession(ctx, token),
-      token: (value) => identifyToken(ctx, value, "/v1"),
+      key: (value) => authenticateApiKey(ctx, value),
+      session: (token) => authenticateSession(ctx, token),
+      token: (value) => authenticateAccessToken(ctx, value, "/v1"),
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits,
@@ -268,16 +268,16 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addTestPayments(server, ctx);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
-  addSocialPages(server, ctx);
+  addSocialSignInRoutes(server, ctx);
   addMailPages(server, ctx);
   addInboxPages(server, ctx);
-  addOAuthPages(server, ctx, limits);
+  addOAuthServer(server, ctx, limits);
   addReceiptKeys(server, ctx);
   addMcpDoor(server, {
     ctx,
     limits,
-    key: (value) => identifyKey(ctx, value),
-    token: (value) => identifyToken(ctx, value, "/mcp"),
+    key: (value) => authenticateApiKey(ctx, value),
+    token: (value) => authenticateAccessToken(ctx, value, "/mcp"),
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from "./core/context.ts";
-import { Courier } from "./events/webhooks/courier.ts";
+import { DeliveryWorker } from "./events/webhooks/delivery-worker.ts";
 import { engine } from "./execution/workflow-runs/engine.ts";
-import type { Evaluator } from "./formats/workflow-definition/evaluate.ts";
+import type { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { askedJobsOf, scheduledJobsOf } from "./jobs.ts";
 import { describeSkew } from "./platform/db/clock.ts";
 import { startQueue } from "./platform/jobs/queue.ts";
@@ -64,7 +64,7 @@ export class Workers {
   async #startAll(): Promise<Running> {
     const ctx = this.#ctx;
     const queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
-    const courier = new Courier(ctx, { presence: ctx.presence });
+    const courier = new DeliveryWorker(ctx, { presence: ctx.presence });
     const workflows = engine.worker(ctx, this.#evaluator);
     courier.start();
     workflows.start();

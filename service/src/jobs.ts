@@ -1,6 +1,6 @@
-import { tellOfExpiry } from "./accounts/api-keys/expiry.ts";
-import { tidyOAuth } from "./accounts/oauth/forgetting.ts";
-import { tidySignIn } from "./accounts/sign-in/tidy.ts";
+import { sendKeyExpiryEmails } from "./accounts/api-keys/expiry-emails.ts";
+import { deleteExpiredOAuthData } from "./accounts/oauth/cleanup.ts";
+import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
 import { sweepBlobs } from "./catalog/files/sweep.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalog/search/upkeep.ts";
 import { forgetViewers } from "./catalog/search/views.ts";
@@ -27,11 +27,11 @@ import {
 } from "./commerce/refunds/refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./commerce/refunds/refund-payment.ts";
 import type { Context } from "./core/context.ts";
-import { forgetOldEvents } from "./events/feed/events.ts";
-import { forgetRemovedEndpoints } from "./events/webhooks/endpoints.ts";
-import { judgeFailing } from "./events/webhooks/health.ts";
-import { forgetLogOfClosed, forgetWebhooksJob } from "./events/webhooks/leaving.ts";
-import { carryOutRecovery, recoverJob } from "./events/webhooks/recoveries.ts";
+import { deleteOldEvents } from "./events/feed/events.ts";
+import { deleteWebhookLog, deleteWebhookLogJob } from "./events/webhooks/closed-account.ts";
+import { checkFailingEndpoints } from "./events/webhooks/endpoint-health.ts";
+import { purgeDeletedEndpoints } from "./events/webhooks/endpoints.ts";
+import { recoverJob, runRecovery } from "./events/webhooks/recoveries.ts";
 import { endAbandonedRuns, forgetTexts } from "./execution/executions/executions.ts";
 import { forgetOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { forgetOldRuns } from "./execution/workflow-runs/text-retention.ts";
@@ -40,7 +40,7 @@ import { forgetOldAnswers } from "./platform/http/idempotency.ts";
 import type { AskedJob, ScheduledJob } from "./platform/jobs/queue.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, forgetWebhooksJob];
+export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, deleteWebhookLogJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -75,13 +75,13 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
-  { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
-  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => tidySignIn(ctx) },
-  { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
+  { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => sendKeyExpiryEmails(ctx) },
+  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => deleteExpiredSignInData(ctx) },
+  { name: "tidy-oauth", cron: "41 * * * *", run: () => deleteExpiredOAuthData(ctx) },
   { name: "sweep-blobs", cron: "53 * * * *", run: () => sweepBlobs(ctx) },
-  { name: "judge-failing-webhooks", cron: "31 * * * *", run: () => judgeFailing(ctx) },
-  { name: "forget-webhooks", cron: "51 3 * * *", run: async () => void (await forgetRemovedEndpoints(ctx)) },
-  { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
+  { name: "judge-failing-webhooks", cron: "31 * * * *", run: () => checkFailingEndpoints(ctx) },
+  { name: "forget-webhooks", cron: "51 3 * * *", run: async () => void (await purgeDeletedEndpoints(ctx)) },
+  { name: "forget-events", cron: "43 3 * * *", run: () => deleteOldEvents(ctx) },
 ];
 
 /** Looks each minute whether a slot of the schedule has come due. */
@@ -98,11 +98,11 @@ export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
   {
     ...recoverJob,
-    run: (data, signal) => carryOutRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
+    run: (data, signal) => runRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
   },
   {
-    ...forgetWebhooksJob,
-    run: (data, signal) => forgetLogOfClosed(ctx, (data as { userId: string }).userId, signal),
+    ...deleteWebhookLogJob,
+    run: (data, signal) => deleteWebhookLog(ctx, (data as { userId: string }).userId, signal),
   },
 ];
 

@@ -9,7 +9,7 @@ import { assertError, type Client, type Market, openMarket } from "../test/marke
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
 import { allAt, hasKey, ran, run } from "../test/runs.ts";
 import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
-import { signingKeys } from "./accounts/oauth/signing-keys.ts";
+import { loadSigningKeys } from "./accounts/oauth/signing-keys.ts";
 import { examine } from "./backoffice/operator/doctor.ts";
 import { flushViews } from "./catalog/search/views.ts";
 import { daysAfter } from "./core/dates.ts";
@@ -79,7 +79,7 @@ async function keepsEverything() {
     await flushViews(ctx);
     market.clock.forward(86_400_000);
   }
-  await signingKeys(ctx);
+  await loadSigningKeys(ctx);
   for (const days of [-400, 0]) await signingKey({ ...ctx, now: () => daysAfter(ctx.now(), days) });
   await runsWorkflows();
 }

@@ -1,10 +1,10 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createKey, parsePermissions, revokeAnyKey } from "./accounts/api-keys/keys.ts";
+import { createKeyAsOperator, parsePermissions, revokeKeyAsOperator } from "./accounts/api-keys/keys.ts";
 import { hashPassword } from "./accounts/people/password-hash.ts";
 import { createUser, findUser } from "./accounts/people/users.ts";
 import { startOperatorSession } from "./accounts/sign-in/operator-session.ts";
-import { mustBeGoodPassword } from "./accounts/sign-in/password-rules.ts";
+import { validatePassword } from "./accounts/sign-in/password-rules.ts";
 import { readKeys } from "./backoffice/backup/inspect.ts";
 import { restore } from "./backoffice/backup/restore.ts";
 import { loadDemo, removeDemo } from "./backoffice/demo/demo.ts";
@@ -140,7 +140,7 @@ program
   .action((options: CreateUserOptions) =>
     withBase(async ({ ctx }) => {
       const { password, ...wish } = options;
-      if (password !== undefined) mustBeGoodPassword(password, { ...wish, email: wish.email.toLowerCase() });
+      if (password !== undefined) validatePassword(password, { ...wish, email: wish.email.toLowerCase() });
       const passwordHash = password === undefined ? null : await hashPassword(password);
       const id = await createUser(ctx, { ...wish, passwordHash });
       print({ id: toId("usr", id), email: options.email }, options);
@@ -171,7 +171,7 @@ key
     withBase(async ({ ctx }) => {
       const permissions = parsePermissions(options.permissions);
       const user = await findUser(ctx, options.user);
-      print(await createKey(ctx, { userId: user.id, name: options.name, permissions }), options);
+      print(await createKeyAsOperator(ctx, { userId: user.id, name: options.name, permissions }), options);
     }),
   );
 
@@ -181,7 +181,7 @@ key
   .requiredOption("--key <id or value>", "its id, or the key itself")
   .option("--json", "print JSON")
   .action((options: { key: string; json?: boolean }) =>
-    withBase(async ({ ctx }) => print(await revokeAnyKey(ctx, options.key), options)),
+    withBase(async ({ ctx }) => print(await revokeKeyAsOperator(ctx, options.key), options)),
   );
 
 const products = program.command("products").description("a seller's products, as files");

@@ -2,7 +2,7 @@
 import { openBase } from "../src/base.ts";
 import type { Config } from "../src/core/config/config.ts";
 import { createLog } from "../src/core/log.ts";
-import { Courier } from "../src/events/webhooks/courier.ts";
+import { DeliveryWorker } from "../src/events/webhooks/delivery-worker.ts";
 import { WorkerPresence } from "../src/platform/db/presence.ts";
 
 export interface CourierWish {
@@ -14,7 +14,7 @@ process.once("message", async ({ config, target }: CourierWish) => {
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, { log: createLog("silent") });
   const presence = new WorkerPresence({ target }, ctx.pool, ctx.log);
   await presence.start();
-  new Courier(ctx, { presence }).start();
+  new DeliveryWorker(ctx, { presence }).start();
   process.send!("at work");
 });
 

@@ -3,7 +3,7 @@ import { openBase } from "../src/base.ts";
 import type { Config } from "../src/core/config/config.ts";
 import { createLog } from "../src/core/log.ts";
 import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
-import { Evaluator } from "../src/formats/workflow-definition/evaluate.ts";
+import { Evaluator } from "../src/formats/workflow-definition/evaluator.ts";
 import type { IntegrationOverrides } from "../src/integrations.ts";
 
 export interface WorkerWish {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach } from "node:test";
-import { announce } from "../src/events/outbox/outbox.ts";
-import { Courier } from "../src/events/webhooks/courier.ts";
+import { emitEvent } from "../src/events/outbox/outbox.ts";
+import { DeliveryWorker } from "../src/events/webhooks/delivery-worker.ts";
 import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { drain } from "./until.ts";
@@ -31,8 +31,8 @@ export async function openHooks(wish: Pick<MarketWish, "postDeadlines" | "transa
 
 /** What tests of webhooks do again and again in a market. */
 export function hooksOf(market: () => Market, receiver: () => Receiver) {
-  const newCourier = (options: ConstructorParameters<typeof Courier>[1] = {}) =>
-    new Courier(market().service.ctx, { random: () => 0, ...options });
+  const newCourier = (options: ConstructorParameters<typeof DeliveryWorker>[1] = {}) =>
+    new DeliveryWorker(market().service.ctx, { random: () => 0, ...options });
   return {
     newCourier,
 
@@ -53,7 +53,7 @@ export function hooksOf(market: () => Market, receiver: () => Receiver) {
       const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
       return ctx.db
         .transaction()
-        .execute((tx) => announce(ctx, tx, [owner.userId], "review.created", { review }));
+        .execute((tx) => emitEvent(ctx, tx, [owner.userId], "review.created", { review }));
     },
 
     /** Newest first. */
@@ -69,9 +69,9 @@ export function hooksOf(market: () => Market, receiver: () => Receiver) {
 }
 
 /** All that is due, until nothing is. */
-export const deliverAll = (courier: Courier) =>
+export const deliverAll = (courier: DeliveryWorker) =>
   drain(async () => {
-    const hasBegun = await courier.round();
+    const hasBegun = await courier.runOnce();
     if (hasBegun) await courier.idle();
     return hasBegun;
   });

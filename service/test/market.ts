@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { ErrorCode, Permission, Plan, Role } from "@stoa/contract";
 import { permissions, providers } from "@stoa/contract";
 import pg from "pg";
-import { createKey } from "../src/accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "../src/accounts/api-keys/keys.ts";
 import { createUser, findUser } from "../src/accounts/people/users.ts";
 import { startSession } from "../src/accounts/sessions/sessions.ts";
 import { type Overrides, type Service, startService } from "../src/app.ts";
@@ -220,7 +220,7 @@ export async function openMarket({
       const { ctx } = service;
       const email = `${randomUUID()}@example.com`;
       const userId = await createUser(ctx, { email, name, ...(role && { role }), ...(plan && { plan }) });
-      const { key } = await createKey(ctx, { userId, name: "test", permissions: granted });
+      const { key } = await createKeyAsOperator(ctx, { userId, name: "test", permissions: granted });
       return as(key, userId);
     },
     async hasSession(userId, { secondFactor = false } = {}) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
-import { Evaluator } from "../src/formats/workflow-definition/evaluate.ts";
+import { Evaluator } from "../src/formats/workflow-definition/evaluator.ts";
 import { haiku, hasDraft } from "./factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "./market.ts";
 import { startProviderServer } from "./provider-server.ts";

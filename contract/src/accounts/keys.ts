@@ -6,16 +6,16 @@ import { visibleLine } from "../core/visible-text.ts";
 
 export const apiKeyStatuses = ["active", "replaced", "expired", "revoked"] as const;
 
-const ofEach = <T extends z.ZodType>(schema: T) =>
+const mapPermissions = <T extends z.ZodType>(schema: T) =>
   Object.fromEntries(permissions.map((name) => [name, schema])) as Record<Permission, T>;
 
-const granted = z
-  .object(ofEach(z.boolean()))
+const grantedPermissions = z
+  .object(mapPermissions(z.boolean()))
   .describe("Every permission by name, and whether the key has it")
   .meta({ id: "GrantedPermissions" });
 
-const wanted = z
-  .strictObject(ofEach(z.boolean("must be true or false").optional()))
+const requestedPermissions = z
+  .strictObject(mapPermissions(z.boolean("must be true or false").optional()))
   .describe("By name: only true grants; what is false or left out is not granted");
 
 export const ApiKey = z
@@ -23,7 +23,7 @@ export const ApiKey = z
     id: z.string(),
     name: z.string(),
     prefix: z.string().describe("How the key begins: enough to recognise it by, not to use it"),
-    permissions: granted,
+    permissions: grantedPermissions,
     status: z
       .enum(apiKeyStatuses)
       .describe("A replaced key still works until expiresAt; an expired or revoked one never again"),
@@ -38,7 +38,7 @@ export const NewApiKey = z
   .object({
     id: z.string(),
     name: z.string(),
-    permissions: granted,
+    permissions: grantedPermissions,
     key: z.string().describe("The key itself: shown in this answer and never again"),
     expiresAt: Timestamp.nullable(),
   })
@@ -54,7 +54,7 @@ export const RotatedApiKey = NewApiKey.extend({
 export const CreateApiKey = z
   .strictObject({
     name: visibleLine(100),
-    permissions: wanted,
+    permissions: requestedPermissions,
     expiresAt: z.iso
       .datetime({ offset: true })
       .nullable()

@@ -4,7 +4,7 @@ import { visibleLine } from "../core/visible-text.ts";
 import { Address } from "./address.ts";
 
 const access = { who: "public" } as const;
-const atSignIn = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;
+const signInEndpoint = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;
 
 export const MIN_PASSWORD = 8;
 const MAX_PASSWORD = 200;
@@ -33,7 +33,7 @@ const SignedIn = z
 export const MagicLink = z.strictObject({ email: Address }).meta({ id: "MagicLink" });
 
 export const magicLink = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.magicLink",
   path: "/magic-link",
   summary: "Ask for a sign-in link by mail",
@@ -58,7 +58,7 @@ export const Verify = z
   .meta({ id: "Verify" });
 
 export const verify = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.verify",
   path: "/verify",
   summary: "Sign in with the token of a mailed link",
@@ -79,7 +79,7 @@ export const Register = z
   .meta({ id: "Register" });
 
 export const register = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.register",
   path: "/register",
   summary: "Register with a password",
@@ -101,7 +101,7 @@ export const LogIn = z
   .meta({ id: "LogIn" });
 
 export const logIn = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.logIn",
   path: "/login",
   summary: "Sign in with a password",
@@ -118,7 +118,7 @@ export const TwoFactor = z
   .meta({ id: "TwoFactor" });
 
 export const twoFactor = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.twoFactor",
   path: "/two-factor",
   summary: "Finish signing in with a code",
@@ -130,7 +130,7 @@ export const twoFactor = endpoint({
 });
 
 export const logOut = endpoint({
-  ...atSignIn,
+  ...signInEndpoint,
   name: "signIn.logOut",
   path: "/logout",
   summary: "Sign out",

@@ -70,7 +70,7 @@ export const eventData = {
  * What goes to the `webhookUrl` of a run, and nowhere else: in the envelope of events, with their headers and schedule, signed with the
  * account's callback secret.
  */
-const called = (status: string) =>
+const callbackSchema = (status: string) =>
   z.object({
     execution: z.object({
       id,
@@ -89,10 +89,10 @@ const called = (status: string) =>
   });
 
 export const callbackData = {
-  "execution.completed": called("completed").describe("A run of a workflow has its result"),
-  "execution.failed": called("failed").describe("A run of a workflow has failed"),
-  "execution.canceled": called("canceled").describe("A run of a workflow was canceled"),
-  "execution.waiting": called("waiting").describe("A run of a workflow waits for an approval"),
+  "execution.completed": callbackSchema("completed").describe("A run of a workflow has its result"),
+  "execution.failed": callbackSchema("failed").describe("A run of a workflow has failed"),
+  "execution.canceled": callbackSchema("canceled").describe("A run of a workflow was canceled"),
+  "execution.waiting": callbackSchema("waiting").describe("A run of a workflow waits for an approval"),
 } as const;
 
 export type CallbackType = keyof typeof callbackData;
@@ -113,13 +113,13 @@ export const Event = z
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
 
 /** What comes of an event of one type. */
-export const eventOf = (type: EventType | CallbackType) =>
+export const eventSchema = (type: EventType | CallbackType) =>
   Event.extend({ type: z.literal(type), data: { ...eventData, ...callbackData }[type] }).meta({
-    id: `${inCapitals(type)}Event`,
+    id: `${toPascalCase(type)}Event`,
   });
 
 /** `product.published` is `ProductPublished`. */
-const inCapitals = (type: EventType | CallbackType) =>
+const toPascalCase = (type: EventType | CallbackType) =>
   type.replace(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 const types = z.array(z.enum(eventTypes as [EventType, ...EventType[]]));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
-import { lookupOf, mintKey } from "./api-key.ts";
+import { mintKey, parseKeyLookup } from "./api-key.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const environment = fc.constantFrom("test" as const, "production" as const);
@@ -21,8 +21,8 @@ test("a key tells its environment, its lookup, its secret and its checksum", () 
 test("a minted key is found by its lookup, in its own environment alone", () => {
   fc.assert(
     fc.property(key, ({ environment: name, value, lookup }) => {
-      assert.equal(lookupOf(value, name), lookup);
-      assert.equal(lookupOf(value, name === "test" ? "production" : "test"), null);
+      assert.equal(parseKeyLookup(value, name), lookup);
+      assert.equal(parseKeyLookup(value, name === "test" ? "production" : "test"), null);
     }),
   );
 });
@@ -33,7 +33,7 @@ test("a key with any one character changed is no key", () => {
     for (const character of `${BASE62}_ é`) {
       if (character === value[at]) continue;
       const changed = value.slice(0, at) + character + value.slice(at + 1);
-      assert.equal(lookupOf(changed, "test"), null, changed);
+      assert.equal(parseKeyLookup(changed, "test"), null, changed);
     }
   }
 });
@@ -49,19 +49,21 @@ test("a key with characters missing, doubled, swapped or added is no key", () =>
       ];
       const typos = [before + next + rest, before + here + here + next + rest, before + next + here + rest];
       for (const typo of [...typos, ` ${value}`, `${value}\n`, `${value}0`, value.toUpperCase()]) {
-        if (typo !== value) assert.equal(lookupOf(typo, name), null, typo);
+        if (typo !== value) assert.equal(parseKeyLookup(typo, name), null, typo);
       }
     }),
   );
 });
 
 test("no other text is a key", () => {
-  fc.assert(fc.property(fc.string({ maxLength: 80 }), (text) => assert.equal(lookupOf(text, "test"), null)));
+  fc.assert(
+    fc.property(fc.string({ maxLength: 80 }), (text) => assert.equal(parseKeyLookup(text, "test"), null)),
+  );
 });
 
 test("a key that was made long ago is read as then", () => {
   const value = "stoa_test_0123456789ABabcdefghijklmnopqrstuvwxyzABCDEF2x8VlX";
-  assert.equal(lookupOf(value, "test"), "0123456789AB");
+  assert.equal(parseKeyLookup(value, "test"), "0123456789AB");
 });
 
 test("two keys are never alike", () => {

@@ -15,50 +15,50 @@ const MAX_KEYS = 10_000;
  * is not asked while it could have missed one. Only what exists is kept: a stranger's guesses take no place.
  */
 export class KeyCache {
-  readonly #notices: Pick<Notices, "areCurrent">;
+  readonly #notifications: Pick<Notices, "areCurrent">;
   readonly #rows = new Map<string, KeyRow>();
   /** Counts what was forgotten: a row that was asked for before that may be the old one. */
-  #forgotten = 0;
+  #evictions = 0;
 
   constructor(notices: Pick<Notices, "areCurrent" | "keep">) {
-    this.#notices = notices;
+    this.#notifications = notices;
     notices.keep({
       on: {
-        api_key_changed: (lookup) => this.#forget(lookup),
-        user_changed: (userId) => this.#forgetUser(userId),
+        api_key_changed: (lookup) => this.#evict(lookup),
+        user_changed: (userId) => this.#evictUser(userId),
       },
-      forgetAll: () => this.#forgetAll(),
+      forgetAll: () => this.#clear(),
     });
   }
 
   /** The key of a lookup: from memory, else by `read`. */
   async find(lookup: string, read: () => Promise<KeyRow | undefined>): Promise<KeyRow | undefined> {
-    if (!this.#notices.areCurrent()) return read();
+    if (!this.#notifications.areCurrent()) return read();
     const known = this.#rows.get(lookup);
     if (known) return known;
-    const forgotten = this.#forgotten;
+    const forgotten = this.#evictions;
     const row = await read();
-    if (row && forgotten === this.#forgotten) this.#keep(lookup, row);
+    if (row && forgotten === this.#evictions) this.#store(lookup, row);
     return row;
   }
 
-  #keep(lookup: string, row: KeyRow): void {
+  #store(lookup: string, row: KeyRow): void {
     if (this.#rows.size >= MAX_KEYS) this.#rows.delete(this.#rows.keys().next().value!);
     this.#rows.set(lookup, row);
   }
 
-  #forget(lookup: string): void {
-    this.#forgotten++;
+  #evict(lookup: string): void {
+    this.#evictions++;
     this.#rows.delete(lookup);
   }
 
-  #forgetUser(userId: string): void {
-    this.#forgotten++;
+  #evictUser(userId: string): void {
+    this.#evictions++;
     for (const [lookup, row] of this.#rows) if (row.userId === userId) this.#rows.delete(lookup);
   }
 
-  #forgetAll(): void {
-    this.#forgotten++;
+  #clear(): void {
+    this.#evictions++;
     this.#rows.clear();
   }
 }

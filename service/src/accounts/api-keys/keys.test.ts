@@ -7,7 +7,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { mintKey } from "./api-key.ts";
-import { createKey, parsePermissions, revokeAnyKey } from "./keys.ts";
+import { createKeyAsOperator, parsePermissions, revokeKeyAsOperator } from "./keys.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -21,7 +21,7 @@ after(() => market.close());
 
 const ask = (key: string) => market.as(key).get("/v1/categories");
 const makeKey = (wish: object = {}) =>
-  createKey(market.service.ctx, {
+  createKeyAsOperator(market.service.ctx, {
     userId: owner.userId,
     name: "made",
     permissions: ["products:read"],
@@ -130,7 +130,7 @@ test("a key may do what its permissions say and nothing else", async () => {
 });
 
 suite("the operator revokes a key", () => {
-  const revoke = (idOrValue: string) => revokeAnyKey(market.service.ctx, idOrValue);
+  const revoke = (idOrValue: string) => revokeKeyAsOperator(market.service.ctx, idOrValue);
 
   for (const by of ["id", "key"] as const) {
     test(`by its ${by === "id" ? "id" : "pasted value"}: it ends, and its owner is told once`, async () => {

@@ -6,30 +6,30 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
-import { lookupOf, mintKey, prefixOf } from "./api-key.ts";
-import { revokedLetter } from "./letters.ts";
+import { mintKey, parseKeyLookup, toKeyPrefix } from "./api-key.ts";
+import { keyRevokedEmail } from "./emails.ts";
 import {
-  deleteKeysOf,
+  deleteKeysOfUser,
   findOwner,
   insertKey,
   lockAnyKey,
   type OwnKey,
   revokeKey,
-  revokeKeysOf,
+  revokeKeysOfUser,
 } from "./queries.ts";
 
 /** Who does something to a key, as the audit log keeps it. */
-export interface Doer {
+export interface AuditActor {
   actorId: string | null;
   source: RequestSource | null;
 }
 
-const OPERATOR: Doer = { actorId: null, source: null };
+const OPERATOR: AuditActor = { actorId: null, source: null };
 
-export const recordKey = (
+export const auditKeyAction = (
   ctx: Context,
   tx: Tx,
-  by: Doer,
+  by: AuditActor,
   deed: "created" | "rotated" | "revoked",
   key: { id: string; details?: Record<string, unknown> },
 ) =>
@@ -40,7 +40,7 @@ export const recordKey = (
     ...(key.details && { details: key.details }),
   });
 
-export interface CreateKey {
+export interface CreateKeyInput {
   userId: string;
   name: string;
   permissions: Permission[];
@@ -48,14 +48,14 @@ export interface CreateKey {
 }
 
 /** A key and, this once, its value. */
-export interface MadeKey {
+export interface CreatedKey {
   id: string;
   key: string;
   prefix: string;
 }
 
 /** Makes a key in the caller's transaction; its value is in this answer and nowhere else. */
-export async function makeKey(ctx: Context, tx: Tx, wish: CreateKey): Promise<MadeKey> {
+export async function createKey(ctx: Context, tx: Tx, wish: CreateKeyInput): Promise<CreatedKey> {
   const { environment } = ctx.config;
   const minted = mintKey(environment);
   const id = ctx.newId();
@@ -69,41 +69,44 @@ export async function makeKey(ctx: Context, tx: Tx, wish: CreateKey): Promise<Ma
     created_at: ctx.now(),
     expires_at: wish.expiresAt ?? null,
   });
-  return { id, key: minted.value, prefix: prefixOf(environment, minted.lookup) };
+  return { id, key: minted.value, prefix: toKeyPrefix(environment, minted.lookup) };
 }
 
 /** Makes a key as the operator wishes. */
-export const createKey = (ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> =>
+export const createKeyAsOperator = (
+  ctx: Context,
+  wish: CreateKeyInput,
+): Promise<{ id: string; key: string }> =>
   ctx.db.transaction().execute(async (tx) => {
-    const { id, key } = await makeKey(ctx, tx, wish);
-    await recordKey(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
+    const { id, key } = await createKey(ctx, tx, wish);
+    await auditKeyAction(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
     return { id: toId("key", id), key };
   });
 
 /** Ends a key in the caller's transaction; false when it was revoked already. */
-export async function endKey(ctx: Context, tx: Tx, key: OwnKey, by: Doer): Promise<boolean> {
+export async function revokeLockedKey(ctx: Context, tx: Tx, key: OwnKey, by: AuditActor): Promise<boolean> {
   if (key.revokedAt) return false;
   await revokeKey(tx, key.id, ctx.now());
-  await recordKey(ctx, tx, by, "revoked", { id: key.id });
+  await auditKeyAction(ctx, tx, by, "revoked", { id: key.id });
   return true;
 }
 
 /** Ends anybody's key, named by its id or by its value, such as one that was found in public; its owner gets a letter. */
-export const revokeAnyKey = (ctx: Context, idOrValue: string) =>
+export const revokeKeyAsOperator = (ctx: Context, idOrValue: string) =>
   ctx.db.transaction().execute(async (tx) => {
-    const key = await mustFindAny(ctx, tx, idOrValue);
-    if (await endKey(ctx, tx, key, OPERATOR)) {
+    const key = await mustLockAnyKey(ctx, tx, idOrValue);
+    if (await revokeLockedKey(ctx, tx, key, OPERATOR)) {
       const { email } = await findOwner(tx, key.userId);
-      const prefix = prefixOf(ctx.config.environment, key.lookup);
-      await sendMail(ctx, tx, email, revokedLetter({ name: key.name, prefix }));
+      const prefix = toKeyPrefix(ctx.config.environment, key.lookup);
+      await sendMail(ctx, tx, email, keyRevokedEmail({ name: key.name, prefix }));
     }
     return { id: toId("key", key.id), user: toId("usr", key.userId), name: key.name, revoked: true };
   });
 
-async function mustFindAny(ctx: Context, tx: Tx, idOrValue: string): Promise<OwnKey> {
+async function mustLockAnyKey(ctx: Context, tx: Tx, idOrValue: string): Promise<OwnKey> {
   const { environment } = ctx.config;
   const id = toUuid("key", idOrValue);
-  const lookup = lookupOf(idOrValue, environment);
+  const lookup = parseKeyLookup(idOrValue, environment);
   const key = id
     ? await lockAnyKey(tx, { id })
     : lookup && (await lockAnyKey(tx, { lookup, digest: digestOf(idOrValue) }));
@@ -114,11 +117,11 @@ async function mustFindAny(ctx: Context, tx: Tx, idOrValue: string): Promise<Own
 
 /** Revokes every key of an account; answers how many. */
 export async function revokeAllKeys(ctx: Context, tx: Queries, userId: string): Promise<number> {
-  return (await revokeKeysOf(tx, userId, ctx.now())).length;
+  return (await revokeKeysOfUser(tx, userId, ctx.now())).length;
 }
 
 /** Of an account that closes. */
-export const forgetKeys = (db: Queries, userId: string) => deleteKeysOf(db, userId);
+export const deleteAllKeys = (db: Queries, userId: string) => deleteKeysOfUser(db, userId);
 
 /** `all`, or permission names separated by commas. */
 export function parsePermissions(text: string): Permission[] {

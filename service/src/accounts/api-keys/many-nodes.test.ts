@@ -5,7 +5,7 @@ import pg from "pg";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import type { Service } from "../../app.ts";
-import { tellOfExpiry } from "./expiry.ts";
+import { sendKeyExpiryEmails } from "./expiry-emails.ts";
 
 const WITHIN_MS = 1_000;
 
@@ -98,14 +98,14 @@ suite("what happens on one node is so on the other within a second", () => {
   test("role, plan and quota change: the next callers carry them", async () => {
     const { key } = await make();
     await inMemory(key);
-    const { identifyKey } = await import("./identify.ts");
+    const { authenticateApiKey } = await import("./authenticate-key.ts");
     const quota = [{ requests: 5, seconds: 60 }];
     await change(
       "update users set role = 'seller', plan = 'business', quota = $1 where id = $2",
       JSON.stringify(quota),
       owner.userId,
     );
-    const told = async () => (await identifyKey(other.ctx, key))!;
+    const told = async () => (await authenticateApiKey(other.ctx, key))!;
     await until("the role is known", async () => (await told()).role === "seller", WITHIN_MS);
     const { plan, quota: known } = await told();
     assert.deepEqual([plan, known], ["business", quota]);
@@ -138,7 +138,7 @@ test("what is written all the time sends no notices: the last use, and what was 
     await statusOf(clientOf(other.origin, key));
     await change("update api_keys set last_used_at = $1, expiry_told_days = 3", market.clock.now);
     await change("update users set name = 'Other', role = role, plan = plan where id = $1", owner.userId);
-    await tellOfExpiry(market.service.ctx);
+    await sendKeyExpiryEmails(market.service.ctx);
     await client.query("select 1");
     assert.deepEqual(heard, []);
     await change(

@@ -12,17 +12,17 @@ import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { sendMail } from "../../platform/email/mail.ts";
-import { prefixOf } from "./api-key.ts";
-import { endKey, type MadeKey, makeKey, recordKey } from "./keys.ts";
-import { createdLetter } from "./letters.ts";
-import { countWorkingKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./queries.ts";
+import { toKeyPrefix } from "./api-key.ts";
+import { keyCreatedEmail } from "./emails.ts";
+import { auditKeyAction, type CreatedKey, createKey, revokeLockedKey } from "./keys.ts";
+import { countValidKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./queries.ts";
 
-const MAX_WORKING_KEYS = 25;
+const MAX_VALID_KEYS = 25;
 const MAX_YEARS = 5;
 /** A key with one of these costs its owner money when somebody else gets hold of it. */
-const SPENDING: Permission[] = ["purchases:write", "ai:execute"];
+const SPENDING_PERMISSIONS: Permission[] = ["purchases:write", "ai:execute"];
 
-export function statusOf(key: OwnKey, now: Date): ApiKeyStatus {
+export function toKeyStatus(key: OwnKey, now: Date): ApiKeyStatus {
   if (key.revokedAt) return "revoked";
   if (key.expiresAt && key.expiresAt <= now) return "expired";
   return key.replacedAt ? "replaced" : "active";
@@ -34,9 +34,9 @@ const toPermissionMap = (granted: Permission[]) =>
 const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
   id: toId("key", key.id),
   name: key.name,
-  prefix: prefixOf(ctx.config.environment, key.lookup),
+  prefix: toKeyPrefix(ctx.config.environment, key.lookup),
   permissions: toPermissionMap(key.permissions),
-  status: statusOf(key, ctx.now()),
+  status: toKeyStatus(key, ctx.now()),
   createdAt: key.createdAt.toISOString(),
   expiresAt: key.expiresAt?.toISOString() ?? null,
   lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
@@ -45,7 +45,7 @@ const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
 
 /** With its value, this once. */
 export const toNewApiKey = (
-  { id, key }: MadeKey,
+  { id, key }: CreatedKey,
   { name, permissions: granted, expiresAt }: Pick<OwnKey, "name" | "permissions" | "expiresAt">,
 ): NewApiKey => ({
   id: toId("key", id),
@@ -59,7 +59,7 @@ export async function listOwnKeys(ctx: Context, { userId }: SessionCaller, pagin
   return mapPage(await listKeys(ctx.db, userId, paging), (key) => toApiKey(ctx, key));
 }
 
-function expiryOf(ctx: Context, text: string | null): Date | null {
+function parseExpiry(ctx: Context, text: string | null): Date | null {
   if (text === null) return null;
   const expiresAt = new Date(text);
   const latest = new Date(ctx.now());
@@ -76,31 +76,31 @@ export async function createOwnKey(
   source: RequestSource,
 ): Promise<NewApiKey> {
   const granted = permissions.filter((permission) => wish.permissions[permission]);
-  const key = { name: wish.name, permissions: granted, expiresAt: expiryOf(ctx, wish.expiresAt) };
+  const key = { name: wish.name, permissions: granted, expiresAt: parseExpiry(ctx, wish.expiresAt) };
   return ctx.db.transaction().execute(async (tx) => {
     const owner = await lockOwner(tx, userId);
-    const { count } = await countWorkingKeys(tx, userId, ctx.now());
-    if (count >= MAX_WORKING_KEYS) throw tooMany();
-    const made = await makeKey(ctx, tx, { userId, ...key });
+    const { count } = await countValidKeys(tx, userId, ctx.now());
+    if (count >= MAX_VALID_KEYS) throw tooManyKeys();
+    const made = await createKey(ctx, tx, { userId, ...key });
     await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
     const details = { permissions: granted };
-    await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
-    const canSpend = SPENDING.some((permission) => granted.includes(permission));
+    await auditKeyAction(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
+    const canSpend = SPENDING_PERMISSIONS.some((permission) => granted.includes(permission));
     await sendMail(
       ctx,
       tx,
       owner.email,
-      createdLetter(ctx, { name: key.name, prefix: made.prefix, canSpend }),
+      keyCreatedEmail(ctx, { name: key.name, prefix: made.prefix, canSpend }),
     );
     return toNewApiKey(made, key);
   });
 }
 
-const tooMany = () =>
+const tooManyKeys = () =>
   new ApiError(
     "VALIDATION_ERROR",
-    `An account may have ${MAX_WORKING_KEYS} API keys that work. Revoke one that nothing uses.`,
-    { limit: MAX_WORKING_KEYS },
+    `An account may have ${MAX_VALID_KEYS} API keys that work. Revoke one that nothing uses.`,
+    { limit: MAX_VALID_KEYS },
   );
 
 export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise<OwnKey> {
@@ -113,6 +113,6 @@ export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise
 export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
     const key = await lockOwnKey(tx, userId, keyId);
-    const isNew = await endKey(ctx, tx, key, { actorId: userId, source });
+    const isNew = await revokeLockedKey(ctx, tx, key, { actorId: userId, source });
     return toApiKey(ctx, isNew ? { ...key, revokedAt: ctx.now() } : key);
   });

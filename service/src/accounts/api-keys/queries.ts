@@ -32,7 +32,7 @@ export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow
 }
 
 /** Compared again in the row, so that of many parallel requests one writes. */
-export function touchKey({ db }: Context, id: string, now: Date, before: Date) {
+export function updateKeyLastUsed({ db }: Context, id: string, now: Date, before: Date) {
   return db
     .updateTable("api_keys")
     .set({ last_used_at: now })
@@ -54,7 +54,7 @@ export interface NewKey {
 
 export const insertKey = (db: Queries, key: NewKey) => db.insertInto("api_keys").values(key).execute();
 
-export const revokeKeysOf = (db: Queries, userId: string, now: Date) =>
+export const revokeKeysOfUser = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("api_keys")
     .set({ revoked_at: now })
@@ -120,7 +120,7 @@ export const findOwner = (tx: Tx, userId: string) => owners(tx, userId).executeT
 export const lockOwner = (tx: Tx, userId: string) =>
   owners(tx, userId).forNoKeyUpdate().executeTakeFirstOrThrow();
 
-export const countWorkingKeys = (tx: Tx, userId: string, now: Date) =>
+export const countValidKeys = (tx: Tx, userId: string, now: Date) =>
   tx
     .selectFrom("api_keys")
     .select((row) => row.fn.countAll<number>().as("count"))
@@ -129,7 +129,7 @@ export const countWorkingKeys = (tx: Tx, userId: string, now: Date) =>
     .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", now)]))
     .executeTakeFirstOrThrow();
 
-export const replaceKeyBy = (tx: Tx, id: string, replacedAt: Date, expiresAt: Date) =>
+export const markKeyReplaced = (tx: Tx, id: string, replacedAt: Date, expiresAt: Date) =>
   tx
     .updateTable("api_keys")
     .set({ replaced_at: replacedAt, expires_at: expiresAt })
@@ -150,7 +150,7 @@ export interface ExpiringKey {
  * The keys that end within so many days and whose owners do not know it yet: they do from here on. One statement, so of
  * parallel rounds one gets each key. A key that never had so many days before it is no news, and neither is a replaced one.
  */
-export const markTold = (tx: Tx, days: number, now: Date, until: Date) =>
+export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) =>
   tx
     .updateTable("api_keys as k")
     .from("users as u")
@@ -168,5 +168,5 @@ export const markTold = (tx: Tx, days: number, now: Date, until: Date) =>
     .$castTo<ExpiringKey>()
     .execute();
 
-export const deleteKeysOf = (db: Queries, userId: string) =>
+export const deleteKeysOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("api_keys").where("user_id", "=", userId).execute();

@@ -3,11 +3,11 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { sendMail } from "../../platform/email/mail.ts";
-import { prefixOf } from "./api-key.ts";
-import { makeKey, recordKey } from "./keys.ts";
-import { rotatedLetter } from "./letters.ts";
-import { lockOwnKey, statusOf, toNewApiKey } from "./own-keys.ts";
-import { lockOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
+import { toKeyPrefix } from "./api-key.ts";
+import { keyRotatedEmail } from "./emails.ts";
+import { auditKeyAction, createKey } from "./keys.ts";
+import { lockOwnKey, toKeyStatus, toNewApiKey } from "./own-keys.ts";
+import { lockOwner, markKeyReplaced, type OwnKey } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -24,21 +24,21 @@ export const rotateKey = (
     const old = await lockOwnKey(tx, userId, wish.keyId);
     mustBeActive(ctx, old);
     const { name, permissions } = old;
-    const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };
-    const oldExpiresAt = endOfGrace(old, ctx.now(), wish.graceHours);
-    const made = await makeKey(ctx, tx, { userId, ...key });
+    const key = { name, permissions, expiresAt: renewExpiry(old, ctx.now()) };
+    const oldExpiresAt = toGraceEnd(old, ctx.now(), wish.graceHours);
+    const made = await createKey(ctx, tx, { userId, ...key });
     await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
-    await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
+    await markKeyReplaced(tx, old.id, ctx.now(), oldExpiresAt);
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
-    await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
-    const prefix = prefixOf(ctx.config.environment, old.lookup);
-    await sendMail(ctx, tx, email, rotatedLetter(ctx, { name, prefix, expiresAt: oldExpiresAt }));
+    await auditKeyAction(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
+    const prefix = toKeyPrefix(ctx.config.environment, old.lookup);
+    await sendMail(ctx, tx, email, keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt }));
     const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
     return { ...toNewApiKey(made, key), replaced };
   });
 
 function mustBeActive(ctx: Context, key: OwnKey): void {
-  const current = statusOf(key, ctx.now());
+  const current = toKeyStatus(key, ctx.now());
   if (current === "active") return;
   throw new ApiError("INVALID_STATE", `The key is ${current}; only an active one can be replaced.`, {
     current,
@@ -47,10 +47,10 @@ function mustBeActive(ctx: Context, key: OwnKey): void {
 }
 
 /** As long as the old one was made to live. */
-const lifeAnew = ({ createdAt, expiresAt }: OwnKey, now: Date) =>
+const renewExpiry = ({ createdAt, expiresAt }: OwnKey, now: Date) =>
   expiresAt && new Date(now.getTime() + expiresAt.getTime() - createdAt.getTime());
 
-function endOfGrace({ expiresAt }: OwnKey, now: Date, graceHours: number): Date {
+function toGraceEnd({ expiresAt }: OwnKey, now: Date, graceHours: number): Date {
   const end = new Date(now.getTime() + graceHours * HOUR_MS);
   return expiresAt && expiresAt < end ? expiresAt : end;
 }

@@ -8,8 +8,8 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import type { Letter } from "../../platform/email/letter.ts";
 import { sendMail } from "../../platform/email/mail.ts";
-import { isClientId, newClientId } from "./client-id.ts";
-import { clientCreatedLetter, clientSecretLetter } from "./letters.ts";
+import { generateClientId, isClientId } from "./client-id.ts";
+import { clientCreatedEmail, clientSecretRotatedEmail } from "./emails.ts";
 import {
   type ClientRow,
   countOwnClients,
@@ -22,9 +22,9 @@ import {
   replaceSecret,
 } from "./queries.ts";
 
-const CLIENTS_PER_ACCOUNT = 25;
+const MAX_CLIENTS_PER_ACCOUNT = 25;
 
-const newSecret = () => `stoa_client_${randomBytes(32).toString("base64url")}`;
+const generateClientSecret = () => `stoa_client_${randomBytes(32).toString("base64url")}`;
 const notFound = () => new ApiError("OAUTH_CLIENT_NOT_FOUND");
 
 /** As its owner sees it, and in part administrators. */
@@ -50,10 +50,10 @@ export async function createClient(
 ): Promise<NewOAuthClient> {
   if (wish.grantTypes.includes("authorization_code") && wish.redirectUris.length === 0)
     throw invalidRequest("redirectUris", "must have at least one for authorization_code");
-  const id = newClientId();
-  const secret = newSecret();
+  const id = generateClientId();
+  const secret = generateClientSecret();
   return ctx.db.transaction().execute(async (tx) => {
-    await mustHaveRoom(tx, caller.userId);
+    await mustBeBelowClientLimit(tx, caller.userId);
     await insertOwnClient(tx, {
       id,
       owner_id: caller.userId,
@@ -67,53 +67,58 @@ export async function createClient(
     });
     await ctx.idempotencyKey?.bind(tx, id);
     const { name, redirectUris, grantTypes, scopes } = wish;
-    await note(ctx, tx, caller, source, "created", id, { name, redirectUris, grantTypes, scopes });
+    await auditClientAction(ctx, tx, caller, source, "created", id, {
+      name,
+      redirectUris,
+      grantTypes,
+      scopes,
+    });
     const actsAlone = grantTypes.includes("client_credentials");
-    await mailOwner(ctx, tx, caller, clientCreatedLetter(ctx, { name, actsAlone }));
-    return shownWith(secret, await findOwnClient(tx, caller.userId, id));
+    await emailOwner(ctx, tx, caller, clientCreatedEmail(ctx, { name, actsAlone }));
+    return toNewClient(secret, await findOwnClient(tx, caller.userId, id));
   });
 }
 
-async function mustHaveRoom(tx: Tx, userId: string): Promise<void> {
+async function mustBeBelowClientLimit(tx: Tx, userId: string): Promise<void> {
   await lockAccount(tx, userId);
-  if ((await countOwnClients(tx, userId)) >= CLIENTS_PER_ACCOUNT)
+  if ((await countOwnClients(tx, userId)) >= MAX_CLIENTS_PER_ACCOUNT)
     throw new ApiError(
       "CONFLICT",
-      `An account has at most ${CLIENTS_PER_ACCOUNT} OAuth clients; remove one first.`,
+      `An account has at most ${MAX_CLIENTS_PER_ACCOUNT} OAuth clients; remove one first.`,
     );
 }
 
-function shownWith(clientSecret: string, client: ClientRow | undefined): NewOAuthClient {
+function toNewClient(clientSecret: string, client: ClientRow | undefined): NewOAuthClient {
   if (!client) throw notFound();
   return { ...toClient(client), clientSecret };
 }
 
 /** The old secret ends at once: who rotates one has mostly lost it. */
-export async function rotateSecret(
+export async function rotateClientSecret(
   ctx: Context,
   caller: SessionCaller,
   clientId: string,
   source: RequestSource,
 ) {
   if (!isClientId(clientId)) throw notFound();
-  const secret = newSecret();
+  const secret = generateClientSecret();
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await replaceSecret(tx, caller.userId, clientId, digestOf(secret)))) throw notFound();
     await ctx.idempotencyKey?.bind(tx, clientId);
-    await note(ctx, tx, caller, source, "secret_rotated", clientId);
+    await auditClientAction(ctx, tx, caller, source, "secret_rotated", clientId);
     const client = await findOwnClient(tx, caller.userId, clientId);
-    if (client) await mailOwner(ctx, tx, caller, clientSecretLetter(ctx, client));
-    return shownWith(secret, client);
+    if (client) await emailOwner(ctx, tx, caller, clientSecretRotatedEmail(ctx, client));
+    return toNewClient(secret, client);
   });
 }
 
-async function mailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Letter) {
+async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Letter) {
   const owner = await findAccount(tx, userId);
   if (owner) await sendMail(ctx, tx, owner.email, letter);
 }
 
 /** With every grant and token of it. */
-export async function removeClient(
+export async function deleteClient(
   ctx: Context,
   caller: SessionCaller,
   clientId: string,
@@ -123,12 +128,12 @@ export async function removeClient(
   return ctx.db.transaction().execute(async (tx) => {
     const client = await deleteOwnClient(tx, caller.userId, clientId);
     if (!client) throw notFound();
-    await note(ctx, tx, caller, source, "removed", clientId, { name: client.name });
+    await auditClientAction(ctx, tx, caller, source, "removed", clientId, { name: client.name });
     return { clientId, deleted: true as const };
   });
 }
 
-const note = (
+const auditClientAction = (
   ctx: Context,
   tx: Tx,
   { userId }: SessionCaller,

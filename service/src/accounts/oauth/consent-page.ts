@@ -1,21 +1,21 @@
 import { scopeDescriptions } from "@stoa/contract";
 import { html, type Page } from "../../platform/http/html.ts";
-import type { Consent } from "./consent.ts";
-import { formTarget, isLoopback } from "./redirects.ts";
+import type { ConsentRequest } from "./consent.ts";
+import { isLoopbackUri, toFormActionSource } from "./redirect-uris.ts";
 
 /** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
-export function consentPage({ client, account, redirectUri, identity, resources }: Consent): Page {
+export function consentPage({ client, account, redirectUri, identity, resources }: ConsentRequest): Page {
   const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
   return {
     title: `Allow ${client.name}?`,
-    formAction: [formTarget(redirectUri)],
+    formAction: [toFormActionSource(redirectUri)],
     main: html`<section class="card">
 <h1>Allow ${client.name}?</h1>
 <p>You are signed in as <strong>${account.name}</strong> (${account.email}).
 <strong>${client.name}</strong> asks to do this in your name:</p>
 <ul class="permissions">
 ${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</code></li>\n`)}</ul>
-<p>Your answer goes to ${destination(redirectUri)}.</p>
+<p>Your answer goes to ${renderDestination(redirectUri)}.</p>
 <p class="notice warning">Nobody has checked this application's name: go on only if you started this yourself.</p>
 <form method="post">
 <div class="actions">
@@ -28,7 +28,7 @@ ${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</cod
   };
 }
 
-const destination = (uri: URL) =>
-  isLoopback(uri.href)
+const renderDestination = (uri: URL) =>
+  isLoopbackUri(uri.href)
     ? html`an application on this computer (<strong>${uri.host}</strong>)`
     : html`<strong>${uri.host}</strong>`;

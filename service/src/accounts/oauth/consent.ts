@@ -3,17 +3,17 @@ import type { Client, Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { findAccount, findLiveGrant } from "./queries.ts";
-import { isIdentityScope, scopesAt } from "./scopes.ts";
+import { findAccount, findActiveGrant } from "./queries.ts";
+import { isIdentityScope, scopesOfResource } from "./scopes.ts";
 
 type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
-interface Where {
+interface ProviderContext {
   ctx: Context;
   provider: Provider;
 }
 
 /** What a client asks of somebody. */
-export interface Consent {
+export interface ConsentRequest {
   client: { id: string; name: string };
   account: { name: string; email: string };
   redirectUri: URL;
@@ -22,21 +22,21 @@ export interface Consent {
   resources: Record<string, Scope[]>;
 }
 
-export const gone = () =>
+export const interactionExpired = () =>
   new ApiError(
     "INVALID_STATE",
     "This request has expired, or belongs to another browser or account. Go back to the application and start again.",
   );
 
 /** Read anew from the request itself and from what the client may ask for, at the look and at the click. */
-export async function consentOf(
-  { ctx, provider }: Where,
+export async function readConsentRequest(
+  { ctx, provider }: ProviderContext,
   { params }: Interaction,
   { userId }: SessionCaller,
-): Promise<Consent> {
+): Promise<ConsentRequest> {
   const client = await provider.Client.find(params["client_id"] as string);
   const account = await findAccount(ctx.db, userId);
-  if (!client || !account) throw gone();
+  if (!client || !account) throw interactionExpired();
   const scopes = new Set(((params["scope"] as string | undefined) ?? "").split(" "));
   const resources = [params["resource"] ?? []].flat() as string[];
   const origin = ctx.links.origin();
@@ -46,23 +46,26 @@ export async function consentOf(
     redirectUri: new URL(params["redirect_uri"] as string),
     identity: [...scopes].filter(isIdentityScope),
     resources: Object.fromEntries(
-      resources.map((resource) => [resource, askable(client, scopesAt(origin, resource) ?? [], scopes)]),
+      resources.map((resource) => [
+        resource,
+        requestableScopes(client, scopesOfResource(origin, resource) ?? [], scopes),
+      ]),
     ),
   };
 }
 
-const askable = (client: Client, known: readonly Scope[], asked: ReadonlySet<string>): Scope[] => {
+const requestableScopes = (client: Client, known: readonly Scope[], asked: ReadonlySet<string>): Scope[] => {
   const allowed = (client["permissions"] as string[] | undefined) ?? known;
   return known.filter((scope) => asked.has(scope) && allowed.includes(scope));
 };
 
 /** Adds it to what the client is allowed already, for 90 days from now; answers the grant's id. */
-export async function allow(
-  { ctx, provider }: Where,
+export async function grantConsent(
+  { ctx, provider }: ProviderContext,
   { userId }: SessionCaller,
-  { client, identity, resources }: Consent,
+  { client, identity, resources }: ConsentRequest,
 ): Promise<string> {
-  const known = await findLiveGrant(ctx.db, userId, client.id, ctx.now());
+  const known = await findActiveGrant(ctx.db, userId, client.id, ctx.now());
   const grant =
     (known && (await provider.Grant.find(known.id))) ??
     Object.assign(new provider.Grant({ accountId: toId("usr", userId), clientId: client.id }), {

@@ -30,7 +30,7 @@ export interface NewFlow {
   expires_at: Date;
 }
 
-export const putFlow = (db: Queries, flow: NewFlow) =>
+export const upsertFlow = (db: Queries, flow: NewFlow) =>
   db
     .insertInto("oauth_flows")
     .values(flow)

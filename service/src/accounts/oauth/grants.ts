@@ -4,29 +4,29 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { scopesIn } from "./grant-storage.ts";
-import { deleteOwnGrant, type GrantRow, listLiveGrants } from "./queries.ts";
-import { hostsOf } from "./redirects.ts";
+import { listGrantScopes } from "./grant-adapter.ts";
+import { deleteOwnGrant, type GrantRow, listActiveGrants } from "./queries.ts";
+import { listHosts } from "./redirect-uris.ts";
 
 const toGrant = (grant: GrantRow): Grant => ({
   id: toId("grant", grant.id),
   client: {
     clientId: grant.clientId,
     name: grant.clientName,
-    redirectHosts: hostsOf(grant.redirectUris),
+    redirectHosts: listHosts(grant.redirectUris),
   },
-  scopes: scopesIn(grant.allowed),
+  scopes: listGrantScopes(grant.allowed),
   createdAt: grant.createdAt.toISOString(),
   lastUsedAt: grant.lastUsedAt?.toISOString() ?? null,
   expiresAt: grant.expiresAt.toISOString(),
 });
 
 export async function listGrants(ctx: Context, caller: SessionCaller, query: Paging) {
-  return mapPage(await listLiveGrants(ctx.db, caller.userId, ctx.now(), query), toGrant);
+  return mapPage(await listActiveGrants(ctx.db, caller.userId, ctx.now(), query), toGrant);
 }
 
 /** Its tokens hang on it, and end with it. */
-export async function removeGrant(
+export async function revokeGrant(
   ctx: Context,
   caller: SessionCaller,
   grantId: string,

@@ -6,16 +6,16 @@ import { toId } from "../../core/ids.ts";
 import { isFresh } from "../../platform/http/fresh-sign-in.ts";
 import { sendPage } from "../../platform/http/html.ts";
 import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
-import { allow, consentOf, gone } from "./consent.ts";
+import { toSeconds } from "./adapter-defaults.ts";
+import { grantConsent, interactionExpired, readConsentRequest } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
-import { loginOf } from "./provider-session.ts";
-import { toSeconds } from "./stored.ts";
-import { visitor } from "./visit.ts";
+import { toProviderLogin } from "./provider-session.ts";
+import { findSignedInCaller } from "./request-context.ts";
 
 type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
 /** One browser's way through an authorization: who they are, and what they allow. */
-export interface Step {
+export interface InteractionRequest {
   ctx: Context;
   provider: Provider;
   request: FastifyRequest;
@@ -23,52 +23,53 @@ export interface Step {
 }
 
 /** GET /oauth/interaction/:uid: who is signed in here is told to the provider at once; consent needs a look and a click. */
-export async function showInteraction(step: Step) {
+export async function showInteraction(step: InteractionRequest) {
   const interaction = await findInteraction(step);
-  const caller = await visitor(step.ctx);
-  if (!caller || !isFreshEnough(interaction, caller)) return sendToSignIn(step);
-  if (interaction.prompt.name === "login") return tellLogin(step, interaction, caller);
+  const caller = await findSignedInCaller(step.ctx);
+  if (!caller || !isFreshEnough(interaction, caller)) return redirectToSignIn(step);
+  if (interaction.prompt.name === "login") return finishLogin(step, interaction, caller);
   mustBeSamePerson(interaction, caller);
-  if (isStaleForLasting(step, interaction, caller)) return startAnew(step, interaction);
-  return sendPage(step.reply, consentPage(await consentOf(step, interaction, caller)));
+  if (needsFreshSignIn(step, interaction, caller)) return restartAuthorization(step, interaction);
+  return sendPage(step.reply, consentPage(await readConsentRequest(step, interaction, caller)));
 }
 
 /** POST /oauth/interaction/:uid with `decision`: the click. */
-export async function decideInteraction(step: Step) {
+export async function decideInteraction(step: InteractionRequest) {
   mustNotComeFromElsewhere(step.request, step.ctx.links.origin(), "proof");
   const interaction = await findInteraction(step);
-  const caller = await visitor(step.ctx);
-  if (!caller) return sendToSignIn(step);
+  const caller = await findSignedInCaller(step.ctx);
+  if (!caller) return redirectToSignIn(step);
   mustBeSamePerson(interaction, caller);
-  if (interaction.prompt.name !== "consent") throw gone();
-  if (decisionOf(step.request) !== "allow") return finish(step, denied);
-  if (isStaleForLasting(step, interaction, caller)) return startAnew(step, interaction);
-  const consent = await consentOf(step, interaction, caller);
-  return finish(step, { consent: { grantId: await allow(step, caller, consent) } });
+  if (interaction.prompt.name !== "consent") throw interactionExpired();
+  if (readDecision(step.request) !== "allow") return finishInteraction(step, accessDenied);
+  if (needsFreshSignIn(step, interaction, caller)) return restartAuthorization(step, interaction);
+  const consent = await readConsentRequest(step, interaction, caller);
+  return finishInteraction(step, { consent: { grantId: await grantConsent(step, caller, consent) } });
 }
 
-const denied: InteractionResults = {
+const accessDenied: InteractionResults = {
   error: "access_denied",
   error_description: "the user did not allow it",
 };
 
 /** Known by a cookie that was given to this browser for this path alone. */
-async function findInteraction({ provider, request, reply }: Step): Promise<Interaction> {
+async function findInteraction({ provider, request, reply }: InteractionRequest): Promise<Interaction> {
   try {
     const interaction = await provider.interactionDetails(request.raw, reply.raw);
     if (interaction.uid === (request.params as { uid: string }).uid) return interaction;
   } catch (error) {
-    throw toGone(error);
+    throw toInteractionError(error);
   }
-  throw gone();
+  throw interactionExpired();
 }
 
 // By its name, not its class: the library is loaded only when somebody asks for a token.
-const toGone = (error: unknown) => ((error as Error).name === "SessionNotFound" ? gone() : error);
+const toInteractionError = (error: unknown) =>
+  (error as Error).name === "SessionNotFound" ? interactionExpired() : error;
 
 /** They may have signed in as somebody else in another tab since. */
 function mustBeSamePerson({ session }: Interaction, { userId }: SessionCaller): void {
-  if (session?.accountId !== toId("usr", userId)) throw gone();
+  if (session?.accountId !== toId("usr", userId)) throw interactionExpired();
 }
 
 /** A client may ask for a sign-in of now (`prompt=login`), or of the last so many seconds (`max_age`). */
@@ -80,18 +81,22 @@ function isFreshEnough({ prompt, iat, params }: Interaction, { authenticatedAt }
 }
 
 /** Access that outlives the session (`offline_access`) is granted by a fresh sign-in, as API keys are created. */
-function isStaleForLasting({ ctx }: Step, { params }: Interaction, caller: SessionCaller): boolean {
+function needsFreshSignIn(
+  { ctx }: InteractionRequest,
+  { params }: Interaction,
+  caller: SessionCaller,
+): boolean {
   const scopes = String(params["scope"] ?? "").split(" ");
   return scopes.includes("offline_access") && !isFresh(ctx, caller);
 }
 
-function sendToSignIn({ request, reply }: Step) {
+function redirectToSignIn({ request, reply }: InteractionRequest) {
   const { uid } = request.params as { uid: string };
   return reply.redirect(`/auth/sign-in?returnTo=${encodeURIComponent(`/oauth/interaction/${uid}`)}`, 303);
 }
 
 /** To sign in, and back to the request itself: the provider's session ends with the old sign-in, and this interaction with it. */
-function startAnew({ reply }: Step, { params }: Interaction) {
+function restartAuthorization({ reply }: InteractionRequest, { params }: Interaction) {
   const request = new URLSearchParams();
   for (const [name, value] of Object.entries(params))
     for (const item of [value].flat()) if (item !== undefined) request.append(name, String(item));
@@ -100,22 +105,29 @@ function startAnew({ reply }: Step, { params }: Interaction) {
 }
 
 /** A client may say whom it means by an id token of theirs, which the provider has verified. */
-function tellLogin(step: Step, { params }: Interaction, caller: SessionCaller) {
-  const login = loginOf(caller);
+function finishLogin(step: InteractionRequest, { params }: Interaction, caller: SessionCaller) {
+  const login = toProviderLogin(caller);
   const hint = params["id_token_hint"] as string | undefined;
-  if (hint === undefined || decodeJwt(hint).sub === login.accountId) return finish(step, { login });
-  return finish(step, { error: "login_required", error_description: "another account is signed in" });
+  if (hint === undefined || decodeJwt(hint).sub === login.accountId)
+    return finishInteraction(step, { login });
+  return finishInteraction(step, {
+    error: "login_required",
+    error_description: "another account is signed in",
+  });
 }
 
-async function finish({ provider, request, reply }: Step, result: InteractionResults) {
+async function finishInteraction(
+  { provider, request, reply }: InteractionRequest,
+  result: InteractionResults,
+) {
   try {
     return reply.redirect(await provider.interactionResult(request.raw, reply.raw, result), 303);
   } catch (error) {
-    throw toGone(error);
+    throw toInteractionError(error);
   }
 }
 
-function decisionOf({ body, headers }: FastifyRequest): string | null {
+function readDecision({ body, headers }: FastifyRequest): string | null {
   if (!headers["content-type"]?.startsWith("application/x-www-form-urlencoded") || !Buffer.isBuffer(body))
     return null;
   return new URLSearchParams(body.toString()).get("decision");

@@ -5,38 +5,38 @@ import { record } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { hasPlainCookies, toPlainName } from "../../platform/http/plain-cookies.ts";
 import { endSessions } from "../sessions/sessions.ts";
-import { toSeconds } from "./stored.ts";
-import { type Koa, type Middleware, visitor, visitSource } from "./visit.ts";
+import { toSeconds } from "./adapter-defaults.ts";
+import { findSignedInCaller, type Koa, type Middleware, requestSource } from "./request-context.ts";
 
 /**
  * The provider has a session of its own, which outlives ours: without this, whoever signs in after Alice would be Alice to
  * every client. It ends unless it belongs to the very sign-in that this browser shows us; and ours ends with it.
  */
-export const followOurSession =
+export const syncProviderSession =
   (ctx: Context, provider: Provider): Middleware =>
   async (koa, next) => {
     if (koa.cookies.get(provider.cookieName("session")) === undefined) return next();
-    const caller = await visitor(ctx);
+    const caller = await findSignedInCaller(ctx);
     const session = await provider.Session.get(koa);
-    const isOurs = caller !== null && isOf(caller, session);
+    const isOurs = caller !== null && isSessionOf(caller, session);
     if (session.accountId !== undefined && !isOurs) await session.destroy();
     await next();
-    if (isOurs && isSignOut(koa)) await signOut(ctx, koa, caller);
+    if (isOurs && isConfirmedLogout(koa)) await signOut(ctx, koa, caller);
   };
 
-/** As loginOf tells the provider. */
-const isOf = (caller: SessionCaller, { accountId, loginTs }: Session) =>
+/** As toProviderLogin reports it. */
+const isSessionOf = (caller: SessionCaller, { accountId, loginTs }: Session) =>
   accountId === toId("usr", caller.userId) && loginTs === toSeconds(caller.authenticatedAt);
 
 /** What the provider is told of a sign-in. */
-export const loginOf = (caller: SessionCaller) => ({
+export const toProviderLogin = (caller: SessionCaller) => ({
   accountId: toId("usr", caller.userId),
   ts: toSeconds(caller.authenticatedAt),
   ...(caller.secondFactor && { amr: ["mfa"] }),
 });
 
 /** The button of the logout page was pressed, and the provider agreed. */
-function isSignOut({ oidc, status }: Koa): boolean {
+function isConfirmedLogout({ oidc, status }: Koa): boolean {
   return oidc?.route === "end_session_confirm" && status === 303 && Boolean(oidc.params?.["logout"]);
 }
 
@@ -47,7 +47,7 @@ async function signOut(ctx: Context, koa: Koa, { userId, sessionId }: SessionCal
       actorId: userId,
       action: "session.ended",
       target: { type: "session", id: toId("ses", sessionId) },
-      source: visitSource(),
+      source: requestSource(),
       details: { via: "oauth" },
     });
   });

@@ -5,18 +5,18 @@ import { digestOf, isSameDigest } from "../../core/digest.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
-import { newClientId } from "./client-id.ts";
-import { showError, showLogout, showSignedOut } from "./notices.ts";
-import { consentPolicy } from "./policy.ts";
-import { followOurSession } from "./provider-session.ts";
-import { findAccount, findLiveGrant } from "./queries.ts";
-import { isLoopbackAddress } from "./redirects.ts";
-import { restrictRegistration } from "./registration.ts";
-import { allScopes, DEFAULT_RESOURCE, isPermission, scopesAt } from "./scopes.ts";
-import { signingKeys } from "./signing-keys.ts";
-import { storageOf } from "./storage.ts";
-import type { Middleware } from "./visit.ts";
-import { countWrongCredentials } from "./wrong-credentials.ts";
+import { createAdapterFactory } from "./adapter.ts";
+import { generateClientId } from "./client-id.ts";
+import { createConsentPolicy } from "./consent-policy.ts";
+import { countInvalidCredentials } from "./invalid-credentials.ts";
+import { showErrorPage, showLogoutPage, showSignedOutPage } from "./provider-pages.ts";
+import { syncProviderSession } from "./provider-session.ts";
+import { findAccount, findActiveGrant } from "./queries.ts";
+import { isLoopbackAddressUri } from "./redirect-uris.ts";
+import { restrictClientMetadata } from "./registration.ts";
+import type { Middleware } from "./request-context.ts";
+import { allScopes, DEFAULT_RESOURCE, isPermission, scopesOfResource } from "./scopes.ts";
+import { loadSigningKeys } from "./signing-keys.ts";
 
 const MINUTE = 60;
 const DAY = 86_400;
@@ -26,26 +26,26 @@ const ACCESS = 15 * MINUTE;
 const AUTHORIZE = "/oauth/authorize";
 
 /** The OAuth 2.0 and OpenID Connect server of this origin. */
-export async function openProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
+export async function createProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
   const issuer = ctx.links.origin();
-  const provider = new Provider(issuer, await configurationOf(ctx, issuer));
-  pinAddress(provider, new URL(issuer), !hasPlainCookies(ctx));
+  const provider = new Provider(issuer, await createConfiguration(ctx, issuer));
+  pinIssuerAddress(provider, new URL(issuer), !hasPlainCookies(ctx));
   compareSecretsByDigest(provider);
-  keepRedirectsExact(provider);
-  provider.use(followOurSession(ctx, provider));
-  provider.use(countWrongCredentials(limits));
-  provider.use(askConsentForOfflineAccess);
-  provider.use(tellAllScopes);
+  requireExactRedirectUris(provider);
+  provider.use(syncProviderSession(ctx, provider));
+  provider.use(countInvalidCredentials(limits));
+  provider.use(promptConsentForOfflineAccess);
+  provider.use(advertiseAllScopes);
   provider.on("server_error", (_koa, error) => ctx.log.error({ err: error }, "the OAuth server failed"));
   provider.on("error" as "server_error", (error) => ctx.log.error({ err: error }, "an OAuth answer failed"));
   return provider;
 }
 
-async function configurationOf(ctx: Context, issuer: string): Promise<Configuration> {
+async function createConfiguration(ctx: Context, issuer: string): Promise<Configuration> {
   return {
-    adapter: storageOf(ctx),
-    jwks: await signingKeys(ctx),
-    findAccount: async (_koa, sub) => accountOf(ctx, sub),
+    adapter: createAdapterFactory(ctx),
+    jwks: await loadSigningKeys(ctx),
+    findAccount: async (_koa, sub) => findOidcAccount(ctx, sub),
     scopes: ["openid", "profile", "email", "offline_access"],
     claims: { openid: ["sub"], profile: ["name"], email: ["email", "email_verified"] },
     responseTypes: ["code"],
@@ -59,7 +59,7 @@ async function configurationOf(ctx: Context, issuer: string): Promise<Configurat
       properties: ["permissions"],
       // With a context it is a registration, without one a client that storage has kept.
       validator: (koa, _key, _value, metadata) => {
-        if (koa) restrictRegistration(metadata as Record<string, unknown>);
+        if (koa) restrictClientMetadata(metadata as Record<string, unknown>);
       },
     },
     // No cookie is read there, so apps in browsers may ask as those on a computer do; who has a secret keeps it out of browsers.
@@ -72,12 +72,12 @@ async function configurationOf(ctx: Context, issuer: string): Promise<Configurat
     loadExistingGrant: async ({ oidc }) => {
       const grantId =
         oidc.result?.consent?.grantId ??
-        (await grantIdOf(ctx, oidc.account!.accountId, oidc.client!.clientId));
+        (await findGrantId(ctx, oidc.account!.accountId, oidc.client!.clientId));
       return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
     },
-    interactions: { policy: consentPolicy(), url: (_koa, { uid }) => `/oauth/interaction/${uid}` },
-    features: featuresOf(issuer),
-    cookies: cookiesOf(ctx),
+    interactions: { policy: createConsentPolicy(), url: (_koa, { uid }) => `/oauth/interaction/${uid}` },
+    features: createFeatures(issuer),
+    cookies: createCookieSettings(ctx),
     enabledJWA: { idTokenSigningAlgValues: ["RS256", "ES256", "EdDSA"] },
     ttl: {
       AccessToken: ACCESS,
@@ -101,13 +101,13 @@ async function configurationOf(ctx: Context, issuer: string): Promise<Configurat
       end_session: "/oauth/logout",
       pushed_authorization_request: "/oauth/par",
     },
-    renderError: showError,
+    renderError: showErrorPage,
     // Nothing that a client says makes this server call anybody.
     fetch: () => Promise.reject(new Error("this server fetches nothing for clients")),
   };
 }
 
-function featuresOf(issuer: string): Configuration["features"] {
+function createFeatures(issuer: string): Configuration["features"] {
   const isItsOwn = (_koa: unknown, client: Client, token: { clientId?: string | undefined }) =>
     token.clientId === client.clientId;
   return {
@@ -119,16 +119,20 @@ function featuresOf(issuer: string): Configuration["features"] {
     registration: {
       enabled: true,
       issueRegistrationAccessToken: false,
-      idFactory: newClientId,
+      idFactory: generateClientId,
     },
-    rpInitiatedLogout: { enabled: true, logoutSource: showLogout, postLogoutSuccessSource: showSignedOut },
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource: showLogoutPage,
+      postLogoutSuccessSource: showSignedOutPage,
+    },
     resourceIndicators: {
       enabled: true,
       defaultResource: (_koa, _client, oneOf) => oneOf ?? issuer + DEFAULT_RESOURCE,
       // A token that asks for permissions is for the resource; one that asks who somebody is, for /oauth/userinfo.
       useGrantedResource: (_koa, { scope }) => (scope ?? "").split(" ").some(isPermission),
       getResourceServerInfo: (_koa, resource, client) => {
-        const scopes = scopesAt(issuer, resource);
+        const scopes = scopesOfResource(issuer, resource);
         if (!scopes) throw new errors.InvalidTarget();
         const allowed = (client["permissions"] as string[] | undefined) ?? scopes;
         return {
@@ -153,7 +157,7 @@ const PLAIN_NAMES = {
   resume: "stoa-oauth-resume",
 };
 
-const cookiesOf = ({ config, links }: Context): Configuration["cookies"] => ({
+const createCookieSettings = ({ config, links }: Context): Configuration["cookies"] => ({
   names: hasPlainCookies({ config, links }) ? PLAIN_NAMES : SECURE_NAMES,
   long: { httpOnly: true, sameSite: "lax" },
   short: { httpOnly: true, sameSite: "lax" },
@@ -162,24 +166,24 @@ const cookiesOf = ({ config, links }: Context): Configuration["cookies"] => ({
   ),
 });
 
-async function accountOf(ctx: Context, sub: string) {
+async function findOidcAccount(ctx: Context, sub: string) {
   const userId = toUuid("usr", sub);
   const account = userId ? await findAccount(ctx.db, userId) : undefined;
   if (!account) return undefined;
-  const { email, name, mailboxProvenAt } = account;
+  const { email, name, emailVerifiedAt } = account;
   return {
     accountId: toId("usr", account.id),
-    claims: () => ({ sub, name, email, email_verified: mailboxProvenAt !== null }),
+    claims: () => ({ sub, name, email, email_verified: emailVerifiedAt !== null }),
   };
 }
 
-async function grantIdOf(ctx: Context, accountId: string, clientId: string): Promise<string | undefined> {
-  const grant = await findLiveGrant(ctx.db, toUuid("usr", accountId)!, clientId, ctx.now());
+async function findGrantId(ctx: Context, accountId: string, clientId: string): Promise<string | undefined> {
+  const grant = await findActiveGrant(ctx.db, toUuid("usr", accountId)!, clientId, ctx.now());
   return grant?.id;
 }
 
 /** The Host header is anybody's to write: every address that the provider reports comes from the issuer. */
-function pinAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
+function pinIssuerAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
   Object.defineProperties(request, {
     protocol: { get: () => protocol.replace(":", "") },
     host: { get: () => host },
@@ -195,10 +199,10 @@ function compareSecretsByDigest({ Client }: Provider): void {
 }
 
 /** Letter by letter, but for the port of a native client's loopback address (RFC 8252). */
-function keepRedirectsExact({ Client }: Provider): void {
+function requireExactRedirectUris({ Client }: Provider): void {
   const allows = Client.prototype.redirectUriAllowed;
   Client.prototype.redirectUriAllowed = function (uri) {
-    return this.redirectUris!.includes(uri) || (isLoopbackAddress(uri) && allows.call(this, uri));
+    return this.redirectUris!.includes(uri) || (isLoopbackAddressUri(uri) && allows.call(this, uri));
   };
 }
 
@@ -207,7 +211,7 @@ function keepRedirectsExact({ Client }: Provider): void {
  * Many clients do not know that, and would send their people to a browser every 15 minutes: for them the prompt is added. With `prompt=none`
  * nobody can be asked, so there it is dropped.
  */
-const askConsentForOfflineAccess: Middleware = (koa, next) => {
+const promptConsentForOfflineAccess: Middleware = (koa, next) => {
   const { scope, prompt = "" } = koa.query;
   if (koa.path === AUTHORIZE && typeof scope === "string" && typeof prompt === "string") {
     const prompts = prompt.split(" ").filter((word) => word !== "");
@@ -219,7 +223,7 @@ const askConsentForOfflineAccess: Middleware = (koa, next) => {
 };
 
 /** The permissions are scopes of a resource, which the provider leaves out of its metadata. */
-const tellAllScopes: Middleware = async (koa, next) => {
+const advertiseAllScopes: Middleware = async (koa, next) => {
   await next();
   if (koa["oidc"]?.route === "discovery")
     (koa.body as Record<string, unknown>)["scopes_supported"] = allScopes;

@@ -7,14 +7,14 @@ export interface AccountRow {
   id: string;
   email: string;
   name: string;
-  mailboxProvenAt: Date | null;
+  emailVerifiedAt: Date | null;
 }
 
 /** Somebody who may enter. */
 export const findAccount = (db: Queries, id: string): Promise<AccountRow | undefined> =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "mailbox_proven_at as mailboxProvenAt"])
+    .select(["id", "email", "name", "mailbox_proven_at as emailVerifiedAt"])
     .where("id", "=", id)
     .where("banned_at", "is", null)
     .where("closed_at", "is", null)
@@ -44,7 +44,7 @@ const clients = (db: Queries) =>
     .$castTo<ClientRow>();
 
 /** A client whose owner may enter, or that has none. */
-export const findUsableClient = (db: Queries, id: string) =>
+export const findActiveClient = (db: Queries, id: string) =>
   clients(db)
     .leftJoin("users as o", "o.id", "c.owner_id")
     .where("c.id", "=", id)
@@ -102,7 +102,7 @@ export const replaceSecret = (tx: Queries, ownerId: string, id: string, secretDi
     .executeTakeFirst();
 
 /** A digest of nothing that anybody knows: until they are rotated, no secret fits. */
-export const voidSecretsOf = (tx: Queries, ownerId: string) =>
+export const invalidateSecretsOfUser = (tx: Queries, ownerId: string) =>
   tx
     .updateTable("oauth_clients")
     .set({ secret_digest: sql<Buffer>`sha256(uuid_send(gen_random_uuid()))` })
@@ -190,7 +190,7 @@ const grants = (db: Queries) =>
 export const findGrant = (db: Queries, id: string) => grants(db).where("g.id", "=", id).executeTakeFirst();
 
 /** What somebody allows a client now. */
-export const findLiveGrant = (db: Queries, userId: string, clientId: string, now: Date) =>
+export const findActiveGrant = (db: Queries, userId: string, clientId: string, now: Date) =>
   grants(db)
     .where("g.user_id", "=", userId)
     .where("g.client_id", "=", clientId)
@@ -199,7 +199,7 @@ export const findLiveGrant = (db: Queries, userId: string, clientId: string, now
     .limit(1)
     .executeTakeFirst();
 
-export async function listLiveGrants(db: Queries, userId: string, now: Date, paging: Paging) {
+export async function listActiveGrants(db: Queries, userId: string, now: Date, paging: Paging) {
   const own = grants(db).where("g.user_id", "=", userId).where("g.expires_at", ">", now);
   const items = await own.orderBy("g.id", "desc").limit(paging.limit).offset(offsetOf(paging)).execute();
   const { total } = await own
@@ -218,7 +218,7 @@ export interface NewGrant {
   expires_at: Date;
 }
 
-export const putGrant = (tx: Queries, grant: NewGrant) =>
+export const upsertGrant = (tx: Queries, grant: NewGrant) =>
   tx
     .insertInto("oauth_grants")
     .values(grant)
@@ -231,7 +231,7 @@ export const putGrant = (tx: Queries, grant: NewGrant) =>
 export const lockClient = (tx: Tx, id: string) =>
   tx.selectFrom("oauth_clients").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
-export const touchGrant = (db: Queries, id: string, now: Date) =>
+export const updateGrantLastUsed = (db: Queries, id: string, now: Date) =>
   db.updateTable("oauth_grants").set({ last_used_at: now }).where("id", "=", id).execute();
 
 /** Its tokens go with it. */
@@ -250,7 +250,7 @@ export const deleteOwnGrant = (tx: Queries, userId: string, id: string) =>
     .returning(["id", "client_id as clientId"])
     .executeTakeFirst();
 
-export const deleteGrantsOf = (tx: Queries, userId: string) =>
+export const deleteGrantsOfUser = (tx: Queries, userId: string) =>
   tx.deleteFrom("oauth_grants").where("user_id", "=", userId).returning("id").execute();
 
 /** Clients that registered themselves and that nobody allows anything. */

@@ -11,7 +11,7 @@ import {
   REDIRECT_URI,
   register,
 } from "../../../test/oauth.ts";
-import { tidyOAuth } from "./forgetting.ts";
+import { deleteExpiredOAuthData } from "./cleanup.ts";
 
 let market: Market;
 let alice: Client;
@@ -106,15 +106,15 @@ test("clients that nobody allowed anything are forgotten after 30 days, with wha
   await hasTokens(market, alice.userId, { id: used, secret: null, redirectUri: REDIRECT_URI });
   const aged = "update oauth_clients set created_at = now() - make_interval(days => $1)";
   await market.query(aged, [29]);
-  await tidyOAuth(market.service.ctx);
+  await deleteExpiredOAuthData(market.service.ctx);
   assert.ok((await ids()).has(unused));
   await market.query(aged, [31]);
-  await tidyOAuth(market.service.ctx);
+  await deleteExpiredOAuthData(market.service.ctx);
   assert.deepEqual(await ids(), new Set([used]));
 
   await market.query("update oauth_tokens set expires_at = now() - interval '25 hours'");
   await market.query("update oauth_flows set expires_at = now() - interval '1 second'");
-  await tidyOAuth(market.service.ctx);
+  await deleteExpiredOAuthData(market.service.ctx);
   for (const table of ["oauth_tokens", "oauth_flows"])
     assert.equal((await market.query(`select 1 from ${table}`)).rows.length, 0, table);
 });

@@ -1,9 +1,9 @@
 import { RedirectUri, toVisibleLine } from "@stoa/contract";
 import { errors } from "oidc-provider";
-import { hostsOf, isLoopback } from "./redirects.ts";
+import { isLoopbackUri, listHosts } from "./redirect-uris.ts";
 
 /** Of what a client says about itself, this is kept; the rest would make us fetch, show or trust something. */
-const KEPT = [
+const ACCEPTED_METADATA = [
   "client_id",
   "client_id_issued_at",
   "client_name",
@@ -17,50 +17,50 @@ const GRANT_TYPES = ["authorization_code", "refresh_token"];
 const MAX_REDIRECT_URIS = 10;
 const MAX_NAME = 100;
 
-const refuse = (reason: string) => new errors.InvalidClientMetadata(reason);
+const invalidMetadata = (reason: string) => new errors.InvalidClientMetadata(reason);
 
 /**
  * Anybody may register a client, so it gets nothing but the right to ask people: it keeps no secret, uses PKCE, and sends
  * people back over https or to their own machine.
  */
-export function restrictRegistration(metadata: Record<string, unknown>): void {
+export function restrictClientMetadata(metadata: Record<string, unknown>): void {
   if (metadata["token_endpoint_auth_method"] !== "none")
-    throw refuse(
+    throw invalidMetadata(
       "token_endpoint_auth_method must be none: clients with a secret are made by POST /v1/oauth-clients",
     );
-  for (const name of Object.keys(metadata)) if (!KEPT.includes(name)) delete metadata[name];
-  const redirects = redirectsOf(metadata, "redirect_uris");
-  if (redirects.length === 0) throw refuse("redirect_uris must contain members");
-  redirectsOf(metadata, "post_logout_redirect_uris");
-  metadata["grant_types"] = grantTypesOf(metadata);
-  metadata["client_name"] = nameOf(metadata) ?? hostsOf(redirects)[0];
+  for (const name of Object.keys(metadata)) if (!ACCEPTED_METADATA.includes(name)) delete metadata[name];
+  const redirects = readRedirectUris(metadata, "redirect_uris");
+  if (redirects.length === 0) throw invalidMetadata("redirect_uris must contain members");
+  readRedirectUris(metadata, "post_logout_redirect_uris");
+  metadata["grant_types"] = readGrantTypes(metadata);
+  metadata["client_name"] = readClientName(metadata) ?? listHosts(redirects)[0];
   metadata["token_endpoint_auth_method"] = "none";
-  metadata["application_type"] = redirects.some(isLoopback) ? "native" : "web";
+  metadata["application_type"] = redirects.some(isLoopbackUri) ? "native" : "web";
 }
 
-function redirectsOf(metadata: Record<string, unknown>, name: string): string[] {
+function readRedirectUris(metadata: Record<string, unknown>, name: string): string[] {
   const uris = metadata[name] ?? [];
   if (!Array.isArray(uris) || uris.length > MAX_REDIRECT_URIS)
-    throw refuse(`${name} must be a list of at most ${MAX_REDIRECT_URIS}`);
+    throw invalidMetadata(`${name} must be a list of at most ${MAX_REDIRECT_URIS}`);
   for (const uri of uris) {
     const problem = RedirectUri.safeParse(uri).error?.issues[0];
-    if (problem) throw refuse(`${name}: ${problem.message}`);
+    if (problem) throw invalidMetadata(`${name}: ${problem.message}`);
   }
   return uris;
 }
 
-function grantTypesOf({ grant_types: given }: Record<string, unknown>): string[] {
+function readGrantTypes({ grant_types: given }: Record<string, unknown>): string[] {
   if (
     Array.isArray(given) &&
     given.includes("authorization_code") &&
     given.every((type) => GRANT_TYPES.includes(type))
   )
     return given;
-  throw refuse("grant_types must contain authorization_code, and can contain refresh_token");
+  throw invalidMetadata("grant_types must contain authorization_code, and can contain refresh_token");
 }
 
 /** One line of visible text: it stands on the consent page. */
-function nameOf({ client_name: name }: Record<string, unknown>): string | null {
+function readClientName({ client_name: name }: Record<string, unknown>): string | null {
   if (typeof name !== "string") return null;
   return [...toVisibleLine(name)].slice(0, MAX_NAME).join("") || null;
 }

@@ -10,12 +10,12 @@ export type ResourcePath = keyof typeof RESOURCES;
 export const resourcePaths = Object.keys(RESOURCES) as ResourcePath[];
 export const DEFAULT_RESOURCE: ResourcePath = "/v1";
 
-export const scopesOf = (path: ResourcePath): readonly Permission[] => RESOURCES[path];
+export const scopesOfPath = (path: ResourcePath): readonly Permission[] => RESOURCES[path];
 
 /** The scopes of a resource by its URL, letter by letter; null when it is none of ours. */
-export function scopesAt(origin: string, resource: string): readonly Permission[] | null {
+export function scopesOfResource(origin: string, resource: string): readonly Permission[] | null {
   const path = resourcePaths.find((known) => resource === origin + known);
-  return path ? scopesOf(path) : null;
+  return path ? scopesOfPath(path) : null;
 }
 
 type IdentityScope = (typeof identityScopes)[number];

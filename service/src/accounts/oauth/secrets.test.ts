@@ -94,8 +94,8 @@ test("the signing keys are the same after a restart, and public in their public 
     ["RS256 sig", "ES256 sig", "EdDSA sig"],
   );
   for (const key of keys) for (const name of ["d", "p", "q", "k"]) assert.ok(!(name in key));
-  const { signingKeys } = await import("./signing-keys.ts");
-  const again = await Promise.all([signingKeys(market.service.ctx), signingKeys(market.service.ctx)]);
+  const { loadSigningKeys } = await import("./signing-keys.ts");
+  const again = await Promise.all([loadSigningKeys(market.service.ctx), loadSigningKeys(market.service.ctx)]);
   for (const { keys: kept } of again)
     assert.deepEqual(
       kept.map((key) => (key as { x?: string; n?: string }).x ?? (key as { n?: string }).n),

@@ -18,12 +18,12 @@ export const sealedSigningKeys = sealedColumn({
 });
 
 /** The keys of id tokens: made once, sealed in the database, the same for every process. */
-export async function signingKeys(ctx: Context): Promise<JWKS> {
+export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
   const kept = await listSigningKeys(ctx.db);
   const missing = ALGORITHMS.filter((algorithm) => !kept.some((key) => key.algorithm === algorithm));
   if (missing.length > 0) {
-    for (const algorithm of missing) await makeKey(ctx, algorithm);
-    return signingKeys(ctx);
+    for (const algorithm of missing) await createSigningKey(ctx, algorithm);
+    return loadSigningKeys(ctx);
   }
   return {
     keys: ALGORITHMS.map((algorithm) => {
@@ -34,7 +34,7 @@ export async function signingKeys(ctx: Context): Promise<JWKS> {
 }
 
 /** Of processes that make one at the same time, one key is kept. */
-async function makeKey(ctx: Context, algorithm: string): Promise<void> {
+async function createSigningKey(ctx: Context, algorithm: string): Promise<void> {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), alg: algorithm, use: "sig" };
   await insertSigningKey(ctx.db, {

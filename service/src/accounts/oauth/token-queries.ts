@@ -35,7 +35,7 @@ export interface TokenRow {
   consumedAt: Date | null;
 }
 
-export const findUsableToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
+export const findActiveToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
   db
     .selectFrom("oauth_usable_tokens")
     .select(["payload", "expires_at as expiresAt", "consumed_at as consumedAt"])
@@ -61,7 +61,7 @@ export const deleteToken = (db: Queries, digest: Buffer) =>
 export const deleteTokensOfGrant = (db: Queries, kind: TokenKind, grantId: string) =>
   db.deleteFrom("oauth_tokens").where("grant_id", "=", grantId).where("kind", "=", kind).execute();
 
-export const deleteTokensOf = (db: Queries, userId: string) =>
+export const deleteTokensOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("oauth_tokens").where("user_id", "=", userId).execute();
 
 export interface BearerRow {
@@ -87,7 +87,7 @@ export async function findBearer({ pool }: Context, digest: Buffer, audience: st
 }
 
 /** Used codes and tokens stay a while longer, so that a second use is noticed. */
-export async function deleteWhatIsOver(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
+export async function deleteExpiredRows(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
   await db.deleteFrom("oauth_flows").where("expires_at", "<", over.flows).execute();
   await db.deleteFrom("oauth_tokens").where("expires_at", "<", over.tokens).execute();
   await db.deleteFrom("oauth_grants").where("expires_at", "<", over.tokens).execute();

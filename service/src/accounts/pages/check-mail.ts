@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
 import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { form } from "./form.ts";
-import { type Visit, withReturnTo } from "./visit.ts";
+import { type PageRequest, withReturnTo } from "./page-request.ts";
 
 /** The address is told by the script, which alone knows it: a query would stand in histories and logs. */
-export const checkMailPage = ({ config }: Context, visit: Visit): Page => ({
+export const checkMailPage = ({ config }: Context, visit: PageRequest): Page => ({
   title: "Check your mail",
   scripts: ["form.js", "memory.js", "check-mail.js"],
   main: html`<section class="card">
@@ -15,12 +15,12 @@ ${visit.query["after"] === "registration" ? registerAgain(visit) : sendAgain(vis
 </section>`,
 });
 
-const sendAgain = ({ returnTo }: Visit): Html => html`<div class="stack" id="again" hidden>
+const sendAgain = ({ returnTo }: PageRequest): Html => html`<div class="stack" id="again" hidden>
 <p class="small">Nothing there? Look among unwanted mail, or let us send it again.</p>
 ${form({ id: "resend", submit: "Send it again", secondary: true, returnTo })}
 </div>
 <p><a href="${withReturnTo("/auth/sign-in", returnTo)}">Use another address</a></p>`;
 
 /** The password is in nobody's hands but theirs: only they can send it again. */
-const registerAgain = ({ returnTo }: Visit): Html =>
+const registerAgain = ({ returnTo }: PageRequest): Html =>
   html`<p class="small">Nothing there? Look among unwanted mail, or <a href="${withReturnTo("/auth/register", returnTo)}">register again</a>.</p>`;

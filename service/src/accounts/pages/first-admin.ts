@@ -2,21 +2,21 @@ import type { Context } from "../../core/context.ts";
 import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
-import type { Person, Visit } from "./visit.ts";
+import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Where the one-time link of the first start leads. */
-export async function firstAdminPage(ctx: Context, { person }: Visit): Promise<Page> {
+export async function firstAdminPage(ctx: Context, { user }: PageRequest): Promise<Page> {
   return {
     title: "First administrator",
     scripts: ["form.js", "memory.js", "first-admin.js"],
     main: html`<section class="card" id="ask">
 <h1>Become the administrator</h1>
 <p class="lead">This link makes one account the first administrator of this Stoa.</p>
-${person ? acceptance(person) : signInFirst}
+${user ? renderAcceptance(user) : signInFirst}
 </section>
 <section class="card" id="done" hidden>
 <h1 tabindex="-1">You are the administrator</h1>
-${person && (await whatIsLeft(ctx, person))}
+${user && (await renderNextStep(ctx, user))}
 </section>
 <section class="card" id="lost" hidden>
 <h1 tabindex="-1">This link cannot be used</h1>
@@ -25,32 +25,32 @@ ${person && (await whatIsLeft(ctx, person))}
   };
 }
 
-const nextStep = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
+const renderStep = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
 <div class="actions"><a class="button primary" href="${path}">${label}</a></div>`;
 
 /** An administrator's rights work only in a session that was entered with two factors. */
-async function whatIsLeft({ db }: Context, { session }: Person): Promise<Html> {
+async function renderNextStep({ db }: Context, { session }: SignedInUser): Promise<Html> {
   if (session.secondFactor)
-    return nextStep("Your rights work at once.", "/auth/signed-in", "Go to your account");
+    return renderStep("Your rights work at once.", "/auth/signed-in", "Go to your account");
   if (await hasSecondFactor(db, session.userId)) {
     const signIn = "/auth/sign-in?returnTo=%2Fauth%2Fsigned-in";
-    return nextStep(
+    return renderStep(
       "Your rights work once you have signed in with a code of your app.",
       signIn,
       "Sign in again",
     );
   }
-  return nextStep(
+  return renderStep(
     "One thing is left: your rights work only in a session that was entered with two factors.",
     "/auth/two-factor/set-up",
     "Set up two-factor authentication",
   );
 }
 
-const acceptance = ({
+const renderAcceptance = ({
   name,
   email,
-}: Person): Html => html`<p>You are signed in as <strong>${name}</strong> (${email}).</p>
+}: SignedInUser): Html => html`<p>You are signed in as <strong>${name}</strong> (${email}).</p>
 ${form({ id: "acceptance", submit: "Become the administrator" })}
 <p class="small">Not you? <a href="/auth/signed-in">Sign out first.</a></p>`;
 

@@ -2,15 +2,15 @@ import type { Context } from "../../core/context.ts";
 import { isFresh } from "../../platform/http/fresh-sign-in.ts";
 import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { form, newPasswordField } from "./form.ts";
-import type { Person, Visit } from "./visit.ts";
+import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Where a forgotten password is replaced too: a mailed link is a fresh sign-in. */
-export const passwordPage = (ctx: Context, { person }: Visit & { person: Person }): Page => ({
+export const passwordPage = (ctx: Context, { user }: PageRequest & { user: SignedInUser }): Page => ({
   title: "Set a password",
   scripts: ["form.js", "password.js"],
   main: html`<section class="card">
 <h1>Set a password</h1>
-${isFresh(ctx, person.session) ? newPassword(person) : signInAgain}
+${isFresh(ctx, user.session) ? newPassword(user) : signInAgain}
 </section>
 <section class="card" id="done" hidden>
 <h1 tabindex="-1">Your password is set</h1>
@@ -21,7 +21,7 @@ ${isFresh(ctx, person.session) ? newPassword(person) : signInAgain}
 
 const newPassword = ({
   email,
-}: Person): Html => html`<p class="lead">It opens the account of <strong>${email}</strong> from now on, in the place of the one before it.</p>
+}: SignedInUser): Html => html`<p class="lead">It opens the account of <strong>${email}</strong> from now on, in the place of the one before it.</p>
 ${form({ id: "new-password", fields: html`${newPasswordField}${revokeChoice}`, submit: "Set it" })}`;
 
 const revokeChoice = html`<div class="check"><input type="checkbox" id="revoke-access"><label for="revoke-access">Also revoke my API keys, the applications that act for me, and my OAuth clients' secrets</label></div>`;

@@ -4,14 +4,14 @@ import { type Page, sendPage } from "../../platform/http/html.ts";
 import { wrongAddress } from "../../platform/http/plain-cookies.ts";
 import { checkMailPage } from "./check-mail.ts";
 import { firstAdminPage } from "./first-admin.ts";
+import { type PageRequest, readPageRequest, type SignedInUser, withReturnTo } from "./page-request.ts";
 import { passwordPage } from "./password.ts";
 import { registerPage, signInPage } from "./sign-in.ts";
 import { signedInPage } from "./signed-in.ts";
 import { twoFactorPage } from "./two-factor.ts";
 import { twoFactorSetUpPage } from "./two-factor-set-up.ts";
 import { verifyPage } from "./verify.ts";
-import { type Person, type Visit, visitOf, withReturnTo } from "./visit.ts";
-import { wrongAddressPage } from "./wrong-address.ts";
+import { wrongOriginPage } from "./wrong-origin.ts";
 
 type PageFor<V> = (ctx: Context, visit: V) => Page | Promise<Page>;
 
@@ -21,18 +21,18 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
     const given = wrongAddress(ctx, request);
     if (given === null) return;
     warnOf(given);
-    return sendPage(reply, wrongAddressPage(ctx, given));
+    return sendPage(reply, wrongOriginPage(ctx, given));
   };
   const warnOf = warnOnce(ctx);
-  const forAnybody = (path: string, page: PageFor<Visit>) =>
+  const forAnybody = (path: string, page: PageFor<PageRequest>) =>
     app.get(path, { preHandler }, async (request, reply) =>
-      sendPage(reply, await page(ctx, await visitOf(ctx, request, reply))),
+      sendPage(reply, await page(ctx, await readPageRequest(ctx, request, reply))),
     );
-  const forSignedIn = (path: string, page: PageFor<Visit & { person: Person }>) =>
+  const forSignedIn = (path: string, page: PageFor<PageRequest & { user: SignedInUser }>) =>
     app.get(path, { preHandler }, async (request, reply) => {
-      const visit = await visitOf(ctx, request, reply);
-      if (!visit.person) return askToSignIn(reply, request.url);
-      return sendPage(reply, await page(ctx, { ...visit, person: visit.person }));
+      const visit = await readPageRequest(ctx, request, reply);
+      if (!visit.user) return askToSignIn(reply, request.url);
+      return sendPage(reply, await page(ctx, { ...visit, user: visit.user }));
     });
 
   app.get("/auth", async (_request, reply) => reply.redirect("/auth/signed-in"));

@@ -2,9 +2,9 @@ import type { Context } from "../../core/context.ts";
 import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
 import { type Field, field, form, newPasswordField, passwordField } from "./form.ts";
-import { GITHUB_MARK, GOOGLE_MARK } from "./marks.ts";
-import { sayingFor } from "./sayings.ts";
-import { type Visit, withReturnTo } from "./visit.ts";
+import { type PageRequest, withReturnTo } from "./page-request.ts";
+import { renderProblem } from "./problem-messages.ts";
+import { GITHUB_LOGO, GOOGLE_LOGO } from "./provider-logos.ts";
 
 const OVER_PLAIN_HTTP = html`<p class="notice warning">This test service is used over plain HTTP: others on the network can read what you type.</p>`;
 
@@ -20,7 +20,7 @@ const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
   });
 
 /** By a mailed link, or by a password where that is asked for or no mail is sent. */
-export function signInPage(ctx: Context, visit: Visit): Page {
+export function signInPage(ctx: Context, visit: PageRequest): Page {
   const byPassword = visit.query["with"] === "password" || ctx.config.mail === "off";
   return {
     title: "Sign in",
@@ -28,8 +28,8 @@ export function signInPage(ctx: Context, visit: Visit): Page {
     main: html`<section class="card">
 <h1>Sign in</h1>
 ${hasPlainCookies(ctx) && OVER_PLAIN_HTTP}
-${sayingFor(visit.query["problem"])}
-${alreadyHere(visit)}
+${renderProblem(visit.query["problem"])}
+${renderCurrentUser(visit)}
 ${byPassword ? passwordForm(ctx, visit) : linkForm(visit)}
 ${socialButtons(ctx, visit)}
 </section>`,
@@ -37,18 +37,18 @@ ${socialButtons(ctx, visit)}
 }
 
 /** Sent away at once they would go in circles, where a page wants a fresh sign-in or another account. */
-const alreadyHere = ({ person, returnTo }: Visit) =>
-  person &&
-  html`<div class="notice"><p>You are signed in as <strong>${person.name}</strong> (${person.email}).</p>
+const renderCurrentUser = ({ user, returnTo }: PageRequest) =>
+  user &&
+  html`<div class="notice"><p>You are signed in as <strong>${user.name}</strong> (${user.email}).</p>
 <p><a href="${returnTo}">Continue</a>, or sign in again below.</p></div>`;
 
 const linkForm = ({
   returnTo,
-}: Visit): Html => html`<p class="lead">We mail you a link that signs you in. If you are new here, it makes your account.</p>
+}: PageRequest): Html => html`<p class="lead">We mail you a link that signs you in. If you are new here, it makes your account.</p>
 ${form({ id: "link", fields: mailField({ autofocus: true }), submit: "Mail me a link", returnTo })}
 <p><a href="${withReturnTo("/auth/sign-in?with=password", returnTo)}">Use a password instead</a></p>`;
 
-const passwordForm = ({ config }: Context, { returnTo }: Visit): Html => html`${form({
+const passwordForm = ({ config }: Context, { returnTo }: PageRequest): Html => html`${form({
   id: "password-sign-in",
   fields: html`${mailField({ autofocus: true })}
 ${passwordField({ label: "Password", missing: "Enter your password.", autocomplete: "current-password" })}`,
@@ -61,16 +61,16 @@ ${
 <p>New here? <a href="${withReturnTo("/auth/register", returnTo)}">Register with a password</a>.</p>`
 }`;
 
-function socialButtons({ config }: Context, { returnTo }: Visit): Html | null {
+function socialButtons({ config }: Context, { returnTo }: PageRequest): Html | null {
   if (!config.github && !config.google) return null;
   const button = (provider: string, mark: Html, name: string) =>
     html`<a class="button wide" href="${withReturnTo(`/api/auth/${provider}`, returnTo)}">${mark}Continue with ${name}</a>`;
   return html`<p class="or">or</p>
-${config.github && button("github", GITHUB_MARK, "GitHub")}
-${config.google && button("google", GOOGLE_MARK, "Google")}`;
+${config.github && button("github", GITHUB_LOGO, "GitHub")}
+${config.google && button("google", GOOGLE_LOGO, "Google")}`;
 }
 
-export function registerPage(ctx: Context, visit: Visit): Page {
+export function registerPage(ctx: Context, visit: PageRequest): Page {
   return {
     title: "Register",
     scripts: ["form.js", "memory.js", "sign-in.js"],

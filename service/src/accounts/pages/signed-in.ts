@@ -3,22 +3,22 @@ import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { safeReturnTo } from "../../platform/http/return-to.ts";
 import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
-import type { Person, Visit } from "./visit.ts";
+import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Who is signed in, and the way on; a link that somebody else sent could have brought them into another account. */
 export async function signedInPage(
   ctx: Context,
-  { person, returnTo }: Visit & { person: Person },
+  { user, returnTo }: PageRequest & { user: SignedInUser },
 ): Promise<Page> {
-  const isProtected = await hasSecondFactor(ctx.db, person.session.userId);
+  const isProtected = await hasSecondFactor(ctx.db, user.session.userId);
   return {
     title: "Signed in",
     scripts: ["form.js", "memory.js", "entries.js", "signed-in.js", "grants.js"],
     main: html`<section class="card">
 <h1>You are signed in</h1>
-${facts(person, isProtected)}
-${wayOn(returnTo)}
-${suggestion(person, isProtected)}
+${renderDetails(user, isProtected)}
+${renderContinue(returnTo)}
+${renderSecondFactorHint(user, isProtected)}
 ${form({ id: "sign-out", submit: "Sign out", secondary: true })}
 <p class="small">Not you? Sign out, then sign in with your own address.</p>
 </section>
@@ -36,7 +36,10 @@ ${form({ id: "sign-out", submit: "Sign out", secondary: true })}
   };
 }
 
-const facts = ({ name, email, session }: Person, isProtected: boolean): Html => html`<dl class="facts">
+const renderDetails = (
+  { name, email, session }: SignedInUser,
+  isProtected: boolean,
+): Html => html`<dl class="facts">
 <dt>Name</dt><dd>${name}</dd>
 <dt>Mail address</dt><dd>${email}</dd>
 <dt>Role</dt><dd>${session.role}</dd>
@@ -44,14 +47,14 @@ const facts = ({ name, email, session }: Person, isProtected: boolean): Html => 
 <dt>Two-factor</dt><dd>${isProtected ? "on" : "off"} – <a href="/auth/two-factor/set-up">${isProtected ? "new codes, or turn it off" : "set it up"}</a></dd>
 </dl>`;
 
-function wayOn(returnTo: string): Html {
+function renderContinue(returnTo: string): Html {
   return returnTo === safeReturnTo(undefined)
     ? html`<div class="actions"><a class="button primary" href="/docs">API reference</a></div>`
     : html`<div class="actions"><a class="button primary" href="${returnTo}">Continue</a></div>`;
 }
 
 /** To an administrator whose rights sleep. */
-const suggestion = ({ session }: Person, isProtected: boolean) =>
+const renderSecondFactorHint = ({ session }: SignedInUser, isProtected: boolean) =>
   session.role === "admin" &&
   !session.secondFactor &&
   html`<p class="notice warning">An administrator's rights work only in a session that was entered with two factors: ${

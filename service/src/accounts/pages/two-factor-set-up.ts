@@ -2,23 +2,26 @@ import type { Context } from "../../core/context.ts";
 import { type Html, html, type Page } from "../../platform/http/html.ts";
 import { readTwoFactor } from "../two-factor/two-factor.ts";
 import { field, form } from "./form.ts";
-import type { Person, Visit } from "./visit.ts";
+import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Of ten. */
 const FEW_CODES = 3;
 
 /** Three steps in one page: what it is, the picture to scan, the codes to keep. The script shows one after the other. */
-export async function twoFactorSetUpPage(ctx: Context, visit: Visit & { person: Person }): Promise<Page> {
-  const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.person.session);
-  if (enabled) return alreadyOn(backupCodesLeft, visit.returnTo);
+export async function twoFactorSetUpPage(
+  ctx: Context,
+  visit: PageRequest & { user: SignedInUser },
+): Promise<Page> {
+  const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.user.session);
+  if (enabled) return enabledPage(backupCodesLeft, visit.returnTo);
   return {
     title: "Set up two-factor authentication",
     scripts: ["form.js", "two-factor-set-up.js"],
-    main: html`${beginning}${scanning}${keeping(visit.returnTo, justOn)}`,
+    main: html`${startSection}${scanSection}${backupCodesSection(visit.returnTo, enabledText)}`,
   };
 }
 
-const alreadyOn = (codesLeft: number, returnTo: string): Page => ({
+const enabledPage = (codesLeft: number, returnTo: string): Page => ({
   title: "Two-factor authentication",
   scripts: ["form.js", "two-factor-set-up.js"],
   main: html`<section class="card">
@@ -27,10 +30,10 @@ const alreadyOn = (codesLeft: number, returnTo: string): Page => ({
 <p class="notice${codesLeft < FEW_CODES && " warning"}">Backup codes left: <strong>${codesLeft}</strong>.</p>
 <div class="actions"><a class="button" href="/auth/signed-in">Back to your account</a></div>
 </section>
-${renewing}
-${removing}
-${keeping(returnTo, html`Without your phone, one of these lets you in. Each works once, and they are shown only now. <strong>Those that you had before work no more.</strong>`)}
-${removed}`,
+${renewSection}
+${disableSection}
+${backupCodesSection(returnTo, html`Without your phone, one of these lets you in. Each works once, and they are shown only now. <strong>Those that you had before work no more.</strong>`)}
+${disabledSection}`,
 });
 
 const codeField = (id: string): Html =>
@@ -44,19 +47,19 @@ const codeField = (id: string): Html =>
     code: true,
   });
 
-const renewing: Html = html`<section class="card" id="renewing">
+const renewSection: Html = html`<section class="card" id="renewing">
 <h2>New backup codes</h2>
 <p>Few are left, or somebody may have seen them? Ten new ones take their place.</p>
 ${form({ id: "renewal", fields: codeField("renewal-code"), submit: "Make new backup codes", secondary: true })}
 </section>`;
 
-const removing: Html = html`<section class="card" id="removing">
+const disableSection: Html = html`<section class="card" id="removing">
 <h2>Turn it off</h2>
 <p>Signing in then takes your mailbox or password alone. For a new phone, turn it off here and set it up again.</p>
 ${form({ id: "removal", fields: codeField("removal-code"), submit: "Turn it off", secondary: true })}
 </section>`;
 
-const removed: Html = html`<section class="card" id="removed" hidden>
+const disabledSection: Html = html`<section class="card" id="removed" hidden>
 <h1 tabindex="-1"><span class="whole">Two-factor</span> authentication is off</h1>
 <p class="lead">Signing in takes no code any more. Remove Stoa from your app: what it shows opens nothing.</p>
 <div class="actions">
@@ -65,14 +68,14 @@ const removed: Html = html`<section class="card" id="removed" hidden>
 </div>
 </section>`;
 
-const beginning: Html = html`<section class="card" id="beginning">
+const startSection: Html = html`<section class="card" id="beginning">
 <h1>Set up <span class="whole">two-factor</span> authentication</h1>
 <p class="lead">Signing in then takes two things: your mailbox or password, and a code that only your phone knows.</p>
 <p>You need an authenticator app, such as Aegis, Google Authenticator or the one in your password manager.</p>
 ${form({ id: "begin", submit: "Begin" })}
 </section>`;
 
-const scanning: Html = html`<section class="card" id="scanning" hidden>
+const scanSection: Html = html`<section class="card" id="scanning" hidden>
 <h1 tabindex="-1">Scan this with your app</h1>
 <img class="qr" id="qr" width="216" height="216" alt="A picture to scan. The key below says the same in letters.">
 <details>
@@ -95,9 +98,12 @@ ${form({
 })}
 </section>`;
 
-const justOn = html`Two-factor authentication is on. Without your phone, one of these lets you in. Each works once, and they are shown only now.`;
+const enabledText = html`Two-factor authentication is on. Without your phone, one of these lets you in. Each works once, and they are shown only now.`;
 
-const keeping = (returnTo: string, lead: Html): Html => html`<section class="card" id="keeping" hidden>
+const backupCodesSection = (
+  returnTo: string,
+  lead: Html,
+): Html => html`<section class="card" id="keeping" hidden>
 <h1 tabindex="-1">Keep your backup codes</h1>
 <p class="lead">${lead}</p>
 <ol class="codes" id="codes"></ol>

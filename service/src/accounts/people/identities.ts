@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { deleteIdentitiesOf, findIdentity, insertIdentity } from "./queries.ts";
+import { deleteIdentitiesOfUser, findIdentity, insertIdentity } from "./queries.ts";
 
 /** Somebody as a provider of sign-in knows them. */
 export interface Identity {
@@ -9,7 +9,7 @@ export interface Identity {
 }
 
 /** The account that an identity opens. */
-export async function accountOfIdentity(tx: Tx, { provider, subject }: Identity): Promise<string | null> {
+export async function findUserIdOfIdentity(tx: Tx, { provider, subject }: Identity): Promise<string | null> {
   return (await findIdentity(tx, provider, subject))?.userId ?? null;
 }
 
@@ -19,5 +19,5 @@ export const linkIdentity = (ctx: Context, tx: Tx, { provider, subject }: Identi
 
 /** None opens the account any more. */
 export async function unlinkIdentities(tx: Tx, userId: string): Promise<void> {
-  await deleteIdentitiesOf(tx, userId);
+  await deleteIdentitiesOfUser(tx, userId);
 }

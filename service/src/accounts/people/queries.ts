@@ -29,7 +29,7 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .executeTakeFirst();
 
 /** Holds the account until the transaction ends; weak enough for rows that refer to it to be written meanwhile. */
-export const lockPlanOf = (db: Queries, id: string) =>
+export const lockPlanOfUser = (db: Queries, id: string) =>
   db
     .selectFrom("users")
     .select("plan")
@@ -38,11 +38,11 @@ export const lockPlanOf = (db: Queries, id: string) =>
     .$narrowType<{ plan: Plan }>()
     .executeTakeFirstOrThrow();
 
-export const setPlanOf = (db: Queries, id: string, plan: Plan) =>
+export const updatePlanOfUser = (db: Queries, id: string, plan: Plan) =>
   db.updateTable("users").set({ plan }).where("id", "=", id).execute();
 
 /** Locks the account, so that a name cannot change while something is written under it. */
-export const markSeller = (db: Queries, userId: string) =>
+export const updateRoleToSeller = (db: Queries, userId: string) =>
   db
     .updateTable("users")
     .set((row) => ({
@@ -53,7 +53,7 @@ export const markSeller = (db: Queries, userId: string) =>
     .executeTakeFirstOrThrow();
 
 /** Unless the address has an account; answers whether this one was made. */
-export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise<boolean> {
+export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boolean> {
   const made = await db
     .insertInto("users")
     .values(user)
@@ -64,26 +64,26 @@ export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise
 }
 
 /** Of those who may enter: neither banned nor closed. */
-const entrants = (db: Queries) =>
+const signInAccounts = (db: Queries) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "mailbox_proven_at as mailboxProvenAt", "password_hash as passwordHash"])
+    .select(["id", "email", "name", "mailbox_proven_at as emailVerifiedAt", "password_hash as passwordHash"])
     .where("banned_at", "is", null)
     .where("closed_at", "is", null);
 
-export const findEntrant = (db: Queries, userId: string) =>
-  entrants(db).where("id", "=", userId).executeTakeFirst();
+export const findSignInAccount = (db: Queries, userId: string) =>
+  signInAccounts(db).where("id", "=", userId).executeTakeFirst();
 
-export const findEntrantByEmail = (db: Queries, email: string) =>
-  entrants(db)
+export const findSignInAccountByEmail = (db: Queries, email: string) =>
+  signInAccounts(db)
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
 /** Against every change until the transaction ends, whoever else holds it so. */
-export const shareEntrant = (tx: Queries, userId: string) =>
-  entrants(tx).where("id", "=", userId).forShare().executeTakeFirst();
+export const lockSignInAccount = (tx: Queries, userId: string) =>
+  signInAccounts(tx).where("id", "=", userId).forShare().executeTakeFirst();
 
-export const markProven = (db: Queries, userId: string, now: Date) =>
+export const updateEmailVerified = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("users")
     .set({ mailbox_proven_at: now, password_hash: null })
@@ -112,7 +112,7 @@ export const findIdentity = (db: Queries, provider: string, subject: string) =>
     .where("subject", "=", subject)
     .executeTakeFirst();
 
-export const deleteIdentitiesOf = (db: Queries, userId: string) =>
+export const deleteIdentitiesOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("identities").where("user_id", "=", userId).execute();
 
 /** Unless it was linked in the same moment. */
@@ -135,7 +135,7 @@ export interface AccountRow {
   role: Role;
   plan: Plan;
   quota: Quota[] | null;
-  mailboxProvenAt: Date | null;
+  emailVerifiedAt: Date | null;
   verified: boolean;
   bannedAt: Date | null;
   banReason: string | null;
@@ -152,27 +152,26 @@ const accounts = (db: Queries) =>
     .select([
       ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
       ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
-      ...(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays"] as const),
+      ...(["mailbox_proven_at as emailVerifiedAt", "refund_days as refundDays"] as const),
       ...(["commission_basis_points as commissionBasisPoints", "country"] as const),
       "created_at as createdAt",
     ])
     .$castTo<AccountRow>();
 
-export const findAccountById = (db: Queries, id: string) =>
-  accounts(db).where("id", "=", id).executeTakeFirst();
+export const findAccount = (db: Queries, id: string) => accounts(db).where("id", "=", id).executeTakeFirst();
 
 /** null: not said. */
-export async function findCountryOf(db: Queries, id: string): Promise<string | null> {
+export async function findCountry(db: Queries, id: string): Promise<string | null> {
   const user = await db.selectFrom("users").select("country").where("id", "=", id).executeTakeFirst();
   return user?.country ?? null;
 }
 
 /** Not against foreign keys: what hangs on the account may be written while it is held. */
-export const lockAccountById = (tx: Tx, id: string) =>
+export const lockAccount = (tx: Tx, id: string) =>
   accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
 /** After this nothing of the account's own is written any more, and what was being written is there (0014_closing.sql). */
-export const endWriting = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
+export const waitForWriters = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
 
 /** In one order for everybody, so that two who lock them do not wait for each other. */
 export const lockActiveAdmins = (tx: Tx) =>
@@ -187,7 +186,7 @@ export const lockActiveAdmins = (tx: Tx) =>
     .execute();
 
 /** Against being closed or banned until the transaction ends. */
-export const shareOpenAccounts = (tx: Tx, ids: string[]) =>
+export const lockOpenAccounts = (tx: Tx, ids: string[]) =>
   tx
     .selectFrom("users")
     .select(["id", "name", "email"])

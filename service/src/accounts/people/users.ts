@@ -4,16 +4,23 @@ import type { Context } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { findUserByEmail, findUserById, insertUser, lockPlanOf, markSeller, setPlanOf } from "./queries.ts";
+import {
+  findUserByEmail,
+  findUserById,
+  insertUser,
+  lockPlanOfUser,
+  updatePlanOfUser,
+  updateRoleToSeller,
+} from "./queries.ts";
 
-export interface CreateUser {
+export interface CreateUserInput {
   email: string;
   name: string;
   bio?: string;
   role?: Role;
   plan?: Plan;
   /** Taken as proven unless told otherwise: operators vouch for whom they make. */
-  mailboxProven?: boolean;
+  emailVerified?: boolean;
   verified?: boolean;
   passwordHash?: string | null;
   demo?: boolean;
@@ -23,7 +30,7 @@ const Name = visibleLine(100);
 const UNIQUE_VIOLATION = "23505";
 
 /** Makes an account; answers its uuid. 409 when the address has one already. */
-export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
+export async function createUser(ctx: Context, wish: CreateUserInput): Promise<string> {
   const email = Address.safeParse(wish.email);
   if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
   const name = Name.safeParse(wish.name);
@@ -37,7 +44,7 @@ export async function createUser(ctx: Context, wish: CreateUser): Promise<string
       bio: wish.bio ?? "",
       role: wish.role ?? "user",
       plan: wish.plan ?? "free",
-      mailbox_proven_at: (wish.mailboxProven ?? true) ? ctx.now() : null,
+      mailbox_proven_at: (wish.emailVerified ?? true) ? ctx.now() : null,
       verified: wish.verified ?? false,
       password_hash: wish.passwordHash ?? null,
       demo: wish.demo ?? false,
@@ -59,11 +66,12 @@ export async function findUser(ctx: Context, idOrEmail: string) {
 }
 
 /** The first product makes a user a seller; answers under which name. */
-export const becomeSeller = (tx: Tx, userId: string) => markSeller(tx, userId);
+export const promoteToSeller = (tx: Tx, userId: string) => updateRoleToSeller(tx, userId);
 
 /** The plan, which nobody else can change before the transaction ends. */
-export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> => (await lockPlanOf(tx, userId)).plan;
+export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> =>
+  (await lockPlanOfUser(tx, userId)).plan;
 
-export const setPlan = (tx: Tx, userId: string, plan: Plan) => setPlanOf(tx, userId, plan);
+export const setPlan = (tx: Tx, userId: string, plan: Plan) => updatePlanOfUser(tx, userId, plan);
 
 export const toUserId = (uuid: string) => toId("usr", uuid);

@@ -6,8 +6,8 @@ import { record } from "../../platform/audit/audit.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { noSession } from "../../platform/http/envelope.ts";
 import { Answer } from "../../platform/http/route.ts";
-import { listLiveSessions, type OwnSessionRow } from "./queries.ts";
-import { endSessions, idleSince } from "./sessions.ts";
+import { listActiveSessions, type OwnSessionRow } from "./queries.ts";
+import { endSessions, toIdleCutoff } from "./sessions.ts";
 
 const toSession = (row: OwnSessionRow, current: boolean): Session => ({
   id: toId("ses", row.id),
@@ -23,7 +23,7 @@ const toSession = (row: OwnSessionRow, current: boolean): Session => ({
 /** Where somebody is signed in. */
 export async function listOwnSessions(ctx: Context, caller: SessionCaller, paging: Paging) {
   const now = ctx.now();
-  const page = await listLiveSessions(ctx.db, caller.userId, now, idleSince(now), paging);
+  const page = await listActiveSessions(ctx.db, caller.userId, now, toIdleCutoff(now), paging);
   return mapPage(page, (row) => toSession(row, row.id === caller.sessionId));
 }
 

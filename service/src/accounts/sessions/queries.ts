@@ -24,7 +24,7 @@ const FIND_SESSION = {
             and u.banned_at is null and u.closed_at is null`,
 };
 
-export async function findLiveSession({ pool }: Context, id: string, now: Date, seenAfter: Date) {
+export async function findActiveSession({ pool }: Context, id: string, now: Date, seenAfter: Date) {
   const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, values: [id, now, seenAfter] });
   return rows[0];
 }
@@ -44,7 +44,7 @@ export interface NewSession {
 export const insertSession = (db: Queries, session: NewSession) =>
   db.insertInto("sessions").values(session).execute();
 
-export const findUnended = (db: Queries, id: string) =>
+export const findSessionNotEnded = (db: Queries, id: string) =>
   db
     .selectFrom("sessions")
     .select("id")
@@ -52,7 +52,7 @@ export const findUnended = (db: Queries, id: string) =>
     .where("ended_at", "is", null)
     .executeTakeFirst();
 
-export const touchSession = ({ db }: Context, id: string, now: Date, before: Date) =>
+export const updateLastSeen = ({ db }: Context, id: string, now: Date, before: Date) =>
   db
     .updateTable("sessions")
     .set({ last_seen_at: now })
@@ -60,7 +60,7 @@ export const touchSession = ({ db }: Context, id: string, now: Date, before: Dat
     .where("last_seen_at", "<", before)
     .execute();
 
-export const endSessionsOf = (
+export const endSessionsOfUser = (
   db: Queries,
   userId: string,
   now: Date,
@@ -92,7 +92,7 @@ export const endOldestSessions = (db: Queries, userId: string, kept: number, now
     )
     .execute();
 
-export const deleteSessionsOverBefore = (db: Queries, moment: Date) =>
+export const deleteSessionsEndedBefore = (db: Queries, moment: Date) =>
   db
     .deleteFrom("sessions")
     .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
@@ -114,7 +114,7 @@ export interface OwnSessionRow {
   lastSeenAt: Date;
 }
 
-export async function listLiveSessions(
+export async function listActiveSessions(
   db: Queries,
   userId: string,
   now: Date,
@@ -140,5 +140,5 @@ export async function listLiveSessions(
   return { items, total };
 }
 
-export const deleteSessionsOf = (db: Queries, userId: string) =>
+export const deleteSessionsOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("sessions").where("user_id", "=", userId).execute();

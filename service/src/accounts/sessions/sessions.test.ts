@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
-import { endSessions, identifySession, startSession } from "./sessions.ts";
+import { authenticateSession, endSessions, startSession } from "./sessions.ts";
 
 const DAY_MS = 86_400_000;
 const source = { ip: "192.0.2.7", userAgent: "test", requestId: "test" };
@@ -76,7 +76,7 @@ suite("a session token", () => {
     const token = await start();
     const ring = ctx.config.sessionKeys;
     const withRing = (sessionKeys: Buffer[]) =>
-      identifySession({ ...ctx, config: { ...ctx.config, sessionKeys } }, token);
+      authenticateSession({ ...ctx, config: { ...ctx.config, sessionKeys } }, token);
     assert.ok(await withRing([randomBytes(32), ...ring]));
     assert.equal(await withRing([randomBytes(32)]), null);
   });
@@ -87,7 +87,7 @@ suite("sessions of an account", () => {
     const { ctx } = market.service;
     const tokens = [await start(), await start(), await start()];
     const ids = await Promise.all(
-      tokens.map(async (token) => (await identifySession(ctx, token))!.sessionId),
+      tokens.map(async (token) => (await authenticateSession(ctx, token))!.sessionId),
     );
     const live = () => Promise.all(tokens.map(isLive));
     await endSessions(ctx, ctx.db, member.userId, { only: ids[0]! });
@@ -115,7 +115,7 @@ suite("sessions of an account", () => {
     const { ctx } = market.service;
     const token = await start();
     await market.query("update users set role = 'admin' where id = $1", [member.userId]);
-    assert.equal((await identifySession(ctx, token))?.role, "admin");
+    assert.equal((await authenticateSession(ctx, token))?.role, "admin");
     await market.query("update users set banned_at = $2 where id = $1", [member.userId, market.clock.now]);
     assert.equal(await isLive(token), false);
     await market.query("update users set banned_at = null, role = 'user' where id = $1", [member.userId]);
@@ -135,7 +135,7 @@ test("a database dump holds no session that could be used", async () => {
 
 /** The last use is written beside the request, so it may come a moment later. */
 async function seenIs(token: string): Promise<void> {
-  const { sessionId } = (await identifySession(market.service.ctx, token))!;
+  const { sessionId } = (await authenticateSession(market.service.ctx, token))!;
   for (let tries = 0; tries < 500; tries++) {
     const { rows } = await market.query("select last_seen_at as at from sessions where id = $1", [sessionId]);
     if ((rows[0].at as Date).getTime() === market.clock.now.getTime()) return;

@@ -5,9 +5,9 @@ import fc from "fast-check";
 import { someAddress } from "../../../test/letters.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
-import { countAttempts, giveBack } from "./attempts.ts";
+import { countAttempts, releaseAttempts } from "./attempts.ts";
+import { deleteExpiredSignInData } from "./cleanup.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
-import { tidySignIn } from "./tidy.ts";
 
 const DAY_MS = 86_400_000;
 /** Those of magic links. */
@@ -70,7 +70,7 @@ test("one of two tries of the same moment is given back, not both", async () => 
   const first = await count();
   for (let tries = 0; tries < 9; tries++) await count();
   await assert.rejects(count);
-  await ctx.db.transaction().execute((tx) => giveBack(tx, first));
+  await ctx.db.transaction().execute((tx) => releaseAttempts(tx, first));
   await count();
   await assert.rejects(count);
 });
@@ -90,14 +90,14 @@ test("what can be used no longer is forgotten, and nothing else", async () => {
   await market.hasSession(userId);
   await ask("new");
 
-  await tidySignIn(ctx);
+  await deleteExpiredSignInData(ctx);
   const count = async (table: string) => (await market.query(`select count(*) from ${table}`)).rows[0].count;
   assert.deepEqual(
     [await count("one_time_tokens"), await count("sign_in_attempts"), await count("sessions")],
     [1, 1, 2],
   );
   market.clock.forward(DAY_MS + 1);
-  await tidySignIn(ctx);
+  await deleteExpiredSignInData(ctx);
   assert.equal(await count("sessions"), 1);
   assert.equal((await ended.get("/v1/purchases")).status, 401);
 });

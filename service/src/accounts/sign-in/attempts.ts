@@ -3,9 +3,9 @@ import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { reportFailure } from "./failures.ts";
-import { addAttempt, dropAttempt, listAttempts } from "./queries.ts";
+import { addAttempt, deleteAttempt, listAttempts } from "./queries.ts";
 
-export interface Window {
+export interface AttemptWindow {
   times: number;
   seconds: number;
 }
@@ -37,25 +37,25 @@ const LIMITS = {
   "login from a network": [{ times: 100, seconds: 10 * MINUTE }],
   "way to a provider from a network": [{ times: 100, seconds: 10 * MINUTE }],
   "password of an account": [{ times: 10, seconds: 15 * MINUTE }],
-} satisfies Record<string, Window[]>;
+} satisfies Record<string, AttemptWindow[]>;
 
-type Kind = keyof typeof LIMITS;
+type LimitKind = keyof typeof LIMITS;
 /** A subject of null is nobody who could be told apart from others, and is not limited. */
-type Tried = [kind: Kind, subject: string | null];
+type LimitKey = [kind: LimitKind, subject: string | null];
 
 /** RATE_LIMIT_EXCEEDED, with the limit that was reached, for the audit log and not for the caller. */
 class TooManyAttempts extends ApiError {
-  readonly kind: Kind;
-  constructor(kind: Kind, retryAfterSeconds: number) {
+  readonly kind: LimitKind;
+  constructor(kind: LimitKind, retryAfterSeconds: number) {
     super("RATE_LIMIT_EXCEEDED", undefined, undefined, retryAfterSeconds);
     this.kind = kind;
   }
 }
 
 /** What was counted, to be given back when it turns out not to have been one of those that are limited. */
-export interface Attempt {
+export interface CountedAttempts {
   at: Date;
-  tried: Tried[];
+  tried: LimitKey[];
 }
 
 /**
@@ -63,18 +63,18 @@ export interface Attempt {
  * is full, and then nothing is counted, since it ends the transaction. Addresses come before networks: with one order
  * of locks two transactions never wait for each other.
  */
-export async function countAttempts(ctx: Context, tx: Tx, tried: Tried[]): Promise<Attempt> {
+export async function countAttempts(ctx: Context, tx: Tx, tried: LimitKey[]): Promise<CountedAttempts> {
   const at = ctx.now();
   for (const [kind, subject] of tried) {
     if (subject === null) continue;
     if (await addAttempt(tx, { kind, subject: digestOf(subject), at, windows: LIMITS[kind] })) continue;
     const times = await listAttempts(tx, kind, digestOf(subject));
-    throw new TooManyAttempts(kind, waitSeconds(times, LIMITS[kind], at));
+    throw new TooManyAttempts(kind, secondsUntilAllowed(times, LIMITS[kind], at));
   }
   return { at, tried };
 }
 
-interface Locked {
+interface LimitedAction {
   subject: string;
   /** Asked for only when a limit was reached. */
   account(): Promise<{ id: string } | undefined>;
@@ -82,9 +82,9 @@ interface Locked {
 }
 
 /** Runs what counts attempts in a transaction of its own; a limit that is reached stands in the audit log. */
-export async function withinLimits<T>(
+export async function runWithinLimits<T>(
   ctx: Context,
-  { subject, account, source }: Locked,
+  { subject, account, source }: LimitedAction,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   try {
@@ -99,14 +99,14 @@ export async function withinLimits<T>(
   }
 }
 
-export async function giveBack(tx: Tx, { at, tried }: Attempt): Promise<void> {
+export async function releaseAttempts(tx: Tx, { at, tried }: CountedAttempts): Promise<void> {
   for (const [kind, subject] of tried) {
-    if (subject !== null) await dropAttempt(tx, kind, digestOf(subject), at);
+    if (subject !== null) await deleteAttempt(tx, kind, digestOf(subject), at);
   }
 }
 
 /** Until every window has room again. */
-function waitSeconds(times: Date[], windows: Window[], now: Date): number {
+function secondsUntilAllowed(times: Date[], windows: AttemptWindow[], now: Date): number {
   const newestFirst = times.map((time) => time.getTime()).sort((a, b) => b - a);
   const free = windows.map((window) => (newestFirst[window.times - 1] ?? 0) + window.seconds * 1000);
   return Math.max(1, Math.ceil((Math.max(...free) - now.getTime()) / 1000));

@@ -9,7 +9,7 @@ import { addFailure } from "./queries.ts";
 const WINDOW_SECONDS = 15 * 60;
 
 /** What the log says of each refusal. */
-const LOG_TEXTS = {
+const LOG_MESSAGES = {
   "sign_in.password_refused": "a sign-in failed: wrong password or unknown account",
   "sign_in.link_refused": "a sign-in failed: invalid link or challenge",
   "sign_in.code_refused": "a sign-in failed: wrong second-factor code",
@@ -19,8 +19,8 @@ const LOG_TEXTS = {
   "admin.refused": "a request was refused: it needs an administrator",
 };
 
-export interface Failure {
-  action: keyof typeof LOG_TEXTS;
+export interface SignInFailure {
+  action: keyof typeof LOG_MESSAGES;
   /** What failures are counted by: an address, an account or a network. Only its digest is stored. */
   subject: string;
   /** The account that it was tried at, where it is known. */
@@ -33,10 +33,13 @@ export interface Failure {
  * Logs a refusal, and adds it to the audit log when it is the 1st, 10th, 100th … of its subject in 15 minutes: who guesses
  * stands there, and cannot fill it. The log line names the network address, not what was typed as an address.
  */
-export async function reportFailure(ctx: Context, failure: Failure): Promise<void> {
+export async function reportFailure(ctx: Context, failure: SignInFailure): Promise<void> {
   const { action, subject, accountId, source, details } = failure;
   const account = accountId && toId("usr", accountId);
-  ctx.log.warn({ action, ip: source.ip, account, request: source.requestId, ...details }, LOG_TEXTS[action]);
+  ctx.log.warn(
+    { action, ip: source.ip, account, request: source.requestId, ...details },
+    LOG_MESSAGES[action],
+  );
   const at = ctx.now();
   const failures = await addFailure(ctx.db, {
     kind: `failure: ${action}`,
@@ -57,7 +60,7 @@ export async function reportFailure(ctx: Context, failure: Failure): Promise<voi
 const isPowerOfTen = (count: number) => /^10*$/.test(String(count));
 
 /** A link or challenge that is unknown, used or over names nobody: such failures are counted by network. */
-export async function reportIfRefused<T>(
+export async function reportInvalidToken<T>(
   ctx: Context,
   source: RequestSource,
   work: () => Promise<T>,

@@ -41,7 +41,7 @@ test("unknown, wrong, unproven, without a password and banned: one answer for th
   const { rows } = await market.query("select password_hash from users where email = $1", [email]);
   const [unproven, withoutPassword, banned] = [someAddress(), someAddress(), someAddress()];
   const passwordHash = rows[0].password_hash;
-  await createUser(ctx, { email: unproven, name: "U", mailboxProven: false, passwordHash });
+  await createUser(ctx, { email: unproven, name: "U", emailVerified: false, passwordHash });
   await createUser(ctx, { email: withoutPassword, name: "W" });
   await createUser(ctx, { email: banned, name: "B", passwordHash });
   await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, banned]);

@@ -4,11 +4,11 @@ import { record } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { noSession } from "../../platform/http/envelope.ts";
 import { Answer, type RequestFacts } from "../../platform/http/route.ts";
-import { endSessions, identifySession } from "../sessions/sessions.ts";
+import { authenticateSession, endSessions } from "../sessions/sessions.ts";
 
 /** Ends the session of the header, else of the cookie. A bad header never falls through, here as anywhere. */
 export async function logOut(ctx: Context, { bearer, cookies, source }: RequestFacts) {
-  const session = await identifySession(ctx, bearer ?? cookies[SESSION_COOKIE] ?? "");
+  const session = await authenticateSession(ctx, bearer ?? cookies[SESSION_COOKIE] ?? "");
   if (!session) throw new ApiError("INVALID_SESSION");
   const { userId, sessionId } = session;
   await ctx.db.transaction().execute(async (tx) => {

@@ -2,10 +2,10 @@ import type { Context } from "../../core/context.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import type { RequestFacts } from "../../platform/http/route.ts";
-import { entrantByEmail } from "../people/credentials.ts";
-import { countAttempts, withinLimits } from "./attempts.ts";
-import { knownFor } from "./known-browser.ts";
-import { LINK_LIFETIME_SECONDS, mintLink, signInLetter } from "./letters.ts";
+import { findSignInAccountByEmail } from "../people/credentials.ts";
+import { countAttempts, runWithinLimits } from "./attempts.ts";
+import { readDeviceId } from "./device-cookie.ts";
+import { createSignInLink, LINK_LIFETIME_SECONDS, signInEmail } from "./emails.ts";
 
 /**
  * Sends a link to any address. Accounts are not even looked at before a limit is reached, so that nothing can tell who has one. A browser in which
@@ -16,14 +16,19 @@ export async function sendMagicLink(
   email: string,
   { source, cookies }: Pick<RequestFacts, "source" | "cookies">,
 ) {
-  const browser = knownFor(ctx, cookies, email);
-  const limited = { subject: email, account: () => entrantByEmail(ctx.db, email), source };
-  await withinLimits(ctx, limited, async (tx) => {
+  const browser = readDeviceId(ctx, cookies, email);
+  const limited = { subject: email, account: () => findSignInAccountByEmail(ctx.db, email), source };
+  await runWithinLimits(ctx, limited, async (tx) => {
     await countAttempts(ctx, tx, [
       browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
       ["letters for a network", networkUnlessLoopback(source.ip)],
     ]);
-    await sendMail(ctx, tx, email, signInLetter(await mintLink(ctx, tx, { purpose: "magic-link", email })));
+    await sendMail(
+      ctx,
+      tx,
+      email,
+      signInEmail(await createSignInLink(ctx, tx, { purpose: "magic-link", email })),
+    );
   });
   return { message: "A link is on its way to this address.", lifetimeSeconds: LINK_LIFETIME_SECONDS };
 }

@@ -3,7 +3,13 @@ import type { Context } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { deleteTokensOf, findUsableToken, insertToken, useToken, useTokensFor } from "./queries.ts";
+import {
+  consumeToken,
+  consumeTokensForPurpose,
+  deleteTokensOfUser,
+  findActiveToken,
+  insertToken,
+} from "./queries.ts";
 
 export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "first-admin" | "social";
 
@@ -13,7 +19,7 @@ export interface OneTimeToken {
   data: Record<string, unknown>;
 }
 
-interface MintToken {
+interface MintTokenInput {
   purpose: TokenPurpose;
   email?: string;
   userId?: string;
@@ -22,7 +28,7 @@ interface MintToken {
 }
 
 /** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
-export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintToken): Promise<string> {
+export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintTokenInput): Promise<string> {
   const value = randomBytes(32).toString("base64url");
   const now = ctx.now();
   await insertToken(db, {
@@ -44,7 +50,7 @@ export async function redeemOneTimeToken(
   value: string,
   purposes: TokenPurpose[],
 ): Promise<OneTimeToken> {
-  const token = await useToken(db, digestOf(value), purposes, ctx.now());
+  const token = await consumeToken(db, digestOf(value), purposes, ctx.now());
   if (!token) throw new ApiError("INVALID_TOKEN");
   return token;
 }
@@ -55,15 +61,15 @@ export async function mustFindOneTimeToken(
   value: string,
   purpose: TokenPurpose,
 ): Promise<OneTimeToken> {
-  const token = await findUsableToken(ctx.db, digestOf(value), purpose, ctx.now());
+  const token = await findActiveToken(ctx.db, digestOf(value), purpose, ctx.now());
   if (!token) throw new ApiError("INVALID_TOKEN");
   return token;
 }
 
 /** What was sent to somebody opens nothing any more. */
-export const forgetTokensOf = (db: Queries, owner: { userId: string; email: string }) =>
-  deleteTokensOf(db, owner);
+export const deleteOneTimeTokens = (db: Queries, owner: { userId: string; email: string }) =>
+  deleteTokensOfUser(db, owner);
 
 /** Unused tokens of a purpose are worth nothing any more: a new one takes their place. */
-export const withdrawTokens = (ctx: Context, db: Queries, purpose: TokenPurpose) =>
-  useTokensFor(db, purpose, ctx.now());
+export const invalidateOneTimeTokens = (ctx: Context, db: Queries, purpose: TokenPurpose) =>
+  consumeTokensForPurpose(db, purpose, ctx.now());

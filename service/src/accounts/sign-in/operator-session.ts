@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
-import { entrantById } from "../people/credentials.ts";
+import { findSignInAccount } from "../people/credentials.ts";
 import { toUserId } from "../people/users.ts";
 import { startSession } from "../sessions/sessions.ts";
 
@@ -9,7 +9,7 @@ const COMMAND_LINE = { ip: "127.0.0.1", userAgent: "stoa-server", requestId: "" 
 
 /** A session at the operator's word. It counts as no second factor: what asks for one stays shut even to a stolen shell. */
 export async function startOperatorSession(ctx: Context, userId: string): Promise<string> {
-  const user = await entrantById(ctx.db, userId);
+  const user = await findSignInAccount(ctx.db, userId);
   if (!user) throw new ApiError("INVALID_STATE", "This account is banned or closed.");
   return ctx.db.transaction().execute(async (tx) => {
     await record(ctx, tx, {

@@ -10,24 +10,24 @@ const MIN_WORD = 3;
  * No rules of composition: they make people write `Password1!`. What counts is length, and that it is not what anybody
  * tries first. Words that belong to the account or the service count for nothing (NIST SP 800-63B, 3.1.1.2).
  */
-export function mustBeGoodPassword(password: string, account: { email: string; name: string }): void {
+export function validatePassword(password: string, account: { email: string; name: string }): void {
   const length = NewPassword.safeParse(password);
   if (!length.success) throw invalidRequest("password", length.error.issues[0]!.message);
   const lower = password.toLowerCase();
-  if (isTriedFirst(lower))
+  if (isCommonPassword(lower))
     throw invalidRequest("password", "is among the first that anybody would try: choose another");
-  const rest = withoutWords(lower, wordsOf(account));
-  if (rest !== lower && (rest.length < MIN_PASSWORD || isTriedFirst(rest)))
+  const rest = withoutWords(lower, listAccountWords(account));
+  if (rest !== lower && (rest.length < MIN_PASSWORD || isCommonPassword(rest)))
     throw invalidRequest(
       "password",
       `must have at least ${MIN_PASSWORD} characters besides your name, your address and the name of this service, and not the most common ones`,
     );
 }
 
-const isTriedFirst = (text: string) => commonPasswords.has(text) || new Set(text).size === 1;
+const isCommonPassword = (text: string) => commonPasswords.has(text) || new Set(text).size === 1;
 
 /** The longest first: the whole address before its parts. */
-function wordsOf({ email, name }: { email: string; name: string }): string[] {
+function listAccountWords({ email, name }: { email: string; name: string }): string[] {
   const [local = ""] = email.split("@");
   const words = [email, local, name, ...email.split(/[^\p{L}\p{N}]+/u), ...name.split(/\s+/), SERVICE_NAME];
   return words

@@ -1,16 +1,16 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
-import type { Window } from "./attempts.ts";
+import type { AttemptWindow } from "./attempts.ts";
 import type { OneTimeToken, TokenPurpose } from "./one-time-tokens.ts";
 
 interface NewAttempt {
   kind: string;
   subject: Buffer;
   at: Date;
-  windows: Window[];
+  windows: AttemptWindow[];
 }
 
-const before = (at: Date, seconds: number) => new Date(at.getTime() - seconds * 1000);
+const secondsBefore = (at: Date, seconds: number) => new Date(at.getTime() - seconds * 1000);
 
 /**
  * Adds a try unless a window is full, and answers whether it did. One statement under the lock of the row: of parallel tries
@@ -20,13 +20,13 @@ export async function addAttempt(db: Queries, { kind, subject, at, windows }: Ne
   const longest = Math.max(...windows.map(({ seconds }) => seconds));
   const hasRoom = windows.map(
     ({ times, seconds }) =>
-      sql`(select count(*) from unnest(a.tried_at) t where t > ${before(at, seconds)}) < ${times}`,
+      sql`(select count(*) from unnest(a.tried_at) t where t > ${secondsBefore(at, seconds)}) < ${times}`,
   );
   const { rows } = await sql`
     insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
     values (${kind}, ${subject}, array[${at}::timestamptz], ${at})
     on conflict (kind, subject) do update
-      set tried_at = array(select t from unnest(a.tried_at) t where t > ${before(at, longest)}) || ${at}::timestamptz,
+      set tried_at = array(select t from unnest(a.tried_at) t where t > ${secondsBefore(at, longest)}) || ${at}::timestamptz,
           last_at = ${at}
       where ${sql.join(hasRoom, sql` and `)}
     returning kind`.execute(db);
@@ -46,7 +46,7 @@ export async function addFailure(db: Queries, { kind, subject, at, seconds }: Ne
     insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
     values (${kind}, ${subject}, array[${at}::timestamptz], ${at})
     on conflict (kind, subject) do update
-      set tried_at = array(select t from unnest(a.tried_at) t where t > ${before(at, seconds)}) || ${at}::timestamptz,
+      set tried_at = array(select t from unnest(a.tried_at) t where t > ${secondsBefore(at, seconds)}) || ${at}::timestamptz,
           last_at = ${at}
     returning cardinality(a.tried_at) as count`.execute(db);
   return rows[0]!.count;
@@ -63,7 +63,7 @@ export async function listAttempts(db: Queries, kind: string, subject: Buffer): 
 }
 
 /** One of those at that moment, not all. */
-export const dropAttempt = (db: Queries, kind: string, subject: Buffer, at: Date) =>
+export const deleteAttempt = (db: Queries, kind: string, subject: Buffer, at: Date) =>
   sql`
     update sign_in_attempts
        set tried_at = tried_at[:array_position(tried_at, ${at}::timestamptz) - 1]
@@ -88,7 +88,7 @@ export const insertToken = (db: Queries, token: NewToken) =>
 
 const TOKEN_COLUMNS = ["email", "user_id as userId", "data"] as const;
 
-export const useToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], now: Date) =>
+export const consumeToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], now: Date) =>
   db
     .updateTable("one_time_tokens")
     .set({ used_at: now })
@@ -100,7 +100,7 @@ export const useToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], 
     .$castTo<OneTimeToken>()
     .executeTakeFirst();
 
-export const findUsableToken = (db: Queries, digest: Buffer, purpose: TokenPurpose, now: Date) =>
+export const findActiveToken = (db: Queries, digest: Buffer, purpose: TokenPurpose, now: Date) =>
   db
     .selectFrom("one_time_tokens")
     .select(TOKEN_COLUMNS)
@@ -111,7 +111,7 @@ export const findUsableToken = (db: Queries, digest: Buffer, purpose: TokenPurpo
     .$castTo<OneTimeToken>()
     .executeTakeFirst();
 
-export const useTokensFor = (db: Queries, purpose: TokenPurpose, now: Date) =>
+export const consumeTokensForPurpose = (db: Queries, purpose: TokenPurpose, now: Date) =>
   db
     .updateTable("one_time_tokens")
     .set({ used_at: now })
@@ -119,7 +119,7 @@ export const useTokensFor = (db: Queries, purpose: TokenPurpose, now: Date) =>
     .where("used_at", "is", null)
     .execute();
 
-export const deleteTokensOf = (db: Queries, { userId, email }: { userId: string; email: string }) =>
+export const deleteTokensOfUser = (db: Queries, { userId, email }: { userId: string; email: string }) =>
   db
     .deleteFrom("one_time_tokens")
     .where((row) =>
@@ -131,7 +131,7 @@ export const deleteTokensBefore = (db: Queries, moment: Date) =>
   db.deleteFrom("one_time_tokens").where("expires_at", "<", moment).execute();
 
 /** Second halves of sign-ins whose first half holds no more. */
-export const deleteChallengesOf = (db: Queries, userId: string) =>
+export const deleteChallengesOfUser = (db: Queries, userId: string) =>
   db
     .deleteFrom("one_time_tokens")
     .where("user_id", "=", userId)

@@ -22,7 +22,7 @@ export const flowCookieName = (provider: IdentityProviderName) => `__Host-flow-$
 const sealContext = (provider: IdentityProviderName) => `sign-in-flow|${provider}`;
 
 /** `state` is a one-time token: it ends after ten minutes, and of parallel callbacks one gets on. Each leaves a row, hence the limit. */
-export async function beginFlow(
+export async function startFlow(
   ctx: Context,
   provider: IdentityProviderName,
   { returnTo, ip }: { returnTo: string; ip: string },
@@ -44,14 +44,14 @@ export const flowCookie = (ctx: Context, provider: IdentityProviderName, flow: F
   maxAgeSeconds: FLOW_SECONDS,
 });
 
-export const noFlowCookie = (provider: IdentityProviderName): Cookie => ({
+export const clearedFlowCookie = (provider: IdentityProviderName): Cookie => ({
   name: flowCookieName(provider),
   value: "",
   maxAgeSeconds: 0,
 });
 
 /** The flow that this browser began with the provider; null for anything that we did not seal for it. */
-export function openFlow(
+export function readFlow(
   ctx: Context,
   provider: IdentityProviderName,
   cookie: string | undefined,
@@ -65,6 +65,6 @@ export function openFlow(
 }
 
 /** Uses the flow up; INVALID_TOKEN when it was before, or is too old. */
-export async function endFlow(ctx: Context, { state }: Flow): Promise<void> {
+export async function consumeFlow(ctx: Context, { state }: Flow): Promise<void> {
   await redeemOneTimeToken(ctx, ctx.db, state, ["social"]);
 }

@@ -103,8 +103,8 @@ const deedsOf = async (userId: string) =>
     ({ action }) => action,
   );
 
-async function hasAccount(email: string, mailboxProven = true): Promise<string> {
-  const userId = await createUser(market.service.ctx, { email, name: "Local", mailboxProven });
+async function hasAccount(email: string, emailVerified = true): Promise<string> {
+  const userId = await createUser(market.service.ctx, { email, name: "Local", emailVerified });
   return userId;
 }
 

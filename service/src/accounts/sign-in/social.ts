@@ -9,21 +9,26 @@ import type {
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
-import { type Entrant, entrantByEmail, entrantById, openAccount } from "../people/credentials.ts";
-import { accountOfIdentity, linkIdentity } from "../people/identities.ts";
-import { completeSignIn } from "./complete.ts";
-import { wipeUnproven } from "./first-proof.ts";
-import { beginFlow, endFlow, type Flow, openFlow } from "./social-flow.ts";
-import { linkedLetter } from "./social-letters.ts";
+import {
+  createVerifiedAccount,
+  findSignInAccount,
+  findSignInAccountByEmail,
+  type SignInAccount,
+} from "../people/credentials.ts";
+import { findUserIdOfIdentity, linkIdentity } from "../people/identities.ts";
+import { completeSignIn } from "./complete-sign-in.ts";
+import { identityLinkedEmail } from "./social-emails.ts";
+import { consumeFlow, type Flow, readFlow, startFlow } from "./social-flow.ts";
 import { providerLabels, socialProblem } from "./social-problem.ts";
+import { resetUnverifiedAccount } from "./unverified-account.ts";
 
 const MAX_NAME = 100;
 
 /** Of our own making, never of the request's Host: where the provider sends the browser back to. */
-const callbackUrl = ({ links }: Context, provider: IdentityProviderName) =>
+const toCallbackUrl = ({ links }: Context, provider: IdentityProviderName) =>
   new URL(`/api/auth/callback/${provider}`, links.origin());
 
-function mustBeSetUp({ integrations }: Context, provider: IdentityProviderName) {
+function mustFindProvider({ integrations }: Context, provider: IdentityProviderName) {
   const port = integrations.identityProviders[provider];
   if (port) return port;
   const [label, prefix] = [providerLabels[provider], provider.toUpperCase()];
@@ -34,25 +39,25 @@ function mustBeSetUp({ integrations }: Context, provider: IdentityProviderName) 
 }
 
 /** Begins a sign-in at a provider: where the browser goes, and what it must bring back. */
-export async function beginSocialSignIn(
+export async function startSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
   wish: { returnTo: string; ip: string },
 ) {
-  const port = mustBeSetUp(ctx, provider);
-  const flow = await beginFlow(ctx, provider, wish);
+  const port = mustFindProvider(ctx, provider);
+  const flow = await startFlow(ctx, provider, wish);
   const url = await port
-    .authorizationUrl(callbackUrl(ctx, provider), flow)
-    .catch((error) => refuse(ctx, provider, error));
+    .authorizationUrl(toCallbackUrl(ctx, provider), flow)
+    .catch((error) => throwSocialProblem(ctx, provider, error));
   return { url, flow };
 }
 
-export interface Callback {
+export interface SocialCallback {
   /** As it came, question mark included. */
   query: string;
   flowCookie: string | undefined;
   /** The session that the browser has so far. */
-  earlierToken: string | undefined;
+  previousToken: string | undefined;
   source: RequestSource;
 }
 
@@ -60,15 +65,19 @@ export interface Callback {
 export async function finishSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
-  { query, flowCookie, earlierToken, source }: Callback,
+  { query, flowCookie, previousToken, source }: SocialCallback,
 ): Promise<{ token: string; email: string }> {
-  const port = mustBeSetUp(ctx, provider);
-  const callback = callbackUrl(ctx, provider);
+  const port = mustFindProvider(ctx, provider);
+  const callback = toCallbackUrl(ctx, provider);
   callback.search = query;
   const flow = await mustBeOwnFlow(ctx, provider, callback, flowCookie);
-  const identity = await port.identify(callback, flow).catch((error) => refuse(ctx, provider, error));
-  const user = await ctx.db.transaction().execute((tx) => accountOf(ctx, tx, { provider, identity, source }));
-  const token = await completeSignIn(ctx, { user, via: provider, source, earlierToken });
+  const identity = await port
+    .identify(callback, flow)
+    .catch((error) => throwSocialProblem(ctx, provider, error));
+  const user = await ctx.db
+    .transaction()
+    .execute((tx) => findOrCreateAccount(ctx, tx, { provider, identity, source }));
+  const token = await completeSignIn(ctx, { user, via: provider, source, previousToken });
   return { token, email: user.email };
 }
 
@@ -79,29 +88,29 @@ async function mustBeOwnFlow(
   callback: URL,
   cookie: string | undefined,
 ): Promise<Flow> {
-  const flow = openFlow(ctx, provider, cookie);
+  const flow = readFlow(ctx, provider, cookie);
   const states = callback.searchParams.getAll("state");
   if (!flow || states.length !== 1 || states[0] !== flow.state) throw socialProblem("FLOW_LOST", provider);
-  await endFlow(ctx, flow).catch((error) => {
+  await consumeFlow(ctx, flow).catch((error) => {
     throw error instanceof ApiError ? socialProblem("FLOW_LOST", provider) : error;
   });
   return flow;
 }
 
-const PROBLEMS = {
+const PROBLEM_BY_KIND = {
   denied: "ACCESS_DENIED",
   refused: "FLOW_LOST",
   unreachable: "SERVICE_UNAVAILABLE",
 } as const;
 
-function refuse({ log }: Context, provider: IdentityProviderName, error: unknown): never {
+function throwSocialProblem({ log }: Context, provider: IdentityProviderName, error: unknown): never {
   if (!(error instanceof IdentityProblem)) throw error;
   if (error.kind !== "denied")
     log.warn({ provider, why: error.message }, "an identity provider let nobody in");
-  throw socialProblem(PROBLEMS[error.kind], provider);
+  throw socialProblem(PROBLEM_BY_KIND[error.kind], provider);
 }
 
-interface Arrival {
+interface SocialIdentity {
   provider: IdentityProviderName;
   identity: VerifiedIdentity;
   source: RequestSource;
@@ -111,25 +120,25 @@ interface Arrival {
  * The account behind an identity: the one that it opened before, else that of its mailbox, which the provider has proven. An account
  * whose own mailbox nobody has proven yet may be a stranger's trap: its credentials are gone then.
  */
-async function accountOf(ctx: Context, tx: Tx, arrival: Arrival): Promise<Entrant> {
+async function findOrCreateAccount(ctx: Context, tx: Tx, arrival: SocialIdentity): Promise<SignInAccount> {
   const { provider, identity } = arrival;
-  const known = await accountOfIdentity(tx, { provider, subject: identity.subject });
-  if (known) return mayEnter(await entrantById(tx, known), provider);
+  const known = await findUserIdOfIdentity(tx, { provider, subject: identity.subject });
+  if (known) return mustBeEnabled(await findSignInAccount(tx, known), provider);
   const email = Address.safeParse(identity.verifiedEmail);
   if (!email.success) throw socialProblem("UNVERIFIED_EMAIL", provider);
-  const isNew = await openAccount(ctx, tx, {
+  const isNew = await createVerifiedAccount(ctx, tx, {
     email: email.data,
-    name: publicNameOf(arrival),
+    name: readPublicName(arrival),
     passwordHash: null,
   });
-  const account = mayEnter(await entrantByEmail(tx, email.data), provider);
-  if (!account.mailboxProvenAt)
-    await wipeUnproven(ctx, tx, account, { by: provider, source: arrival.source });
+  const account = mustBeEnabled(await findSignInAccountByEmail(tx, email.data), provider);
+  if (!account.emailVerifiedAt)
+    await resetUnverifiedAccount(ctx, tx, account, { by: provider, source: arrival.source });
   await link(ctx, tx, account, { ...arrival, isNew });
   return account;
 }
 
-function mayEnter(account: Entrant | undefined, provider: IdentityProviderName): Entrant {
+function mustBeEnabled(account: SignInAccount | undefined, provider: IdentityProviderName): SignInAccount {
   if (!account) throw socialProblem("ACCOUNT_DISABLED", provider);
   return account;
 }
@@ -138,7 +147,7 @@ function mayEnter(account: Entrant | undefined, provider: IdentityProviderName):
  * GitHub shows a profile's name to everybody, so its owner chose it for the public. Google's is the name of a person, which
  * they have not published: null, a neutral name until they choose one.
  */
-function publicNameOf({ provider, identity }: Arrival): string | null {
+function readPublicName({ provider, identity }: SocialIdentity): string | null {
   if (provider !== "github") return null;
   const line = toVisibleLine(identity.name ?? "");
   return line.slice(0, MAX_NAME).trim() || null;
@@ -147,11 +156,11 @@ function publicNameOf({ provider, identity }: Arrival): string | null {
 async function link(
   ctx: Context,
   tx: Tx,
-  account: Entrant,
-  { provider, identity, source, isNew }: Arrival & { isNew: boolean },
+  account: SignInAccount,
+  { provider, identity, source, isNew }: SocialIdentity & { isNew: boolean },
 ): Promise<void> {
   await linkIdentity(ctx, tx, { provider, subject: identity.subject }, account.id);
   const action = isNew ? "user.registered" : "identity.linked";
   await record(ctx, tx, { actorId: account.id, action, source, details: { provider } });
-  if (!isNew) await sendMail(ctx, tx, account.email, linkedLetter(providerLabels[provider]));
+  if (!isNew) await sendMail(ctx, tx, account.email, identityLinkedEmail(providerLabels[provider]));
 }

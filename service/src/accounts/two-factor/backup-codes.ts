@@ -6,14 +6,14 @@ const LETTERS = 25;
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /** 125 random bits in five groups of five, so that a person can copy it from paper. */
-function newCode(): string {
+function generateBackupCode(): string {
   const letters = Array.from(randomBytes(LETTERS), (byte) => BASE32[byte % BASE32.length]).join("");
   return letters.match(/.{5}/g)!.join("-");
 }
 
-export const newBackupCodes = (): string[] => Array.from({ length: CODES }, newCode);
+export const generateBackupCodes = (): string[] => Array.from({ length: CODES }, generateBackupCode);
 
 /** As it was made, however it was typed. */
-const tidied = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
+const normalizeCode = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
 
-export const digestOfCode = (code: string): Buffer => digestOf(tidied(code));
+export const digestBackupCode = (code: string): Buffer => digestOf(normalizeCode(code));

@@ -9,7 +9,7 @@ export const findAuthenticator = (db: Queries, userId: string) =>
     .executeTakeFirst();
 
 /** A new secret in the place of one that was never confirmed; false when the app is confirmed already. */
-export async function putAuthenticator(
+export async function upsertPendingAuthenticator(
   db: Queries,
   authenticator: { user_id: string; sealed_secret: string; created_at: Date },
 ): Promise<boolean> {
@@ -28,20 +28,20 @@ export async function putAuthenticator(
 }
 
 /** What a time step has to do with: an app that is asked at sign-in, or one that was only set up. */
-export type Stage = "confirmed" | "pending";
+export type AuthenticatorState = "confirmed" | "pending";
 
-export interface Tried {
+export interface CountedTry {
   sealedSecret: string;
   tries: number;
 }
 
 /** One more try, which locks when it is the last one allowed; nothing while it is locked, or when there is no app. */
-export const raiseTries = (
+export const incrementTries = (
   db: Queries,
   userId: string,
-  stage: Stage,
+  stage: AuthenticatorState,
   limit: { now: Date; tries: number; lockedUntil: Date },
-): Promise<Tried | undefined> =>
+): Promise<CountedTry | undefined> =>
   db
     .updateTable("authenticators")
     .set({
@@ -59,7 +59,7 @@ export const raiseTries = (
 const NO_TRIES = { tries: 0, locked_until: null };
 
 /** Accepts a code's time step, once: of parallel calls one statement lets one win. */
-export async function acceptStep(db: Queries, userId: string, step: number): Promise<boolean> {
+export async function acceptTimeStep(db: Queries, userId: string, step: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("authenticators")
     .set({ last_step: step, ...NO_TRIES })
@@ -85,10 +85,10 @@ export async function confirmAuthenticator(
   return numUpdatedRows === 1n;
 }
 
-export const forgetTries = (db: Queries, userId: string) =>
+export const resetTries = (db: Queries, userId: string) =>
   db.updateTable("authenticators").set(NO_TRIES).where("user_id", "=", userId).execute();
 
-export async function eraseAuthenticator(db: Queries, userId: string): Promise<boolean> {
+export async function deleteConfirmedAuthenticator(db: Queries, userId: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("authenticators")
     .where("user_id", "=", userId)
@@ -110,7 +110,7 @@ export async function replaceBackupCodes(db: Queries, userId: string, digests: B
 }
 
 /** Uses a backup code up; of parallel calls one wins. */
-export async function useBackupCode(
+export async function consumeBackupCode(
   db: Queries,
   userId: string,
   digest: Buffer,

@@ -2,8 +2,8 @@ import { api } from "@stoa/contract";
 import { harmlessAgain, route } from "../../platform/http/route.ts";
 import {
   confirmTwoFactor,
+  disableTwoFactor,
   readTwoFactor,
-  removeTwoFactor,
   renewBackupCodes,
   setUpTwoFactor,
 } from "./two-factor.ts";
@@ -22,5 +22,5 @@ export const twoFactorRoutes = [
   route(twoFactor.renewBackupCodes, (ctx, caller, { body }, { source }) =>
     renewBackupCodes(ctx, caller, body.code, source),
   ),
-  route(twoFactor.remove, (ctx, caller, { body }, { source }) => removeTwoFactor(ctx, caller, body, source)),
+  route(twoFactor.remove, (ctx, caller, { body }, { source }) => disableTwoFactor(ctx, caller, body, source)),
 ];

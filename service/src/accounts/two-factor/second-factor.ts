@@ -5,20 +5,20 @@ import type { Queries } from "../../platform/db/database.ts";
 import { sealedColumn } from "../../platform/db/sealed.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { findUser, toUserId } from "../people/users.ts";
-import { isAppCode, stepOf } from "./app-code.ts";
-import { digestOfCode } from "./backup-codes.ts";
-import { backupCodeUsedLetter } from "./letters.ts";
+import { digestBackupCode } from "./backup-codes.ts";
+import { backupCodeUsedEmail } from "./emails.ts";
 import {
-  acceptStep,
+  type AuthenticatorState,
+  acceptTimeStep,
+  type CountedTry,
+  consumeBackupCode,
   countBackupCodes,
   deleteAuthenticator,
   findAuthenticator,
-  forgetTries,
-  raiseTries,
-  type Stage,
-  type Tried,
-  useBackupCode,
+  incrementTries,
+  resetTries,
 } from "./queries.ts";
+import { findTimeStep, isTotpCode } from "./totp.ts";
 
 const TRIES = 5;
 const LOCKED_MS = 15 * 60_000;
@@ -39,25 +39,29 @@ export async function acceptSecondFactor(
   source: RequestSource | null = null,
 ): Promise<boolean> {
   const code = given.replace(/[\s-]/g, "");
-  const tried = await takeTry(ctx, userId, "confirmed");
+  const tried = await countTry(ctx, userId, "confirmed");
   if (!tried) return false;
-  const isAccepted = isAppCode(code)
-    ? await acceptAppCode(ctx, userId, tried, code)
+  const isAccepted = isTotpCode(code)
+    ? await acceptTotpCode(ctx, userId, tried, code)
     : await acceptBackupCode(ctx, userId, code, source);
-  if (!isAccepted) await noteWrong(ctx, userId, tried, source);
+  if (!isAccepted) await auditLockout(ctx, userId, tried, source);
   return isAccepted;
 }
 
 /** Whoever set it up may not be whose account it is. */
-export async function forgetAuthenticator(db: Queries, userId: string): Promise<void> {
+export async function removeAuthenticator(db: Queries, userId: string): Promise<void> {
   await deleteAuthenticator(db, userId);
 }
 
 /** Counts a try before it is judged: guesses that come all at once are counted like any other. */
-export async function takeTry(ctx: Context, userId: string, stage: Stage): Promise<Tried | null> {
+export async function countTry(
+  ctx: Context,
+  userId: string,
+  stage: AuthenticatorState,
+): Promise<CountedTry | null> {
   const now = ctx.now();
   const lockedUntil = new Date(now.getTime() + LOCKED_MS);
-  const tried = await raiseTries(ctx.db, userId, stage, { now, tries: TRIES, lockedUntil });
+  const tried = await incrementTries(ctx.db, userId, stage, { now, tries: TRIES, lockedUntil });
   if (tried) return tried;
   const authenticator = await findAuthenticator(ctx.db, userId);
   if (authenticator?.lockedUntil && authenticator.lockedUntil > now)
@@ -76,10 +80,10 @@ function locked(until: Date, now: Date): ApiError {
 }
 
 /** Who reads the log sees when somebody guessed codes; the lock itself is in force since the try was counted. */
-export async function noteWrong(
+export async function auditLockout(
   ctx: Context,
   userId: string,
-  { tries }: Tried,
+  { tries }: CountedTry,
   source: RequestSource | null,
 ) {
   if (tries < TRIES) return;
@@ -100,18 +104,23 @@ export const sealedAuthenticators = sealedColumn({
 export const sealSecret = (ctx: Context, userId: string, secret: string): string =>
   ctx.vault.seal(secret, sealContext(userId));
 
-export function stepOfTried(
+export function findTimeStepOfTry(
   ctx: Context,
   userId: string,
-  { sealedSecret }: Tried,
+  { sealedSecret }: CountedTry,
   code: string,
 ): number | null {
-  return stepOf(ctx.vault.open(sealedSecret, sealContext(userId)), code, ctx.now());
+  return findTimeStep(ctx.vault.open(sealedSecret, sealContext(userId)), code, ctx.now());
 }
 
-async function acceptAppCode(ctx: Context, userId: string, tried: Tried, code: string): Promise<boolean> {
-  const step = stepOfTried(ctx, userId, tried, code);
-  return step !== null && acceptStep(ctx.db, userId, step);
+async function acceptTotpCode(
+  ctx: Context,
+  userId: string,
+  tried: CountedTry,
+  code: string,
+): Promise<boolean> {
+  const step = findTimeStepOfTry(ctx, userId, tried, code);
+  return step !== null && acceptTimeStep(ctx.db, userId, step);
 }
 
 async function acceptBackupCode(
@@ -122,10 +131,10 @@ async function acceptBackupCode(
 ): Promise<boolean> {
   const { email } = await findUser(ctx, toUserId(userId));
   return ctx.db.transaction().execute(async (tx) => {
-    if (!(await useBackupCode(tx, userId, digestOfCode(code), ctx.now()))) return false;
-    await forgetTries(tx, userId);
+    if (!(await consumeBackupCode(tx, userId, digestBackupCode(code), ctx.now()))) return false;
+    await resetTries(tx, userId);
     const left = await countBackupCodes(tx, userId);
-    await sendMail(ctx, tx, email, backupCodeUsedLetter(ctx, left));
+    await sendMail(ctx, tx, email, backupCodeUsedEmail(ctx, left));
     await record(ctx, tx, {
       actorId: userId,
       action: "two_factor.backup_code_used",

@@ -5,37 +5,42 @@ import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import { lockAccount } from "../people/accounts.ts";
-import { isPasswordOf } from "../people/password.ts";
+import { isAccountPassword } from "../people/password.ts";
 import { findUser, toUserId } from "../people/users.ts";
-import { endSessions, forgetSecondFactor, mustStillBeIn, noteSecondFactor } from "../sessions/sessions.ts";
-import { newSecret, otpauthUri, qrCodeOf } from "./app-code.ts";
-import { digestOfCode, newBackupCodes } from "./backup-codes.ts";
-import { newBackupCodesLetter, turnedOffLetter, turnedOnLetter } from "./letters.ts";
+import {
+  clearSecondFactor,
+  endSessions,
+  markSecondFactor,
+  mustBeActiveSession,
+} from "../sessions/sessions.ts";
+import { digestBackupCode, generateBackupCodes } from "./backup-codes.ts";
+import { backupCodesRenewedEmail, twoFactorDisabledEmail, twoFactorEnabledEmail } from "./emails.ts";
 import {
   confirmAuthenticator,
   countBackupCodes,
-  eraseAuthenticator,
+  deleteConfirmedAuthenticator,
   findAuthenticator,
-  putAuthenticator,
   replaceBackupCodes,
+  upsertPendingAuthenticator,
 } from "./queries.ts";
 import {
   acceptSecondFactor,
+  auditLockout,
+  countTry,
+  findTimeStepOfTry,
   hasSecondFactor,
-  noteWrong,
   sealSecret,
-  stepOfTried,
-  takeTry,
 } from "./second-factor.ts";
+import { generateTotpSecret, renderQrCode, toOtpauthUri } from "./totp.ts";
 
-const isOn = () =>
+const alreadyEnabled = () =>
   new ApiError("INVALID_STATE", "Two-factor authentication is on already.", {
     current: "on",
     allowed: ["off"],
   });
-const isOff = () =>
+const notEnabled = () =>
   new ApiError("INVALID_STATE", "Two-factor authentication is off.", { current: "off", allowed: ["on"] });
-const notSetUp = () =>
+const notPending = () =>
   new ApiError("INVALID_STATE", "No authenticator app waits to be confirmed: set one up first.", {
     current: "not set up",
     allowed: ["set up"],
@@ -54,21 +59,21 @@ export async function readTwoFactor({ db }: Context, { userId }: SessionCaller) 
 /** Makes a secret for an app; it counts for nothing until a code of it was given. */
 export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
   const { email } = await findUser(ctx, toUserId(caller.userId));
-  const secret = newSecret();
-  const isPut = await putAuthenticator(ctx.db, {
+  const secret = generateTotpSecret();
+  const isPut = await upsertPendingAuthenticator(ctx.db, {
     user_id: caller.userId,
     sealed_secret: sealSecret(ctx, caller.userId, secret),
     created_at: ctx.now(),
   });
-  if (!isPut) throw isOn();
-  const uri = otpauthUri(secret, email);
-  return { secret, otpauthUri: uri, qrCode: qrCodeOf(uri) };
+  if (!isPut) throw alreadyEnabled();
+  const uri = toOtpauthUri(secret, email);
+  return { secret, otpauthUri: uri, qrCode: renderQrCode(uri) };
 }
 
 /** Nobody begins a session, and no change of the password ends this one, between what is asked here and the commit. */
-async function holdAccount(tx: Tx, caller: SessionCaller): Promise<void> {
+async function lockAccountAndSession(tx: Tx, caller: SessionCaller): Promise<void> {
   await lockAccount(tx, caller.userId);
-  await mustStillBeIn(tx, caller);
+  await mustBeActiveSession(tx, caller);
 }
 
 /** Turns it on: whoever else is signed in must sign in anew, with a code. */
@@ -80,33 +85,33 @@ export async function confirmTwoFactor(
 ) {
   const { userId, sessionId } = caller;
   const { email } = await findUser(ctx, toUserId(userId));
-  const judged = await judgePending(ctx, userId, code, source);
-  const backupCodes = newBackupCodes();
+  const judged = await verifyPendingCode(ctx, userId, code, source);
+  const backupCodes = generateBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
-    await holdAccount(tx, caller);
-    if (!(await confirmAuthenticator(tx, userId, judged))) throw notSetUp();
+    await lockAccountAndSession(tx, caller);
+    if (!(await confirmAuthenticator(tx, userId, judged))) throw notPending();
     await ctx.idempotencyKey?.bind(tx, toUserId(userId));
-    await replaceBackupCodes(tx, userId, backupCodes.map(digestOfCode));
+    await replaceBackupCodes(tx, userId, backupCodes.map(digestBackupCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
-    await noteSecondFactor(tx, caller);
-    await sendMail(ctx, tx, email, turnedOnLetter(ctx));
+    await markSecondFactor(tx, caller);
+    await sendMail(ctx, tx, email, twoFactorEnabledEmail(ctx));
     await record(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
   });
   return { backupCodes };
 }
 
 /** Counted and locked like a code at sign-in: whoever guesses here would turn a stolen session into one with two factors. */
-async function judgePending(ctx: Context, userId: string, code: string, source: RequestSource) {
-  const tried = await takeTry(ctx, userId, "pending");
-  if (!tried) throw (await hasSecondFactor(ctx.db, userId)) ? isOn() : notSetUp();
-  const step = stepOfTried(ctx, userId, tried, code.replace(/\s/g, ""));
+async function verifyPendingCode(ctx: Context, userId: string, code: string, source: RequestSource) {
+  const tried = await countTry(ctx, userId, "pending");
+  if (!tried) throw (await hasSecondFactor(ctx.db, userId)) ? alreadyEnabled() : notPending();
+  const step = findTimeStepOfTry(ctx, userId, tried, code.replace(/\s/g, ""));
   if (step !== null) return { sealedSecret: tried.sealedSecret, step, now: ctx.now() };
-  await noteWrong(ctx, userId, tried, source);
+  await auditLockout(ctx, userId, tried, source);
   throw wrongCode();
 }
 
-async function mustGiveCode(ctx: Context, { userId }: SessionCaller, code: string, source: RequestSource) {
-  if (!(await hasSecondFactor(ctx.db, userId))) throw isOff();
+async function mustBeValidCode(ctx: Context, { userId }: SessionCaller, code: string, source: RequestSource) {
+  if (!(await hasSecondFactor(ctx.db, userId))) throw notEnabled();
   if (!(await acceptSecondFactor(ctx, userId, code, source))) throw wrongCode();
 }
 
@@ -117,20 +122,20 @@ export async function renewBackupCodes(
   source: RequestSource,
 ) {
   const { email } = await findUser(ctx, toUserId(caller.userId));
-  await mustGiveCode(ctx, caller, code, source);
-  const backupCodes = newBackupCodes();
+  await mustBeValidCode(ctx, caller, code, source);
+  const backupCodes = generateBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
-    await holdAccount(tx, caller);
+    await lockAccountAndSession(tx, caller);
     await ctx.idempotencyKey?.bind(tx, toUserId(caller.userId));
-    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
-    await sendMail(ctx, tx, email, newBackupCodesLetter(ctx));
+    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestBackupCode));
+    await sendMail(ctx, tx, email, backupCodesRenewedEmail(ctx));
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
   return { backupCodes };
 }
 
 /** The code is judged before the password: whoever guesses passwords here needs a new code for each guess. */
-export async function removeTwoFactor(
+export async function disableTwoFactor(
   ctx: Context,
   caller: SessionCaller,
   { code, password }: { code: string; password?: string | undefined },
@@ -139,14 +144,14 @@ export async function removeTwoFactor(
   const { userId } = caller;
   if (password === undefined) mustBeFresh(ctx, caller);
   const { email } = await findUser(ctx, toUserId(userId));
-  await mustGiveCode(ctx, caller, code, source);
-  if (password !== undefined && !(await isPasswordOf(ctx, userId, password)))
+  await mustBeValidCode(ctx, caller, code, source);
+  if (password !== undefined && !(await isAccountPassword(ctx, userId, password)))
     throw ruleViolation("password", "is not the account's password");
   await ctx.db.transaction().execute(async (tx) => {
-    await holdAccount(tx, caller);
-    if (!(await eraseAuthenticator(tx, userId))) throw isOff();
-    await forgetSecondFactor(tx, userId);
-    await sendMail(ctx, tx, email, turnedOffLetter(ctx));
+    await lockAccountAndSession(tx, caller);
+    if (!(await deleteConfirmedAuthenticator(tx, userId))) throw notEnabled();
+    await clearSecondFactor(tx, userId);
+    await sendMail(ctx, tx, email, twoFactorDisabledEmail(ctx));
     await record(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
   });
   return { enabled: false as const };

@@ -8,7 +8,7 @@ import { somebodyWaits } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../../test/oauth.ts";
 import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
-import { anonymise, lockToClose } from "../../accounts/people/accounts.ts";
+import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { createUser } from "../../accounts/people/users.ts";
 import { mintOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
 import { forgetPaidOff } from "../../commerce/payouts/leaving.ts";
@@ -217,7 +217,7 @@ suite("a request that came in before its account closed", () => {
   async function asItCloses({ key }: Person, request: () => Promise<Reply>): Promise<Reply> {
     const { ctx } = market.service;
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
-      await anonymise(ctx, tx, await lockToClose(tx, key.userId));
+      await anonymizeAccount(ctx, tx, await lockAccountForClosing(tx, key.userId));
       const reply = request();
       await somebodyWaits(market);
       return { reply };

@@ -1,17 +1,17 @@
 import type { CloseAccount } from "@stoa/contract";
-import { forgetKeys } from "../../accounts/api-keys/keys.ts";
-import { forgetGrantsAndClients } from "../../accounts/oauth/forgetting.ts";
+import { deleteAllKeys } from "../../accounts/api-keys/keys.ts";
+import { deleteGrantsAndClients } from "../../accounts/oauth/cleanup.ts";
 import {
   type AccountRow,
-  anonymise,
-  lockToClose,
+  anonymizeAccount,
+  lockAccountForClosing,
   mustNotBeLastAdmin,
 } from "../../accounts/people/accounts.ts";
 import { unlinkIdentities } from "../../accounts/people/identities.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { forgetSessions } from "../../accounts/sessions/sessions.ts";
-import { forgetTokensOf } from "../../accounts/sign-in/one-time-tokens.ts";
-import { forgetAuthenticator } from "../../accounts/two-factor/second-factor.ts";
+import { deleteSessions } from "../../accounts/sessions/sessions.ts";
+import { deleteOneTimeTokens } from "../../accounts/sign-in/one-time-tokens.ts";
+import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts";
 import { forgetNames } from "../../catalog/import-export/names.ts";
 import { showAuthorAnew } from "../../catalog/products/author.ts";
 import { takeAllOffSale } from "../../catalog/products/states.ts";
@@ -23,7 +23,7 @@ import { hasOpenPayment } from "../../commerce/plans/payment.ts";
 import { endSubscription } from "../../commerce/plans/subscription.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { forgetWebhooks } from "../../events/webhooks/leaving.ts";
+import { deleteWebhooksOnAccountClosed } from "../../events/webhooks/closed-account.ts";
 import { forgetAllRuns } from "../../execution/prompt-runs/erase-runs.ts";
 import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -41,12 +41,12 @@ const farewells: ((
   user: AccountRow,
   source: RequestSource | null,
 ) => Promise<unknown>)[] = [
-  (_ctx, tx, user) => forgetSessions(tx, user.id),
-  (_ctx, tx, user) => forgetKeys(tx, user.id),
-  (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
+  (_ctx, tx, user) => deleteSessions(tx, user.id),
+  (_ctx, tx, user) => deleteAllKeys(tx, user.id),
+  (_ctx, tx, user) => deleteGrantsAndClients(tx, user.id),
   (_ctx, tx, user) => unlinkIdentities(tx, user.id),
-  (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
-  (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
+  (_ctx, tx, user) => removeAuthenticator(tx, user.id),
+  (_ctx, tx, user) => deleteOneTimeTokens(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
   (ctx, tx, user) => endAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
@@ -54,7 +54,7 @@ const farewells: ((
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
   (_ctx, tx, user) => forgetNames(tx, user.id),
   (ctx, tx, user) => forgetPaymentMethods(ctx, tx, user.id),
-  (ctx, tx, user) => forgetWebhooks(ctx, tx, user.id),
+  (ctx, tx, user) => deleteWebhooksOnAccountClosed(ctx, tx, user.id),
 ];
 
 /**
@@ -70,7 +70,7 @@ export async function closeAccount(
   const isSetUp = !(await lacksSetUp(ctx, caller.userId));
   const close = async (tx: Tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);
-    const user = await lockToClose(tx, caller.userId);
+    const user = await lockAccountForClosing(tx, caller.userId);
     mustBeConfirmed(user, confirm);
     await mustHaveNothingOpen(tx, user.id);
     const left = await settleUp(ctx, tx, user.id, { giveUpBalance, isSetUp });
@@ -88,7 +88,7 @@ export async function closeAccount(
 
 /** Closes an account that nobody asks: one of the demo, of which the books need something. */
 export const closeUnasked = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
-  bidFarewell(ctx, tx, await lockToClose(tx, userId), null);
+  bidFarewell(ctx, tx, await lockAccountForClosing(tx, userId), null);
 
 async function bidFarewell(
   ctx: Context,
@@ -97,7 +97,7 @@ async function bidFarewell(
   source: RequestSource | null,
 ): Promise<void> {
   for (const farewell of farewells) await farewell(ctx, tx, user, source);
-  const name = await anonymise(ctx, tx, user);
+  const name = await anonymizeAccount(ctx, tx, user);
   await showAuthorAnew(tx, { ...user, name });
 }
 

@@ -1,5 +1,5 @@
 import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contract";
-import { type AccountRow, findAccount, lockAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { type AccountRow, findAccount, lockAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import { showAuthorAnew } from "../../catalog/products/author.ts";
@@ -18,7 +18,7 @@ const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
   role: user.role,
   permissions: [...rolePermissions[user.role]],
   plan: user.plan,
-  emailVerified: user.mailboxProvenAt !== null,
+  emailVerified: user.emailVerifiedAt !== null,
   verified: user.verified,
   twoFactor: { enabled: secondFactor },
   refundDays: user.refundDays,
@@ -71,7 +71,7 @@ export async function changeProfile(
     const after = applied(before, change);
     const fields = changedFields(before, after);
     if (fields.length > 0) {
-      await writeAccount(tx, userId, toValues(after));
+      await updateAccount(tx, userId, toValues(after));
       await showAuthorAnew(tx, after);
       // Which, and not what: the log outlives the people in it.
       await record(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });

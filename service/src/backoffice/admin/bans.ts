@@ -1,9 +1,9 @@
-import { type AccountRow, findAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { type AccountRow, findAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { endSessions } from "../../accounts/sessions/sessions.ts";
 import { listWorkAnew } from "../../catalog/products/author.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { skipWaitingOf } from "../../events/webhooks/endpoints.ts";
+import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
 import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
@@ -24,9 +24,9 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
   mustNotBeSelf(by, id);
   const ban = async (tx: Tx) => {
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
-    await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
+    await updateAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
     await listWorkAnew(tx, id);
-    await skipWaitingOf(ctx, tx, id);
+    await skipDeliveriesOfUser(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
     await endAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
@@ -43,7 +43,7 @@ export async function unbanUser(ctx: Context, by: Doer, userId: string) {
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockUser(tx, id, { unmakesAdmin: false });
     mustBe(user, "banned");
-    await writeAccount(tx, id, { banned_at: null, ban_reason: null });
+    await updateAccount(tx, id, { banned_at: null, ban_reason: null });
     await listWorkAnew(tx, id);
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);

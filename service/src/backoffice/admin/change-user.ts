@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChangeUser } from "@stoa/contract";
-import { type AccountRow, findAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { type AccountRow, findAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { showAuthorAnew } from "../../catalog/products/author.ts";
 import { giveUpOpen, hasOpenPayment } from "../../commerce/plans/payment.ts";
 import { changePlan } from "../../commerce/plans/subscription.ts";
@@ -27,11 +27,11 @@ function differences(user: AccountRow, change: ChangeUser) {
 async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standing>) {
   const { id } = user;
   const { role, plan, quota, verified } = to;
-  if (role) await writeAccount(tx, id, { role });
-  if (quota !== undefined) await writeAccount(tx, id, { quota: quota && JSON.stringify(quota) });
+  if (role) await updateAccount(tx, id, { role });
+  if (quota !== undefined) await updateAccount(tx, id, { quota: quota && JSON.stringify(quota) });
   if (plan) await changePlan(ctx, tx, id, plan);
   if (verified === undefined) return;
-  await writeAccount(tx, id, { verified });
+  await updateAccount(tx, id, { verified });
   await showAuthorAnew(tx, { ...user, verified });
 }
 

@@ -1,10 +1,10 @@
-import { hasAdmin, writeAccount } from "../../accounts/people/accounts.ts";
+import { hasAdmin, updateAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { identifySession } from "../../accounts/sessions/sessions.ts";
+import { authenticateSession } from "../../accounts/sessions/sessions.ts";
 import {
+  invalidateOneTimeTokens,
   mintOneTimeToken,
   redeemOneTimeToken,
-  withdrawTokens,
 } from "../../accounts/sign-in/one-time-tokens.ts";
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import type { Context, SessionCaller } from "../../core/context.ts";
@@ -18,7 +18,7 @@ const LINK_LIFETIME_MS = 30 * 60_000;
 /** A link that makes whoever opens it the first administrator; null when there is one. Links of earlier starts die. */
 export function firstAdminLink(ctx: Context): Promise<string | null> {
   return ctx.db.transaction().execute(async (tx) => {
-    await withdrawTokens(ctx, tx, "first-admin");
+    await invalidateOneTimeTokens(ctx, tx, "first-admin");
     if (await hasAdmin(tx)) return null;
     const token = await mintOneTimeToken(ctx, tx, { purpose: "first-admin", lifetimeMs: LINK_LIFETIME_MS });
     return `${ctx.links.origin()}/auth/first-admin#token=${token}`;
@@ -31,7 +31,7 @@ async function mustBeSignedIn(
   { bearer, cookies }: Pick<RequestFacts, "bearer" | "cookies">,
 ): Promise<SessionCaller> {
   const token = bearer ?? cookies[SESSION_COOKIE];
-  const caller = token ? await identifySession(ctx, token) : null;
+  const caller = token ? await authenticateSession(ctx, token) : null;
   if (!caller) throw new ApiError("INVALID_SESSION", "Sign in first, then open the link again.");
   return caller;
 }
@@ -47,7 +47,7 @@ export async function becomeFirstAdmin(
     // The one link that lives is used up here, and with it its row is locked: whoever comes second finds it used.
     await redeemOneTimeToken(ctx, tx, token, ["first-admin"]);
     if (await hasAdmin(tx)) throw new ApiError("INVALID_STATE", "There is an administrator already.");
-    await writeAccount(tx, userId, { role: "admin" });
+    await updateAccount(tx, userId, { role: "admin" });
     const target = { type: "user", id: toUserId(userId) };
     const details = { to: { role: "admin" }, by: "first-admin link" };
     await record(ctx, tx, { actorId: userId, action: "user.changed", target, source: facts.source, details });

@@ -19,7 +19,7 @@ const toAdminUser = (user: AccountRow): AdminUser => ({
   role: user.role,
   plan: user.plan,
   quota: user.quota,
-  emailVerified: user.mailboxProvenAt !== null,
+  emailVerified: user.emailVerifiedAt !== null,
   verified: user.verified,
   refundDays: user.refundDays,
   commissionBasisPoints: user.commissionBasisPoints,

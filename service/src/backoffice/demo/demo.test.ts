@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { permissions } from "@stoa/contract";
 import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
-import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { createUser } from "../../accounts/people/users.ts";
 import { verifyLedger } from "../../commerce/ledger/verify.ts";
 import { removeDemo } from "./demo.ts";
@@ -17,7 +17,7 @@ after(() => market.close());
 const hasDemoSeller = async (name: string) => {
   const { ctx } = market.service;
   const userId = await createUser(ctx, { email: `${name}@example.com`, name, demo: true });
-  const { key } = await createKey(ctx, { userId, name: "demo", permissions: [...permissions] });
+  const { key } = await createKeyAsOperator(ctx, { userId, name: "demo", permissions: [...permissions] });
   return { client: market.as(key), userId };
 };
 

@@ -7,7 +7,7 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import type { Provider } from "@stoa/contract";
-import { parseTemplate, variablesOf } from "../../formats/prompt-template/template.ts";
+import { listTemplateVariables, parseTemplate } from "../../formats/prompt-template/template.ts";
 import { type Random, seededRandom } from "./seeded-random.ts";
 
 const SEED = 20_260_320;
@@ -107,7 +107,7 @@ function toProduct(pick: Pick, prompt: SourcePrompt | undefined, views: number, 
 /** The variables as the service reads them from the template; the collection keeps the defaults aside. */
 function variablesWithDefaults({ content, variables }: SourcePrompt) {
   const defaults = new Map(variables.map((variable) => [variable.name, variable.default]));
-  return variablesOf(parseTemplate(content)).map(({ name, default: inTemplate }) => {
+  return listTemplateVariables(parseTemplate(content)).map(({ name, default: inTemplate }) => {
     const value = inTemplate ?? defaults.get(name);
     const description = describedIn(content, name);
     return {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { checkWorkflow } from "../../formats/workflow-definition/workflow.ts";
+import { checkWorkflow } from "../../formats/workflow-definition/check-workflow.ts";
 
 const workflows = JSON.parse(await readFile(new URL("./workflows.json", import.meta.url), "utf8"));
 

@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { permissions } from "@stoa/contract";
-import { identifyKey } from "../../accounts/api-keys/identify.ts";
-import { createKey } from "../../accounts/api-keys/keys.ts";
+import { authenticateApiKey } from "../../accounts/api-keys/authenticate-key.ts";
+import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { createUser, findUser } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 
@@ -19,7 +19,7 @@ export interface PrintedKey {
 export async function printedKey(ctx: Context): Promise<PrintedKey> {
   const file = join(ctx.config.dataDir, "printed-key.json");
   const kept = await readKept(file);
-  if (kept && kept.expiresAt > ctx.now() && (await identifyKey(ctx, kept.key))) return kept;
+  if (kept && kept.expiresAt > ctx.now() && (await authenticateApiKey(ctx, kept.key))) return kept;
   const made = await makeKey(ctx);
   try {
     await mkdir(ctx.config.dataDir, { recursive: true, mode: 0o700 });
@@ -43,6 +43,11 @@ async function makeKey(ctx: Context): Promise<PrintedKey> {
   const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
   const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
   const expiresAt = new Date(ctx.now().getTime() + HOURS * 3_600_000);
-  const { key } = await createKey(ctx, { userId, name: NAME, permissions: [...permissions], expiresAt });
+  const { key } = await createKeyAsOperator(ctx, {
+    userId,
+    name: NAME,
+    permissions: [...permissions],
+    expiresAt,
+  });
   return { key, expiresAt };
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { open, readFile } from "node:fs/promises";
 import type { Sharp } from "sharp";
-import { takeTurns } from "../../accounts/people/turns.ts";
+import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { IMAGE_WIDTHS } from "../search/card.ts";
@@ -18,7 +18,7 @@ const HEAD_BYTES = 512;
 const PICTURES: readonly Sniffed["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
 
 /** One decodes and one is ready: a picture takes a thread of the pool that files are read by too. */
-const inTurn = takeTurns({ atOnce: 2, waiting: 50 });
+const inTurn = limitConcurrency({ atOnce: 2, waiting: 50 });
 
 interface EncodedImage {
   /** The digest of the widest: the image's name. */

@@ -8,7 +8,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../../test/transfer.ts";
 import { until } from "../../../test/until.ts";
 import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
-import { anonymise, lockToClose } from "../../accounts/people/accounts.ts";
+import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { toUuid } from "../../core/ids.ts";
 
 let market: Market;
@@ -747,7 +747,7 @@ suite("the ways to ask for an import", () => {
     const user = await market.hasUser();
     const { ctx } = market.service;
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
-      await anonymise(ctx, tx, await lockToClose(tx, user.userId));
+      await anonymizeAccount(ctx, tx, await lockAccountForClosing(tx, user.userId));
       const reply = sends(user, jsonLines({ ...haiku, id: "rain" }));
       await somebodyWaits(market);
       return { reply };

@@ -1,6 +1,6 @@
 import type { ImportResult, ProductStatus } from "@stoa/contract";
-import { takeTurns } from "../../accounts/people/turns.ts";
-import { becomeSeller } from "../../accounts/people/users.ts";
+import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
+import { promoteToSeller } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -26,7 +26,7 @@ class Overtaken extends Error {}
 const MAX_TRIES = 3;
 
 /** Each writes for seconds, and those of one seller wait for each other: they must not hold all of a pool's connections. */
-const inTurn = takeTurns({ atOnce: 2, waiting: 100 });
+const inTurn = limitConcurrency({ atOnce: 2, waiting: 100 });
 
 /**
  * Makes and changes products as a file says. All of it is checked before anything is written, and everything is written
@@ -111,7 +111,7 @@ const foreseen = (step: Step): Done => {
 
 async function carryOut(ctx: Context, tx: Tx, authorId: string, steps: Step[]): Promise<Done[]> {
   // Holds the author's row: imports of one seller come one after another.
-  const author = await becomeSeller(tx, authorId);
+  const author = await promoteToSeller(tx, authorId);
   await mustStandForTheSame(tx, authorId, steps);
   const changing = steps.filter((step): step is Changing => !("draft" in step));
   for (const some of inParts(changing)) await change(ctx, tx, authorId, some);

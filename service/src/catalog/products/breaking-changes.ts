@@ -1,7 +1,7 @@
 import type { Variable } from "@stoa/contract";
 import { type FieldProblem, fieldError } from "../../core/errors.ts";
-import { inputTypesOf, isClosedInput } from "../../formats/workflow-definition/inputs.ts";
-import { isNarrower, namesOf } from "../../formats/workflow-definition/json-schema.ts";
+import { isClosedInput, parseInputTypes } from "../../formats/workflow-definition/inputs.ts";
+import { describeTypes, isNarrower } from "../../formats/workflow-definition/json-schema.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
 import type { Locked } from "./ownership.ts";
 
@@ -47,11 +47,11 @@ function narrowing(old: Variable | undefined, now: Variable): string | null {
 /** Inputs of a workflow have types, which its variables show as words only. */
 function narrowedTypes(before: Inputs, after: Inputs): FieldProblem[] {
   if (before.type !== "WORKFLOW" || after.type !== "WORKFLOW") return [];
-  const now = inputTypesOf(after.content);
-  return [...inputTypesOf(before.content)].flatMap(([name, types]) => {
+  const now = parseInputTypes(after.content);
+  return [...parseInputTypes(before.content)].flatMap(([name, types]) => {
     const allowed = now.get(name);
     if (!allowed || !isNarrower(allowed, types)) return [];
-    return [problem(before, name, `must now be ${namesOf(allowed)}`)];
+    return [problem(before, name, `must now be ${describeTypes(allowed)}`)];
   });
 }
 

@@ -1,5 +1,5 @@
 import { type FieldProblem, fieldError } from "../../core/errors.ts";
-import { checkWorkflow, missingProviders } from "../../formats/workflow-definition/workflow.ts";
+import { checkWorkflow, listMissingProviders } from "../../formats/workflow-definition/check-workflow.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { unavailableDependencies } from "./dependencies.ts";
 import type { Locked } from "./ownership.ts";
@@ -21,7 +21,7 @@ async function missingInWorkflow(product: Locked): Promise<FieldProblem[]> {
   const { content, compatibility } = product;
   const checked = await checkWorkflow(content);
   if ("problems" in checked) return checked.problems;
-  return missingProviders(checked.workflow, compatibility).map((id) => ({
+  return listMissingProviders(checked.workflow, compatibility).map((id) => ({
     field: "compatibility",
     reason: `lacks ${id}, which a step of the workflow uses`,
   }));

@@ -1,7 +1,7 @@
 import { hasInvisible, type ProductWarning } from "@stoa/contract";
 import { ApiError, formatPath } from "../../core/errors.ts";
 import { parseMessages, parseTemplate, type Template } from "../../formats/prompt-template/template.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Content } from "./content.ts";
 
 /**

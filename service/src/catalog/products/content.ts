@@ -3,8 +3,8 @@ import type { Provider, Variable } from "@stoa/contract";
 import { ApiError, type FieldProblem, fieldError, invalidRequest } from "../../core/errors.ts";
 import { parseMessages } from "../../formats/prompt-template/template.ts";
 import { deriveVariables } from "../../formats/prompt-template/variables.ts";
-import { inputNames, variablesOfInput } from "../../formats/workflow-definition/inputs.ts";
-import { checkWorkflow, providersOf } from "../../formats/workflow-definition/workflow.ts";
+import { checkWorkflow, listProviders } from "../../formats/workflow-definition/check-workflow.ts";
+import { listInputNames, toVariables } from "../../formats/workflow-definition/inputs.ts";
 
 export interface Content {
   type: string;
@@ -77,9 +77,9 @@ async function readWorkflow({ content }: Content): Promise<Used> {
   if ("problems" in checked) throw fieldError("INVALID_REQUEST", checked.problems);
   const { workflow } = checked;
   return {
-    used: variablesOfInput(workflow.input),
-    open: inputNames(workflow.input) === null,
-    providers: providersOf(workflow),
+    used: toVariables(workflow.input),
+    open: listInputNames(workflow.input) === null,
+    providers: listProviders(workflow),
   };
 }
 

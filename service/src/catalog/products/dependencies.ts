@@ -3,7 +3,7 @@ import type { ProductDetail } from "@stoa/contract";
 import { type FieldProblem, formatPath } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { type DependencyRow, findDependencies } from "./dependency-queries.ts";
 

@@ -7,13 +7,13 @@ import {
   SEMANTIC_VERSION,
   type Variable,
 } from "@stoa/contract";
-import { becomeSeller } from "../../accounts/people/users.ts";
+import { promoteToSeller } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, checkBoth, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { announce } from "../../events/outbox/outbox.ts";
+import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { Answer, type RequestFacts } from "../../platform/http/route.ts";
@@ -87,7 +87,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
   const draft = await checkedDraft(ctx, wish);
   await mustBeCategory(ctx, wish.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
-    const author = await becomeSeller(tx, caller.userId);
+    const author = await promoteToSeller(tx, caller.userId);
     const draftId = await writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
@@ -323,7 +323,7 @@ async function checkedTo(
 export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
   await writeChange(tx, before, after, ctx.now());
   const changes = changesOf(before, after, fields);
-  await announce(ctx, tx, [before.authorId], "product.updated", {
+  await emitEvent(ctx, tx, [before.authorId], "product.updated", {
     product: { id: toId("prod", before.id), changes },
   });
   return changes;

@@ -4,7 +4,7 @@ import { dumpOf } from "../../../test/dump.ts";
 import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
-import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { startService } from "../../app.ts";
 import { toUuid } from "../../core/ids.ts";
 import { flushViews, forgetViewers, ViewBuffer } from "./views.ts";
@@ -88,7 +88,7 @@ test("a look that finds nothing is no view", async () => {
 test("the author's own looks count never, by whichever session or key", async () => {
   const id = await hasProduct(author);
   const granted = { userId: author.userId, name: "another", permissions: ["products:read" as const] };
-  const { key } = await createKey(market.service.ctx, granted);
+  const { key } = await createKeyAsOperator(market.service.ctx, granted);
   const session = await market.hasSession(author.userId, { secondFactor: true });
   for (const who of [market.as(key), session]) assert.equal((await read(who, id)).status, 200);
   assert.equal(await viewsOf(id), 0);
@@ -138,7 +138,7 @@ test("HEAD is no look", async () => {
 test("two keys of one account are one viewer", async () => {
   const id = await hasProduct(author);
   const viewer = await market.hasUser();
-  const { key } = await createKey(market.service.ctx, {
+  const { key } = await createKeyAsOperator(market.service.ctx, {
     userId: viewer.userId,
     name: "another",
     permissions: ["products:read"],

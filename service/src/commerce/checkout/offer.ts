@@ -1,5 +1,5 @@
 import type { CreatePurchase } from "@stoa/contract";
-import { countryOf } from "../../accounts/people/accounts.ts";
+import { findCountry } from "../../accounts/people/accounts.ts";
 import type { findProductForSale } from "../../catalog/products/goods.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
@@ -44,7 +44,7 @@ export async function offerTo(
   const discountMinor = discount?.amountMinor ?? 0n;
   mustCost(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
   const tax = await ctx.integrations.taxes.taxOf({
-    country: await countryOf(ctx.db, caller.userId),
+    country: await findCountry(ctx.db, caller.userId),
     amountMinor: priced.priceMinor - discountMinor,
     currency: product.currency,
   });

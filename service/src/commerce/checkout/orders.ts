@@ -1,5 +1,5 @@
 import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@stoa/contract";
-import { keepOpen } from "../../accounts/people/accounts.ts";
+import { lockOpenAccounts } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
 import { findProductForSale, findRunnableVersion } from "../../catalog/products/goods.ts";
@@ -140,7 +140,7 @@ type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
 /** As a receipt names them. No account can be closed or banned before the order is written, which would then hold it open. */
 async function partiesOf(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
-  const people = await keepOpen(tx, [caller.userId, product.authorId, ...referrerIds]);
+  const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
   const buyer = people.find(({ id }) => id === caller.userId);
   const seller = people.find(({ id }) => id === product.authorId);
   if (!buyer) throw new ApiError("INVALID_API_KEY");

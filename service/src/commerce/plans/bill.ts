@@ -1,5 +1,5 @@
 import type { Plan } from "@stoa/contract";
-import { countryOf, findAccount } from "../../accounts/people/accounts.ts";
+import { findAccount, findCountry } from "../../accounts/people/accounts.ts";
 import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { type SaleSplit, splitSale } from "../../core/money/split.ts";
@@ -10,7 +10,7 @@ import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 /** How a plan is taxed for somebody: asked before its payment is written, because a tax service may be far away. */
 export const taxOf = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
   ctx.integrations.taxes.taxOf({
-    country: await countryOf(ctx.db, userId),
+    country: await findCountry(ctx.db, userId),
     amountMinor: planPriceMinor(ctx.config.planConfig, plan) ?? 0n,
     currency: ctx.config.planConfig.currency,
   });

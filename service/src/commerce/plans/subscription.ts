@@ -5,7 +5,7 @@ import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
-import { announce } from "../../events/outbox/outbox.ts";
+import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { eachInTurn } from "../../platform/jobs/in-turn.ts";
@@ -25,7 +25,7 @@ export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Pla
   const oldPlan = await lockPlan(tx, userId);
   if (oldPlan === plan) return;
   await setPlan(tx, userId, plan);
-  await announce(ctx, tx, [userId], "user.subscription.updated", {
+  await emitEvent(ctx, tx, [userId], "user.subscription.updated", {
     subscription: {
       userId: toUserId(userId),
       oldPlan,

@@ -4,8 +4,8 @@ import { type EventType, eventData } from "@stoa/contract";
 import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { announce } from "../outbox/outbox.ts";
-import { forgetOldEvents } from "./events.ts";
+import { emitEvent } from "../outbox/outbox.ts";
+import { deleteOldEvents } from "./events.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -106,7 +106,7 @@ test("an event exists if and only if its change does", async () => {
   const { ctx } = market.service;
   const user = await market.hasUser();
   const failing = ctx.db.transaction().execute(async (tx) => {
-    await announce(ctx, tx, [user.userId], "test", { message: "never" });
+    await emitEvent(ctx, tx, [user.userId], "test", { message: "never" });
     throw new Error("the change failed");
   });
   await assert.rejects(failing, /the change failed/);
@@ -118,7 +118,7 @@ test("who is named twice is told once", async () => {
   const user = await market.hasUser();
   await ctx.db
     .transaction()
-    .execute((tx) => announce(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
+    .execute((tx) => emitEvent(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
   assert.equal((await eventsOf(user)).meta.total, 1);
 });
 
@@ -142,10 +142,10 @@ test("events are forgotten after 30 days, with their receivers", async () => {
   const { seller, buyer } = await hasStory();
   const [event] = (await eventsOf(buyer)).data;
   market.clock.forward(30 * DAY_MS);
-  await forgetOldEvents(market.service.ctx);
+  await deleteOldEvents(market.service.ctx);
   assert.equal((await eventsOf(seller)).meta.total, 5);
   market.clock.forward(1);
-  await forgetOldEvents(market.service.ctx);
+  await deleteOldEvents(market.service.ctx);
   assert.equal((await eventsOf(seller)).meta.total, 0);
   assertError(await buyer.get(`/v1/events/${event.id}`), 404, "EVENT_NOT_FOUND");
   const { rows } = await market.query("select count(*) from event_recipients");

@@ -6,8 +6,8 @@ import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { RawJson } from "../../platform/http/route.ts";
 import { deleteEventsBefore, findEvent, listEvents } from "../outbox/queries.ts";
 
-export const EVENTS_KEPT_DAYS = 30;
-const FORGOTTEN_AT_ONCE = 500;
+export const EVENT_RETENTION_DAYS = 30;
+const DELETE_BATCH_SIZE = 500;
 
 export async function listOwnEvents(
   ctx: Context,
@@ -25,7 +25,7 @@ export async function readEvent(ctx: Context, caller: Member, eventId: string) {
 }
 
 /** With their deliveries; some at a time, so that nobody who delivers waits for a lock for long. */
-export async function forgetOldEvents(ctx: Context): Promise<void> {
-  const before = daysAfter(ctx.now(), -EVENTS_KEPT_DAYS);
-  while ((await deleteEventsBefore(ctx.db, before, FORGOTTEN_AT_ONCE)) > 0);
+export async function deleteOldEvents(ctx: Context): Promise<void> {
+  const before = daysAfter(ctx.now(), -EVENT_RETENTION_DAYS);
+  while ((await deleteEventsBefore(ctx.db, before, DELETE_BATCH_SIZE)) > 0);
 }

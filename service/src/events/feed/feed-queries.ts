@@ -1,7 +1,7 @@
 import type { EventType } from "@stoa/contract";
 import type pg from "pg";
 
-export interface TellableEvent {
+export interface FeedEvent {
   seq: number;
   id: string;
   type: EventType;
@@ -10,12 +10,12 @@ export interface TellableEvent {
 }
 
 /** For each reader. */
-const EVENTS_AT_ONCE = 100;
+const MAX_EVENTS_PER_READER = 100;
 /** For each reader, and one event more. */
-const BYTES_AT_ONCE = 256 * 1024;
+const MAX_BYTES_PER_READER = 256 * 1024;
 
 /** Up to which number events were handed out. All of them are seen by whoever asks after this. */
-export async function findHead(pool: pg.Pool): Promise<number> {
+export async function findLastSequence(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query({
     name: "find-head-of-events",
     text: "select coalesce(max(seq), 0) as head from events",
@@ -24,13 +24,13 @@ export async function findHead(pool: pg.Pool): Promise<number> {
 }
 
 /** For each reader the next events of its account up to a number, in their order: some of them, or none if there are none. */
-export async function listAhead(
+export async function listEventsAfter(
   pool: pg.Pool,
   readers: readonly { userId: string; after: number; types: readonly EventType[] | null }[],
   head: number,
-): Promise<TellableEvent[][]> {
+): Promise<FeedEvent[][]> {
   const asked = readers.map(({ userId, after, types }, n) => ({ n, user_id: userId, after, types }));
-  const { rows } = await pool.query<TellableEvent & { n: number }>({
+  const { rows } = await pool.query<FeedEvent & { n: number }>({
     name: "list-events-ahead",
     text: `
       select n, seq, id, type, body from (
@@ -39,40 +39,44 @@ export async function listAhead(
           from jsonb_to_recordset($1) as reader (n integer, user_id uuid, after bigint, types text[])
          cross join lateral (select seq, event_id, type from event_recipients
                               where user_id = reader.user_id and seq > reader.after and seq <= $2
-                              order by seq limit ${EVENTS_AT_ONCE}) r
+                              order by seq limit ${MAX_EVENTS_PER_READER}) r
           left join events e on e.id = r.event_id and (reader.types is null or r.type = any (reader.types))) ahead
-       where coalesce(bytes_so_far, 0) - coalesce(bytes, 0) < ${BYTES_AT_ONCE}
+       where coalesce(bytes_so_far, 0) - coalesce(bytes, 0) < ${MAX_BYTES_PER_READER}
        order by n, seq`,
     values: [JSON.stringify(asked), head],
   });
-  const pages: TellableEvent[][] = readers.map(() => []);
+  const pages: FeedEvent[][] = readers.map(() => []);
   for (const { n, ...event } of rows) pages[n]!.push(event);
   return pages;
 }
 
 /** Where a stream of an account stands: after an event of its own. */
-export interface Place {
+export interface StreamPosition {
   id: string;
   after: number;
 }
 
 /** After an event; one that was not handed out yet comes later than all that were. */
-export async function findPlace(pool: pg.Pool, userId: string, eventId: string): Promise<Place | undefined> {
+export async function findPosition(
+  pool: pg.Pool,
+  userId: string,
+  eventId: string,
+): Promise<StreamPosition | undefined> {
   const text = `
     select event_id as id, coalesce(seq, (select max(seq) from event_recipients where user_id = $1), 0) as after
       from event_recipients where user_id = $1 and event_id = $2`;
-  return (await pool.query<Place>(text, [userId, eventId])).rows[0];
+  return (await pool.query<StreamPosition>(text, [userId, eventId])).rows[0];
 }
 
 /** After the last one that was handed out. */
-export async function findLastPlace(pool: pg.Pool, userId: string): Promise<Place | undefined> {
+export async function findLastPosition(pool: pg.Pool, userId: string): Promise<StreamPosition | undefined> {
   const text = `select event_id as id, seq as after from event_recipients
                  where user_id = $1 and seq is not null order by seq desc limit 1`;
-  return (await pool.query<Place>(text, [userId])).rows[0];
+  return (await pool.query<StreamPosition>(text, [userId])).rows[0];
 }
 
 /** When the oldest event happened of which no deliveries were created yet; null: there is none. */
-export async function findOldestUnsent(pool: pg.Pool): Promise<Date | null> {
+export async function findOldestUnprocessedEvent(pool: pg.Pool): Promise<Date | null> {
   const { rows } = await pool.query<{ at: Date }>(
     "select created_at as at from events where seq is null order by id limit 1",
   );

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EventType } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { findHead, listAhead, type TellableEvent } from "./feed-queries.ts";
+import { type FeedEvent, findLastSequence, listEventsAfter } from "./feed-queries.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -11,12 +11,12 @@ declare module "../../core/context.ts" {
   }
 }
 
-const LOOK_EVERY_MS = 200;
+const POLL_INTERVAL_MS = 200;
 /** Of one statement. */
-const READERS_AT_ONCE = 32;
+const MAX_READERS_PER_POLL = 32;
 
 /** Somebody who follows the events of an account: after which number, and which of them. */
-export interface Reader {
+export interface FeedReader {
   userId: string;
   after: number;
   types: readonly EventType[] | null;
@@ -31,9 +31,9 @@ export class EventFeed {
   readonly #log: Logger;
   readonly #closing = new AbortController();
   /** In the order in which they came to wait. */
-  readonly #waiting = new Map<Reader, (events: TellableEvent[]) => void>();
-  #isLooking = false;
-  #looking: Promise<void> = Promise.resolve();
+  readonly #waiting = new Map<FeedReader, (events: FeedEvent[]) => void>();
+  #isPolling = false;
+  #polling: Promise<void> = Promise.resolve();
 
   constructor(pool: pg.Pool, log: Logger) {
     this.#pool = pool;
@@ -47,50 +47,52 @@ export class EventFeed {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#looking;
+    await this.#polling;
   }
 
   /** What comes next for a reader, as soon as there is something; nothing once the signal aborts. */
-  next(reader: Reader, signal: AbortSignal): Promise<TellableEvent[]> {
+  next(reader: FeedReader, signal: AbortSignal): Promise<FeedEvent[]> {
     if (signal.aborted) return Promise.resolve([]);
-    const { promise, resolve } = Promise.withResolvers<TellableEvent[]>();
+    const { promise, resolve } = Promise.withResolvers<FeedEvent[]>();
     const leave = () => resolve([]);
     signal.addEventListener("abort", leave, { once: true });
     this.#waiting.set(reader, resolve);
-    if (!this.#isLooking) this.#looking = this.#look();
+    if (!this.#isPolling) this.#polling = this.#poll();
     return promise.finally(() => {
       this.#waiting.delete(reader);
       signal.removeEventListener("abort", leave);
     });
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { signal } = this.#closing;
-    this.#isLooking = true;
+    this.#isPolling = true;
     while (this.#waiting.size > 0 && !signal.aborted) {
-      const isBehind = await this.#round().catch((error) => {
+      const isBehind = await this.#pollOnce().catch((error) => {
         this.#log.warn({ err: error }, "nobody heard of events; the next look tries again");
         return false;
       });
-      if (!isBehind) await sleep(LOOK_EVERY_MS, null, { signal }).catch(() => {});
+      if (!isBehind) await sleep(POLL_INTERVAL_MS, null, { signal }).catch(() => {});
     }
-    this.#isLooking = false;
+    this.#isPolling = false;
   }
 
   /** Answers whether there may be more at once. */
-  async #round(): Promise<boolean> {
-    const head = await findHead(this.#pool);
-    const behind = [...this.#waiting.keys()].filter(({ after }) => after < head).slice(0, READERS_AT_ONCE);
+  async #pollOnce(): Promise<boolean> {
+    const head = await findLastSequence(this.#pool);
+    const behind = [...this.#waiting.keys()]
+      .filter(({ after }) => after < head)
+      .slice(0, MAX_READERS_PER_POLL);
     if (behind.length === 0) return false;
-    const pages = await listAhead(this.#pool, behind, head);
+    const pages = await listEventsAfter(this.#pool, behind, head);
     behind.forEach((reader, at) => {
-      this.#tell(reader, pages[at]!, head);
+      this.#deliver(reader, pages[at]!, head);
     });
     return true;
   }
 
   /** Passes on what the reader wants; it has then seen all up to the last, and without any all up to the head. */
-  #tell(reader: Reader, page: TellableEvent[], head: number): void {
+  #deliver(reader: FeedReader, page: FeedEvent[], head: number): void {
     const take = this.#waiting.get(reader);
     if (!take) return;
     reader.after = page.at(-1)?.seq ?? head;

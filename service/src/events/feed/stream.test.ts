@@ -10,9 +10,9 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { statementsOf } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
 import { newUuid, toId } from "../../core/ids.ts";
-import { announce } from "../outbox/outbox.ts";
-import { fanOut } from "../webhooks/fan-out.ts";
-import { forgetOldEvents } from "./events.ts";
+import { emitEvent } from "../outbox/outbox.ts";
+import { createDeliveries } from "../webhooks/create-deliveries.ts";
+import { deleteOldEvents } from "./events.ts";
 
 const DAY_MS = 86_400_000;
 const BEGINNING = "evt_00000000000000000000000000";
@@ -53,7 +53,7 @@ async function happens(comment = "hello", who = owner, pause = 0): Promise<strin
   const { ctx } = market.service;
   const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
   const id = await ctx.db.transaction().execute(async (tx) => {
-    const written = await announce(ctx, tx, [who.userId], "review.created", { review });
+    const written = await emitEvent(ctx, tx, [who.userId], "review.created", { review });
     if (pause > 0) await sleep(pause);
     return written;
   });
@@ -67,11 +67,11 @@ async function passes(type: EventType, who = owner): Promise<string> {
     "evt",
     await ctx.db
       .transaction()
-      .execute((tx) => announce(ctx, tx, [who.userId], type as "test", { message: type })),
+      .execute((tx) => emitEvent(ctx, tx, [who.userId], type as "test", { message: type })),
   );
 }
 
-const handOut = () => drain(() => fanOut(market.service.ctx));
+const handOut = () => drain(() => createDeliveries(market.service.ctx));
 const idsOf = ({ heard }: Pick<Listener, "heard">) => heard.map(({ id }) => id);
 
 /** All of an account, in the order in which they were handed out. */
@@ -157,7 +157,7 @@ test("an id that is unknown, another's, or older than what is kept is refused", 
   const old = await happens("old");
   await handOut();
   market.clock.forward(30 * DAY_MS + 1);
-  await forgetOldEvents(market.service.ctx);
+  await deleteOldEvents(market.service.ctx);
   for (const id of [others, old, toId("evt", newUuid(market.clock.now)), "nonsense", "17"]) {
     const reply = await owner.get("/v1/events/stream", after_(id));
     assertError(reply, 404, "EVENT_NOT_FOUND");
@@ -361,8 +361,8 @@ test("all streams end at once when the service does, also those that nobody read
   for (let at = 0; at < 60; at++)
     await ctx.db
       .transaction()
-      .execute((tx) => announce(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
-  await drain(() => fanOut(ctx));
+      .execute((tx) => emitEvent(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
+  await drain(() => createDeliveries(ctx));
   const silent = await listen(closing.origin, who.key);
   const sockets: Socket[] = [];
   const note = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);

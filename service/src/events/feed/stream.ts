@@ -5,14 +5,14 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
 import { Slots } from "../../platform/http/slots.ts";
-import { EVENTS_KEPT_DAYS } from "./events.ts";
-import { findLastPlace, findPlace, type Place } from "./feed-queries.ts";
+import { EVENT_RETENTION_DAYS } from "./events.ts";
+import { findLastPosition, findPosition, type StreamPosition } from "./feed-queries.ts";
 
 const MAX_STREAMS = 10;
 const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of yours are open already.`);
 
 /** Before every event. */
-const BEGINNING: Place = { id: NIL, after: 0 };
+const START_POSITION: StreamPosition = { id: NIL, after: 0 };
 
 /** The caller's own events, from now on or from after one that was heard. */
 export async function streamOwnEvents(
@@ -21,30 +21,34 @@ export async function streamOwnEvents(
   types: readonly EventType[] | null,
   lastEventId: string | null,
 ): Promise<EventStream> {
-  const place = await placeOf(ctx, caller, lastEventId);
+  const place = await readPosition(ctx, caller, lastEventId);
   return new EventStream({
     ended: streams.enter(caller.userId),
     until: ctx.feed.closed,
-    events: (signal) => follow(ctx, caller, types, place, signal),
+    events: (signal) => streamEvents(ctx, caller, types, place, signal),
   });
 }
 
-async function placeOf(ctx: Context, { userId }: Member, lastEventId: string | null): Promise<Place> {
-  if (lastEventId === null) return (await findLastPlace(ctx.pool, userId)) ?? BEGINNING;
+async function readPosition(
+  ctx: Context,
+  { userId }: Member,
+  lastEventId: string | null,
+): Promise<StreamPosition> {
+  if (lastEventId === null) return (await findLastPosition(ctx.pool, userId)) ?? START_POSITION;
   const id = toUuid("evt", lastEventId);
-  const place = id === NIL ? BEGINNING : id && (await findPlace(ctx.pool, userId, id));
+  const place = id === NIL ? START_POSITION : id && (await findPosition(ctx.pool, userId, id));
   if (place) return place;
   throw new ApiError(
     "EVENT_NOT_FOUND",
-    `No event of yours of the last ${EVENTS_KEPT_DAYS} days has the id that you heard last: begin without Last-Event-ID, and look at GET /v1/events for what you may have missed.`,
+    `No event of yours of the last ${EVENT_RETENTION_DAYS} days has the id that you heard last: begin without Last-Event-ID, and look at GET /v1/events for what you may have missed.`,
   );
 }
 
-async function* follow(
+async function* streamEvents(
   ctx: Context,
   { userId }: Member,
   types: readonly EventType[] | null,
-  place: Place,
+  place: StreamPosition,
   signal: AbortSignal,
 ): AsyncGenerator<StreamedEvent> {
   // Whoever loses the stream before the first event can say where it began.

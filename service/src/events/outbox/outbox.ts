@@ -9,21 +9,21 @@ import { insertEvent } from "./queries.ts";
  * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
  * if and only if the change does; its uuid is answered. The body is made once: every delivery sends and signs the same bytes.
  */
-export async function announce<T extends EventType>(
+export async function emitEvent<T extends EventType>(
   ctx: Context,
   tx: Tx,
   to: string[],
   type: T,
   data: EventData<T>,
 ): Promise<string> {
-  return write(ctx, tx, to, type, data);
+  return writeEvent(ctx, tx, to, type, data);
 }
 
 /**
  * An event of a run that is in nobody's list: its writer delivers it. Where it has the run's output it is sealed, and readable
  * without the output once the run is erased.
  */
-export async function announceApart(
+export async function emitCallbackEvent(
   ctx: Context,
   tx: Tx,
   type: CallbackType,
@@ -32,12 +32,12 @@ export async function announceApart(
   const { execution } = data;
   const execution_id = toUuid("exec", execution.id);
   if (execution.output === null || execution.output === undefined)
-    return write(ctx, tx, [], type, data, { execution_id });
+    return writeEvent(ctx, tx, [], type, data, { execution_id });
   const erased = { execution: { ...execution, output: null } };
-  return write(ctx, tx, [], type, erased, { execution_id, whole: data });
+  return writeEvent(ctx, tx, [], type, erased, { execution_id, whole: data });
 }
 
-async function write(
+async function writeEvent(
   ctx: Context,
   tx: Tx,
   to: string[],
@@ -65,14 +65,17 @@ export const sealedEvents = sealedColumn({
   contextOf: ({ id }) => sealContext(id),
 });
 
-export interface StoredBody {
+export interface StoredEventBody {
   eventId: string;
   body: string;
   sealedBody: string | null;
 }
 
 /** The bytes of an event; of one whose run is erased, or whose seal cannot be opened, without the run's output. */
-export function bodyOf({ vault, log }: Context, { eventId, body, sealedBody }: StoredBody): string {
+export function readEventBody(
+  { vault, log }: Context,
+  { eventId, body, sealedBody }: StoredEventBody,
+): string {
   if (sealedBody === null) return body;
   try {
     return vault.open(sealedBody, sealContext(eventId));

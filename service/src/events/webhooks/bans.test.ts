@@ -4,8 +4,8 @@ import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { judgeFailing } from "./health.ts";
-import { carryOutRecovery } from "./recoveries.ts";
+import { checkFailingEndpoints } from "./endpoint-health.ts";
+import { runRecovery } from "./recoveries.ts";
 
 const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
 
@@ -28,7 +28,7 @@ async function recover(owner: Client, { id }: { id: string }, since: Date): Prom
   const reply = await owner.post(`/v1/webhooks/${id}/recover`, { since: since.toISOString() });
   assert.equal(reply.status, 201, reply.text);
   const { ctx } = market.service;
-  await carryOutRecovery(ctx, toUuid("rcv", reply.body.data.id)!, new AbortController().signal);
+  await runRecovery(ctx, toUuid("rcv", reply.body.data.id)!, new AbortController().signal);
 }
 
 test("nothing is posted for somebody who is banned, and all of it can be recovered once they are let in again", async () => {
@@ -44,7 +44,7 @@ test("nothing is posted for somebody who is banned, and all of it can be recover
   await happens(owner, "after the ban");
   for (let days = 0; days < 6; days++) {
     await deliver();
-    await judgeFailing(market.service.ctx);
+    await checkFailingEndpoints(market.service.ctx);
     market.clock.forward(DAY_MS);
   }
   assert.equal(receiver.received.length, 1);
@@ -71,7 +71,7 @@ test("a recovery that is under way when its owner is banned brings nothing back"
   const { body } = await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since });
   await judge("ban", owner);
   const { ctx } = market.service;
-  await carryOutRecovery(ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
+  await runRecovery(ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
   await deliver();
   assert.equal(receiver.received.length, 0);
 });
@@ -82,7 +82,7 @@ test("after the answer to a ban nothing new is posted, whatever couriers do besi
   let isBanned = false;
   const courses = async () => {
     const courier = newCourier();
-    while (!isBanned) await courier.round();
+    while (!isBanned) await courier.runOnce();
     await courier.idle();
   };
   const ban = async () => {

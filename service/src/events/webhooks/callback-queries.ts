@@ -33,7 +33,7 @@ export const insertCallback = (tx: Tx, { id, userId, url, signsAs, types, now }:
     insert into webhook_lanes (endpoint_id, user_id) select id, ${userId} from endpoint`.execute(tx);
 
 /** Somebody counts on it again. */
-export const switchOnCallback = (tx: Tx, id: string, now: Date) =>
+export const enableCallback = (tx: Tx, id: string, now: Date) =>
   sql`
     update webhook_endpoints
        set disabled_by = null, failing_since = null, failed_deliveries = 0, told_day = 0, updated_at = ${now}

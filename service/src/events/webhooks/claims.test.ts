@@ -4,10 +4,10 @@ import type pg from "pg";
 import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { somebodyWaits } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
-import { unpostedAttempt } from "./attempt.ts";
-import { type Claimed, claimDeliveries, mendLanes, recordAttempts } from "./delivery-queries.ts";
-import { fanOut } from "./fan-out.ts";
-import { outcomeOf } from "./outcome.ts";
+import { createUnsentAttempt } from "./attempt.ts";
+import { createDeliveries } from "./create-deliveries.ts";
+import { decideOutcome } from "./delivery-outcome.ts";
+import { type ClaimedDelivery, claimDeliveries, recordAttempts, repairQueues } from "./delivery-queries.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
   await openHooks();
@@ -18,19 +18,19 @@ beforeEach(async () => {
 });
 
 /** `by`: on whose connection. */
-async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<Claimed[]> {
+async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<ClaimedDelivery[]> {
   const now = ctx.now();
   const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + MINUTE_MS), worker: null };
-  return claimDeliveries(by as pg.Pool, lease, { isSlow: false, most, share: most });
+  return claimDeliveries(by as pg.Pool, lease, { isSlow: false, limit: most, perAccount: most });
 }
 
 /** How they went, written at once. */
-async function answer(claimed: Claimed[], status: number, headers: Record<string, string> = {}) {
+async function answer(claimed: ClaimedDelivery[], status: number, headers: Record<string, string> = {}) {
   const result = { response: { status, headers, body: "" }, problem: null };
   const recorded = claimed.map((delivery) => ({
     delivery,
-    attempt: unpostedAttempt(ctx),
-    outcome: outcomeOf(delivery, result, ctx.now(), () => 0),
+    attempt: createUnsentAttempt(ctx),
+    outcome: decideOutcome(delivery, result, ctx.now(), () => 0),
   }));
   await recordAttempts(ctx.db, recorded);
 }
@@ -40,7 +40,7 @@ async function happenInTurn(count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n++) {
     ids.push(await happens(owner, `${n}`));
-    await fanOut(ctx);
+    await createDeliveries(ctx);
     market.clock.forward(1);
   }
   return ids;
@@ -169,7 +169,7 @@ test("only workers that die one after another are held against a delivery, not t
   assert.equal((await claim(1)).length, 1);
   market.clock.forward(MINUTE_MS);
   const courier = newCourier();
-  await courier.reap();
+  await courier.reclaimLeases();
   await courier.idle();
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.deepEqual([delivery.status, delivery.attempt], ["retrying", 5]);
@@ -184,11 +184,11 @@ test("a lane that sleeps past its delivery is woken, and one that sleeps rightly
   await market.query("update webhook_lanes set next_due = 'infinity'");
   await deliver();
   assert.equal(receiver.received.length, 0);
-  assert.equal(await mendLanes(ctx.db, ctx.now()), 1);
+  assert.equal(await repairQueues(ctx.db, ctx.now()), 1);
   receiver.answer = 500;
   await deliver();
   assert.equal(receiver.received.length, 1);
-  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
+  assert.equal(await repairQueues(ctx.db, ctx.now()), 0);
 });
 
 test("mendLanes: a full lane in a backlog of minutes does not sleep", async () => {
@@ -196,5 +196,5 @@ test("mendLanes: a full lane in a backlog of minutes does not sleep", async () =
   await happenInTurn(12);
   market.clock.forward(5 * MINUTE_MS);
   assert.equal((await claim(48)).length, 8);
-  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
+  assert.equal(await repairQueues(ctx.db, ctx.now()), 0);
 });

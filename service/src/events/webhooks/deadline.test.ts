@@ -4,7 +4,7 @@ import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
 import type { Receiver } from "../../../test/receiver.ts";
 import { drain } from "../../../test/until.ts";
-import type { Courier } from "./courier.ts";
+import type { DeliveryWorker } from "./delivery-worker.ts";
 
 // Each of these tests waits for it.
 const postDeadlines = { totalMs: 1_500 };
@@ -35,8 +35,8 @@ for (const [name, answer, code] of misbehaviours)
 test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
   const held: (() => void)[] = [];
   const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
-  const beginAll = async (courier: Courier) => {
-    await drain(() => courier.round());
+  const beginAll = async (courier: DeliveryWorker) => {
+    await drain(() => courier.runOnce());
     const { rows } = await market.query(
       "select count(*) from webhook_deliveries where lease_token is not null",
     );

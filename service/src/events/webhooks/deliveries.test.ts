@@ -155,12 +155,12 @@ test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not
   receiver.answer = (response) => void held.push(() => response.writeHead(200).end());
   await happens(owner);
   const courier = newCourier();
-  await courier.round();
+  await courier.runOnce();
   await until("it arrives", () => held.length > 0);
   const [delivery] = await deliveriesOf(owner, endpoint);
   const refused = await retry(delivery);
   assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");
-  await newCourier().round();
+  await newCourier().runOnce();
   held[0]!();
   await courier.idle();
   receiver.answer = 200;

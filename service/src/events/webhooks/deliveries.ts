@@ -4,9 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { Answer } from "../../platform/http/route.ts";
-import { announce, bodyOf } from "../outbox/outbox.ts";
-import { insertDelivery, wakeLanes } from "./delivery-queries.ts";
-import { lockEndpoint, lockIfThere, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
+import { emitEvent, readEventBody } from "../outbox/outbox.ts";
 import {
   type AttemptRow,
   type DeliveryRow,
@@ -14,9 +12,11 @@ import {
   listAttempts,
   listDeliveries,
   makeDueNow,
-} from "./log-queries.ts";
+} from "./delivery-log-queries.ts";
+import { insertDelivery, wakeQueues } from "./delivery-queries.ts";
+import { lockAnyEndpoint, lockEndpoint, mustBeEnabled, mustFindEndpoint } from "./endpoints.ts";
 
-const inFlight = () =>
+const deliveryInFlight = () =>
   new ApiError(
     "INVALID_STATE",
     "The delivery is being attempted at this moment: read how it ends, then ask again.",
@@ -51,7 +51,7 @@ export async function readDelivery(
 ): Promise<WebhookDeliveryDetail> {
   const delivery = await mustFindDelivery(ctx, caller, deliveryId);
   const attempts = await listAttempts(ctx.db, delivery.id);
-  const body = bodyOf(ctx, delivery);
+  const body = readEventBody(ctx, delivery);
   return { ...toDelivery(delivery), attempts: attempts.map((attempt) => toAttempt(attempt, body)) };
 }
 
@@ -70,25 +70,25 @@ export async function retryDelivery(
 ): Promise<WebhookDelivery> {
   const { id, endpointId } = await mustFindDelivery(ctx, caller, deliveryId);
   await ctx.db.transaction().execute(async (tx) => {
-    mustBeOn(await lockIfThere(tx, caller, endpointId));
+    mustBeEnabled(await lockAnyEndpoint(tx, caller, endpointId));
     await ctx.idempotencyKey?.bind(tx, toId("dlv", id));
-    if (!(await makeDueNow(tx, id, ctx.now()))) throw inFlight();
-    await wakeLanes(tx, [endpointId], ctx.now(), { isUrgent: true });
+    if (!(await makeDueNow(tx, id, ctx.now()))) throw deliveryInFlight();
+    await wakeQueues(tx, [endpointId], ctx.now(), { isUrgent: true });
   });
   return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
 }
 
 /** Of a delivery that was made, or made due, under the same Idempotency-Key. */
-export const resumeDelivery = async (ctx: Context, caller: Member, deliveryId: string) =>
+export const readBoundDelivery = async (ctx: Context, caller: Member, deliveryId: string) =>
   toDelivery(await mustFindDelivery(ctx, caller, deliveryId));
 
 /** An event of its own, for this endpoint alone, whatever Retry-After asked for. */
-export async function sendTest(ctx: Context, caller: Member, webhookId: string) {
+export async function sendTestEvent(ctx: Context, caller: Member, webhookId: string) {
   const deliveryId = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
-    mustBeOn(endpoint);
-    const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
+    mustBeEnabled(endpoint);
+    const eventId = await emitEvent(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
     const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
     await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
     await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
@@ -117,11 +117,11 @@ const toAttempt = (row: AttemptRow, body: string): DeliveryAttempt => ({
     row.status === null
       ? null
       : { status: row.status, headers: row.responseHeaders ?? {}, body: row.responseBody ?? "" },
-  error: row.error === null ? null : { code: row.error, message: messageOf(row) },
+  error: row.error === null ? null : { code: row.error, message: toErrorMessage(row) },
   late: row.isLate,
 });
 
-const MESSAGES: Record<string, string> = {
+const ERROR_MESSAGES: Record<string, string> = {
   blocked_address: "The address is private, or refused here for another reason.",
   timeout: "There was no whole answer within 15 seconds.",
   dns: "The host's name has no address.",
@@ -132,8 +132,8 @@ const MESSAGES: Record<string, string> = {
   worker_lost: "Several workers ended before they could say how it went.",
 };
 
-function messageOf({ error, status }: AttemptRow): string {
-  if (error !== "status") return MESSAGES[error!] ?? error!;
+function toErrorMessage({ error, status }: AttemptRow): string {
+  if (error !== "status") return ERROR_MESSAGES[error!] ?? error!;
   if (status! >= 300 && status! < 400) return `The answer was ${status}: redirects are not followed.`;
   return `The answer was ${status}; any 2xx takes a delivery.`;
 }

@@ -3,11 +3,11 @@ import type pg from "pg";
 import { NIL } from "uuid";
 import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Leased, type Outcome, paceOf } from "./outcome.ts";
+import { type DeliveryOutcome, type LeasedDelivery, toPace } from "./delivery-outcome.ts";
 
-interface FanOut {
+interface FanOutBatch {
   oldest: number;
-  turns: number;
+  byAccount: number;
   after: string | null;
 }
 
@@ -15,18 +15,18 @@ interface FanOut {
 export async function fanOutEvents(
   pool: pg.Pool,
   { now, newId }: Pick<Context, "now" | "newId">,
-  { oldest, turns, after }: FanOut,
+  { oldest, byAccount, after }: FanOutBatch,
 ): Promise<{ handled: number; lastAccount: string | null }> {
   const { rows } = await pool.query({
     name: "fan-out-events",
     text: `select handled, last_account as "lastAccount" from fan_out_events($1, $2, $3, $4, $5)`,
-    values: [now(), newId(), oldest, turns, after ?? NIL],
+    values: [now(), newId(), oldest, byAccount, after ?? NIL],
   });
   return rows[0] ?? { handled: 0, lastAccount: after };
 }
 
 /** In the order in which everybody locks them; there may be none. */
-export const lockLanes = (tx: Tx, endpointIds: string[]) =>
+export const lockQueues = (tx: Tx, endpointIds: string[]) =>
   sql`
     select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
      order by endpoint_id for no key update`.execute(tx);
@@ -50,18 +50,18 @@ export const insertDelivery = (
   );
 
 /** Has whoever hands out look at them; for what is urgent also those that want to be left alone. The lanes are locked. */
-export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
+export const wakeQueues = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
   sql`update webhook_lanes set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
        where endpoint_id = any (${endpointIds}::uuid[])`.execute(tx);
 
 /** What asked to be left alone, or was slow, is there no more. The lane is locked. */
-export const unblockLane = (tx: Tx, endpointId: string) =>
+export const unblockQueue = (tx: Tx, endpointId: string) =>
   sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
     tx,
   );
 
 /** A delivery with all that one attempt of it needs. */
-export interface Claimed extends Leased {
+export interface ClaimedDelivery extends LeasedDelivery {
   /** The event's, as it is stored. */
   body: string;
   sealedBody: string | null;
@@ -81,30 +81,34 @@ export interface Lease {
   worker: number | null;
 }
 
-export interface Wish {
+export interface ClaimLimits {
   /** Of the endpoints that have been slow, or of the others. */
   isSlow: boolean;
-  most: number;
+  limit: number;
   /** An account may have so many of these in flight. */
-  share: number;
+  perAccount: number;
 }
 
 /** Leases what is due. */
 export async function claimDeliveries(
   pool: pg.Pool,
   lease: Lease,
-  { isSlow, most, share }: Wish,
-): Promise<Claimed[]> {
+  { isSlow, limit, perAccount }: ClaimLimits,
+): Promise<ClaimedDelivery[]> {
   const { rows } = await pool.query({
     name: "claim-deliveries",
     text: "select id from claim_deliveries($1, $2, $3, $4, $5, $6, $7)",
-    values: [lease.now, isSlow, most, share, lease.token, lease.until, lease.worker],
+    values: [lease.now, isSlow, limit, perAccount, lease.token, lease.until, lease.worker],
   });
   return readClaimed(pool, lease, rows);
 }
 
 /** Takes back leases that have run out, and those of the dead; leases what killed several workers, to be recorded as failed. */
-export async function reapDeliveries(pool: pg.Pool, lease: Lease, dead: number[]): Promise<Claimed[]> {
+export async function reclaimDeliveries(
+  pool: pg.Pool,
+  lease: Lease,
+  dead: number[],
+): Promise<ClaimedDelivery[]> {
   const text = "select id from reap_deliveries($1, $2, $3, $4, $5)";
   const { rows } = await pool.query(text, [lease.now, dead, lease.token, lease.until, lease.worker]);
   return readClaimed(pool, lease, rows);
@@ -126,7 +130,7 @@ async function readClaimed(
   pool: pg.Pool,
   { now, token }: Lease,
   leased: { id: string }[],
-): Promise<Claimed[]> {
+): Promise<ClaimedDelivery[]> {
   if (leased.length === 0) return [];
   const { rows } = await pool.query({
     name: "read-claimed-deliveries",
@@ -160,7 +164,7 @@ export async function findWork(
 }
 
 /** One attempt as it is kept. */
-export interface Attempt {
+export interface DeliveryAttempt {
   id: string;
   startedAt: Date;
   endedAt: Date;
@@ -169,20 +173,20 @@ export interface Attempt {
   answer: { status: number; headers: Record<string, string>; body: string } | null;
 }
 
-export interface Recorded {
-  delivery: Claimed;
-  attempt: Attempt;
-  outcome: Outcome;
+export interface RecordedAttempt {
+  delivery: ClaimedDelivery;
+  attempt: DeliveryAttempt;
+  outcome: DeliveryOutcome;
 }
 
 /** Writes how attempts ended; answers which of them were believed: whose lease has passed on moves nothing. */
-export async function recordAttempts(db: Queries, results: Recorded[]): Promise<Set<string>> {
+export async function recordAttempts(db: Queries, results: RecordedAttempt[]): Promise<Set<string>> {
   const rows = JSON.stringify(results.map(toRow));
   const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);
   return new Set(moved.map(({ id }) => id));
 }
 
-const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
+const toRow = ({ delivery, attempt, outcome }: RecordedAttempt) => ({
   id: delivery.id,
   attempt_id: attempt.id,
   endpoint_id: delivery.endpointId,
@@ -201,20 +205,20 @@ const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
   scheduled_attempts: outcome.scheduledAttempts,
   due_at: outcome.dueAt,
   blocked_until: outcome.blockedUntil,
-  pace: paceOf(attempt.durationMs, outcome),
+  pace: toPace(attempt.durationMs, outcome),
   // One that had failed, and was asked for again, counts once.
   is_given_up: outcome.status === "failed" && delivery.status !== "failed",
 });
 
 /** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */
-export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: Claimed, now: Date) =>
+export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: ClaimedDelivery, now: Date) =>
   pool.query(
     "update webhook_deliveries set lease_until = $3, leases = leases - 1 where id = $1 and lease_token = $2",
     [id, leaseToken, now],
   );
 
 /** Lanes that would sleep past what waits in them: none should, and none stays so. Answers how many did. */
-export async function mendLanes(db: Queries, now: Date): Promise<number> {
+export async function repairQueues(db: Queries, now: Date): Promise<number> {
   const { rows } = await sql<{ id: string }>`
     with late as (
       select l.endpoint_id, first.due_at
@@ -231,7 +235,7 @@ export async function mendLanes(db: Queries, now: Date): Promise<number> {
 }
 
 /** Some deliveries to removed endpoints of an account, with their attempts; answers how many. */
-export async function deleteLogOf(db: Queries, userId: string, limit: number): Promise<number> {
+export async function deleteDeliveryLogBatch(db: Queries, userId: string, limit: number): Promise<number> {
   const some = db
     .selectFrom("webhook_deliveries as d")
     .innerJoin("webhook_endpoints as e", "e.id", "d.endpoint_id")

@@ -54,7 +54,7 @@ export interface EndpointFilter extends Paging {
   status?: "enabled" | "failing" | "disabled" | undefined;
 }
 
-function fitting(db: Queries, { ownerId, status }: EndpointFilter) {
+function filterEndpoints(db: Queries, { ownerId, status }: EndpointFilter) {
   let found = endpoints(db);
   if (ownerId !== undefined) found = found.where("e.user_id", "=", ownerId);
   if (status !== undefined)
@@ -64,7 +64,7 @@ function fitting(db: Queries, { ownerId, status }: EndpointFilter) {
 
 /** Of everybody. */
 export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Promise<Page<EndpointForAdmin>> {
-  const items = await fitting(db, filter)
+  const items = await filterEndpoints(db, filter)
     .innerJoin("users as u", "u.id", "e.user_id")
     .select(["u.name as ownerName", "e.failing_since as failingSince"])
     .select("e.failed_deliveries as failedDeliveries")
@@ -73,7 +73,7 @@ export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Pro
     .offset(offsetOf(filter))
     .$castTo<EndpointForAdmin>()
     .execute();
-  return { items, ...(await countSome(db, fitting(db, filter))) };
+  return { items, ...(await countSome(db, filterEndpoints(db, filter))) };
 }
 
 export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {
@@ -128,7 +128,7 @@ export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
   tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
 
 /** Of those removed before a moment whoever has no log any more. */
-export const deleteRemovedEndpoints = (db: Queries, before: Date) =>
+export const deleteEndpointsDeletedBefore = (db: Queries, before: Date) =>
   db
     .deleteFrom("webhook_endpoints as e")
     .where("e.deleted_at", "<", before)
@@ -138,7 +138,7 @@ export const deleteRemovedEndpoints = (db: Queries, before: Date) =>
     .execute();
 
 /** Of somebody who has left: those that are removed, with what still hangs on them. */
-export const deleteEndpointsOf = (db: Queries, userId: string) =>
+export const deleteEndpointsOfUser = (db: Queries, userId: string) =>
   db
     .deleteFrom("webhook_endpoints")
     .where("user_id", "=", userId)

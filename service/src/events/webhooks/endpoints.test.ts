@@ -4,8 +4,8 @@ import { eventTypes } from "@stoa/contract";
 import { HOUR_MS, MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client, openMarket } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { forgetOldEvents } from "../feed/events.ts";
-import { forgetRemovedEndpoints } from "./endpoints.ts";
+import { deleteOldEvents } from "../feed/events.ts";
+import { purgeDeletedEndpoints } from "./endpoints.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
@@ -404,14 +404,14 @@ test("a removed endpoint is forgotten with the last of its log", async () => {
     (await market.query("select from webhook_endpoints where id = $1", [toUuid("whk", id)])).rows.length ===
     1;
   market.clock.forward(30 * 24 * HOUR_MS);
-  await forgetOldEvents(ctx);
-  await forgetRemovedEndpoints(ctx);
+  await deleteOldEvents(ctx);
+  await purgeDeletedEndpoints(ctx);
   assert.ok(await isThere(), "to the day");
   market.clock.forward(1);
-  await forgetRemovedEndpoints(ctx);
+  await purgeDeletedEndpoints(ctx);
   assert.ok(await isThere(), "while there is a log");
-  await forgetOldEvents(ctx);
-  await forgetRemovedEndpoints(ctx);
+  await deleteOldEvents(ctx);
+  await purgeDeletedEndpoints(ctx);
   assert.ok(!(await isThere()));
   assert.equal((await owner.get(`/v1/webhooks/${kept.id}`)).status, 200);
 });

@@ -17,12 +17,12 @@ import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import type { RequestFacts } from "../../platform/http/route.ts";
-import { EVENTS_KEPT_DAYS } from "../feed/events.ts";
-import { toCallable } from "./address.ts";
-import { lockLanes, unblockLane } from "./delivery-queries.ts";
+import { EVENT_RETENTION_DAYS } from "../feed/events.ts";
+import { lockQueues, unblockQueue } from "./delivery-queries.ts";
+import { endpointCreatedEmail, endpointUrlChangedEmail } from "./emails.ts";
 import {
   countEndpoints,
-  deleteRemovedEndpoints,
+  deleteEndpointsDeletedBefore,
   type EndpointFilter,
   type EndpointForAdmin,
   type EndpointRow,
@@ -35,11 +35,11 @@ import {
   listEndpoints,
   updateEndpoint,
 } from "./endpoint-queries.ts";
-import { endpointCreatedLetter, endpointMovedLetter } from "./letters.ts";
-import { reportSecretChange, type SecretChange } from "./secret-changes.ts";
+import { normalizeEndpointUrl } from "./endpoint-url.ts";
+import { cancelUnsubscribedDeliveries, endPendingDeliveries } from "./pending-delivery-queries.ts";
+import { recordSecretChange, type SecretChange } from "./secret-changes.ts";
 import { deleteSecrets } from "./secret-queries.ts";
-import { drawSecret } from "./secrets.ts";
-import { cancelUnwanted, endWaiting } from "./waiting-queries.ts";
+import { createSecret } from "./secrets.ts";
 
 const MAX_ENDPOINTS = 20;
 
@@ -52,7 +52,7 @@ interface AdminQuery extends Omit<EndpointFilter, "ownerId"> {
 }
 
 /** An id of any shape that names nobody has no endpoints. */
-export async function listEndpointsOfAll(ctx: Context, { owner, ...query }: AdminQuery) {
+export async function listAllEndpointsForAdmin(ctx: Context, { owner, ...query }: AdminQuery) {
   const ownerId = owner === undefined ? undefined : toUuid("usr", owner);
   if (ownerId === null) return { items: [], total: 0 };
   return mapPage(await listAllEndpoints(ctx.db, { ...query, ownerId }), toAdminEndpoint);
@@ -80,23 +80,23 @@ export async function lockEndpoint(
   webhookId: string,
 ): Promise<EndpointRow> {
   const id = toUuid("whk", webhookId);
-  if (id) await lockLanes(tx, [id]);
+  if (id) await lockQueues(tx, [id]);
   const endpoint = id ? await findEndpoint(tx, caller.userId, id) : undefined;
   if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
   return endpoint;
 }
 
 /** Of what is called back at, too; undefined: it was removed. */
-export async function lockIfThere(
+export async function lockAnyEndpoint(
   tx: Tx,
   { userId }: Pick<Member, "userId">,
   id: string,
 ): Promise<EndpointRow | undefined> {
-  await lockLanes(tx, [id]);
+  await lockQueues(tx, [id]);
   return findAnyEndpoint(tx, userId, id);
 }
 
-export function mustBeOn(endpoint: EndpointRow | undefined): void {
+export function mustBeEnabled(endpoint: EndpointRow | undefined): void {
   if (endpoint === undefined)
     throw new ApiError("INVALID_STATE", "The endpoint was removed: nothing is sent there any more.", {
       current: "removed",
@@ -113,7 +113,7 @@ export async function createEndpoint(
   wish: CreateWebhookEndpoint,
   source: RequestSource,
 ): Promise<NewWebhookEndpoint> {
-  const url = toCallable(ctx, wish.url);
+  const url = normalizeEndpointUrl(ctx, wish.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
   const secret = await ctx.db.transaction().execute(async (tx) => {
     // Of twenty at once, each sees the others'.
@@ -123,80 +123,85 @@ export async function createEndpoint(
         "url",
         `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
       );
-    const values = valuesOf({ ...wish, url }) as EndpointValues;
+    const values = toEndpointValues({ ...wish, url }) as EndpointValues;
     await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
     await ctx.idempotencyKey?.bind(tx, toId("whk", endpoint.id));
-    const change = changeOf("webhook.created", endpoint.id);
-    await reportSecretChange(ctx, tx, caller, source, change, endpointCreatedLetter(ctx, { url }));
-    return drawSecret(ctx, tx, endpoint, ctx.now());
+    const change = toSecretChange("webhook.created", endpoint.id);
+    await recordSecretChange(ctx, tx, caller, source, change, endpointCreatedEmail(ctx, { url }));
+    return createSecret(ctx, tx, endpoint, ctx.now());
   });
   return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
 }
 
 /** Without the address, which may name a person: the log outlives the people in it. */
-const changeOf = (action: SecretChange["action"], id: string): SecretChange => ({
+const toSecretChange = (action: SecretChange["action"], id: string): SecretChange => ({
   action,
   target: { type: "webhook", id: toId("whk", id) },
 });
 
 /** Nothing is held against an endpoint that could take nothing meanwhile. */
-const NOT_FAILING = { failing_since: null, failed_deliveries: 0, told_day: 0 };
+const HEALTHY = { failing_since: null, failed_deliveries: 0, told_day: 0 };
 
 /** Holds for what waits as well: the next attempt goes where the endpoint then is, if it is still wanted. */
-export async function changeEndpoint(
+export async function updateOwnEndpoint(
   ctx: Context,
   caller: Member,
   webhookId: string,
   wish: ChangeWebhookEndpoint,
   { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
 ) {
-  const change = wish.url === undefined ? wish : { ...wish, url: toCallable(ctx, wish.url) };
+  const change = wish.url === undefined ? wish : { ...wish, url: normalizeEndpointUrl(ctx, wish.url) };
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockEndpoint(tx, caller, webhookId);
     mustMatch(ifMatch, etagOf(toEndpoint(before)));
     const isSwitchedOn = change.enabled === true && before.disabledBy !== null;
     await updateEndpoint(tx, before.id, {
-      ...valuesOf(change, before),
-      ...(isSwitchedOn && NOT_FAILING),
+      ...toEndpointValues(change, before),
+      ...(isSwitchedOn && HEALTHY),
       updated_at: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) {
       // A new address goes on receiving events when the session has ended, as a new endpoint does.
       mustBeFresh(ctx, caller);
-      await unblockLane(tx, before.id);
+      await unblockQueue(tx, before.id);
       const move = { from: before.url, url: change.url };
-      const moved = changeOf("webhook.moved", before.id);
-      await reportSecretChange(ctx, tx, caller, source, moved, endpointMovedLetter(ctx, move));
+      const moved = toSecretChange("webhook.moved", before.id);
+      await recordSecretChange(ctx, tx, caller, source, moved, endpointUrlChangedEmail(ctx, move));
     }
-    if (change.eventTypes) await cancelUnwanted(tx, before.id, change.eventTypes, ctx.now());
-    if (change.enabled === false) await endWaiting(tx, before.id, "skipped", ctx.now());
+    if (change.eventTypes) await cancelUnsubscribedDeliveries(tx, before.id, change.eventTypes, ctx.now());
+    if (change.enabled === false) await endPendingDeliveries(tx, before.id, "skipped", ctx.now());
   });
   return readEndpoint(ctx, caller, webhookId);
 }
 
-export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string, source: RequestSource) {
+export async function deleteOwnEndpoint(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  source: RequestSource,
+) {
   await ctx.db.transaction().execute(async (tx) => {
     const { id } = await lockEndpoint(tx, caller, webhookId);
-    await endEndpoint(ctx, tx, id);
-    await reportSecretChange(ctx, tx, caller, source, changeOf("webhook.removed", id));
+    await markEndpointDeleted(ctx, tx, id);
+    await recordSecretChange(ctx, tx, caller, source, toSecretChange("webhook.removed", id));
   });
   return { id: webhookId, deleted: true as const };
 }
 
 /** Its log stays until it is old; its secrets do not. The lane is locked. */
-export async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
+export async function markEndpointDeleted(ctx: Context, tx: Tx, id: string): Promise<void> {
   const now = ctx.now();
   await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
-  await endWaiting(tx, id, "canceled", now);
+  await endPendingDeliveries(tx, id, "canceled", now);
   await deleteSecrets(tx, id);
 }
 
 /** Once the last of the log is old. */
-export const forgetRemovedEndpoints = (ctx: Context) =>
-  deleteRemovedEndpoints(ctx.db, daysAfter(ctx.now(), -EVENTS_KEPT_DAYS));
+export const purgeDeletedEndpoints = (ctx: Context) =>
+  deleteEndpointsDeletedBefore(ctx.db, daysAfter(ctx.now(), -EVENT_RETENTION_DAYS));
 
 /** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
-function valuesOf(wish: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
+function toEndpointValues(wish: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
   return {
     ...(wish.url !== undefined && { url: wish.url }),
     ...(wish.description !== undefined && { description: wish.description }),
@@ -227,11 +232,11 @@ const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
 });
 
 /** Of somebody who is banned, in that transaction, their row being written: as if all were switched off until they are let in again. */
-export async function skipWaitingOf(ctx: Context, tx: Tx, userId: string): Promise<void> {
+export async function skipDeliveriesOfUser(ctx: Context, tx: Tx, userId: string): Promise<void> {
   const ids = await listEndpointIds(tx, userId);
-  await lockLanes(tx, ids);
+  await lockQueues(tx, ids);
   for (const id of ids) {
-    await updateEndpoint(tx, id, { ...NOT_FAILING, updated_at: ctx.now() });
-    await endWaiting(tx, id, "skipped", ctx.now());
+    await updateEndpoint(tx, id, { ...HEALTHY, updated_at: ctx.now() });
+    await endPendingDeliveries(tx, id, "skipped", ctx.now());
   }
 }

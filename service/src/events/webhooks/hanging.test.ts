@@ -4,7 +4,7 @@ import { before, beforeEach, test } from "node:test";
 import { openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
 import { drain } from "../../../test/until.ts";
-import type { Courier } from "./courier.ts";
+import type { DeliveryWorker } from "./delivery-worker.ts";
 
 const { market, receiver, happens, hasEndpoint, newCourier } = await openHooks();
 
@@ -26,11 +26,11 @@ beforeEach(() => {
 });
 
 /** Begins whatever may be begun. */
-async function begin(courier: Courier): Promise<void> {
-  await drain(() => courier.round());
+async function begin(courier: DeliveryWorker): Promise<void> {
+  await drain(() => courier.runOnce());
 }
 
-async function end(courier: Courier): Promise<void> {
+async function end(courier: DeliveryWorker): Promise<void> {
   for (const response of held) response.destroy();
   await courier.idle();
 }
@@ -45,9 +45,9 @@ async function countOf(where: string): Promise<number> {
 const inFlight = () => countOf("lease_token is not null");
 
 /** However much hangs already. */
-async function mustStartAtOnce(courier: Courier): Promise<void> {
+async function mustStartAtOnce(courier: DeliveryWorker): Promise<void> {
   await happens(good, "urgent");
-  await courier.round();
+  await courier.runOnce();
   assert.equal(await countOf("url like '%/good' and (lease_token is not null or attempts = 1)"), 1);
 }
 

@@ -1,35 +1,35 @@
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
-export interface FailingRow {
+export interface FailingEndpoint {
   id: string;
   userId: string;
   url: string;
   failingSince: Date;
   failedDeliveries: number;
-  toldDay: number;
+  notifiedDay: number;
 }
 
-const enabled = (db: Queries) =>
+const enabledEndpoints = (db: Queries) =>
   db.selectFrom("webhook_endpoints").where("deleted_at", "is", null).where("disabled_by", "is", null);
 
 /** Endpoints without a success since a moment. */
-export const listFailing = (db: Queries, since: Date) =>
-  enabled(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
+export const listFailingEndpoints = (db: Queries, since: Date) =>
+  enabledEndpoints(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
 
 /** Endpoints that take deliveries again, but gave some up of which nobody was told for a day. */
-export const listGivenUp = (db: Queries, toldBefore: Date) =>
-  givenUp(db, toldBefore).select("id").orderBy("id").execute();
+export const listEndpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
+  endpointsWithExhaustedDeliveries(db, toldBefore).select("id").orderBy("id").execute();
 
-const givenUp = (db: Queries, toldBefore: Date) =>
-  enabled(db)
+const endpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
+  enabledEndpoints(db)
     .where("given_up", ">", 0)
     // While it takes nothing its owner hears of that.
     .where("failing_since", "is", null)
     .where((row) => row.or([row("given_up_told_at", "is", null), row("given_up_told_at", "<=", toldBefore)]));
 
 /** Counts from zero again; returns what was counted. The lane is locked. */
-export async function takeGivenUp(tx: Tx, id: string, toldBefore: Date, now: Date) {
-  const row = await givenUp(tx, toldBefore)
+export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, now: Date) {
+  const row = await endpointsWithExhaustedDeliveries(tx, toldBefore)
     .select(["user_id as userId", "url", "given_up as count"])
     .where("id", "=", id)
     .executeTakeFirst();
@@ -43,18 +43,18 @@ export async function takeGivenUp(tx: Tx, id: string, toldBefore: Date, now: Dat
 }
 
 /** As it stands now that its lane is locked; undefined where it took something meanwhile. */
-export const findFailing = (tx: Tx, id: string): Promise<FailingRow | undefined> =>
-  enabled(tx)
+export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint | undefined> =>
+  enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
-    .select(["failed_deliveries as failedDeliveries", "told_day as toldDay"])
+    .select(["failed_deliveries as failedDeliveries", "told_day as notifiedDay"])
     .where("id", "=", id)
     .where("failing_since", "is not", null)
-    .$castTo<FailingRow>()
+    .$castTo<FailingEndpoint>()
     .executeTakeFirst();
 
 /** Unless it has moved from there, or was switched off. */
-export const findToDisable = (tx: Tx, id: string, url: string) =>
-  enabled(tx)
+export const findEnabledEndpointAt = (tx: Tx, id: string, url: string) =>
+  enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url"])
     .where("id", "=", id)
     .where("url", "=", url)

@@ -5,9 +5,9 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import { deliverAll } from "../../../test/hooks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
-import { Courier } from "./courier.ts";
+import { DeliveryWorker } from "./delivery-worker.ts";
 import { Inboxes } from "./inboxes.ts";
-import { messageHeaders, newSecret } from "./signature.ts";
+import { createSignatureHeaders, generateWebhookSecret } from "./signature.ts";
 
 const JSON_WANTED = { accept: "application/json" };
 
@@ -34,7 +34,7 @@ const BODY = '{"id":"evt_1","type":"review.created","data":{}}';
 function signed(secret: string, wish = {}, id = "evt_1"): Record<string, string> {
   const timestamp = Math.floor(market.clock.now.getTime() / 1000);
   const message = { id, attempt: 1, timestamp, body: BODY };
-  return messageHeaders("X-Service-", message, [secret], {
+  return createSignatureHeaders("X-Service-", message, [secret], {
     content: "timestamp_body",
     prefix: false,
     ...wish,
@@ -48,7 +48,7 @@ async function hasEndpoint(): Promise<{ id: string; secret: string }> {
 }
 
 async function deliver(): Promise<void> {
-  const courier = new Courier(market.service.ctx, { random: () => 0 });
+  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
   await deliverAll(courier);
 }
 
@@ -92,7 +92,7 @@ suite("/dev/hooks", () => {
 
   test("knows a wrong signature, in each kind, from a right one in any form", async () => {
     const { secret } = await hasEndpoint();
-    const other = newSecret();
+    const other = generateWebhookSecret();
     const forms = [{ content: "body" }, { prefix: true }, { content: "body", prefix: true }];
     for (const wish of forms) await post(BODY, signed(secret, wish));
     const { "webhook-signature": standard, ...own } = signed(secret);
@@ -148,7 +148,7 @@ suite("/dev/hooks", () => {
   });
 
   test("checks a secret that is given, where no endpoint leads here", async () => {
-    const secret = newSecret();
+    const secret = generateWebhookSecret();
     await post(BODY, signed(secret));
     const [{ id, signature }] = await arrivals();
     assert.equal(signature, "unknown");
@@ -162,7 +162,7 @@ suite("/dev/hooks", () => {
         )
       ).text;
     assert.match(await check(` ${secret} `), /This secret signed it/);
-    assert.match(await check(newSecret()), /This secret did not sign it/);
+    assert.match(await check(generateWebhookSecret()), /This secret did not sign it/);
     assert.match(await check(""), /This secret did not sign it/);
     assert.equal((await arrivals()).length, 1);
   });

@@ -7,15 +7,15 @@ import { type Html, html, sendPage } from "../../platform/http/html.ts";
 import { isFromOwnAddress } from "../../platform/http/own-machine.ts";
 import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
 import { testPagesOnly } from "../../platform/http/test-pages.ts";
-import { listSecretsByEnding } from "./inbox-queries.ts";
-import { type Arrival, Inboxes } from "./inboxes.ts";
+import { listSecretsByUrlSuffix } from "./inbox-queries.ts";
+import { Inboxes, type InboxMessage } from "./inboxes.ts";
 import { openSecrets } from "./secrets.ts";
-import { type Verdict, verdictOf } from "./verdict.ts";
+import { type VerificationResult, verifySignature } from "./verify-signature.ts";
 
 const MAX_BODY_BYTES = 256 * 1024;
 const NAME = /^[\w-]{1,64}$/;
 /** Where a webhook leads that is to arrive here. */
-const PATH = "/dev/hooks/";
+const INBOX_PATH = "/dev/hooks/";
 
 /**
  * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Only somebody on the machine itself, or with
@@ -35,69 +35,69 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   };
   const posting = { ...options, onRequest: [mayPost, mustComeFromHere] };
 
-  app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxes(reply, inboxes));
-  app.post(`${PATH}:name`, posting, async (request) => {
-    const name = nameOf(request);
-    inboxes.put(name, await arrivalOf(ctx, name, request));
+  app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxListPage(reply, inboxes));
+  app.post(`${INBOX_PATH}:name`, posting, async (request) => {
+    const name = readInboxName(request);
+    inboxes.put(name, await readMessage(ctx, name, request));
     return { received: true };
   });
-  app.get(`${PATH}:name`, { onRequest }, async (request, reply) => {
-    const name = nameOf(request);
+  app.get(`${INBOX_PATH}:name`, { onRequest }, async (request, reply) => {
+    const name = readInboxName(request);
     const arrivals = inboxes.list(name);
     if (wantsJson(request)) return sendJson(reply, arrivals.map(toJson));
-    return sendInbox(reply, ctx.links.origin() + PATH + name, name, arrivals);
+    return sendInboxPage(reply, ctx.links.origin() + INBOX_PATH + name, name, arrivals);
   });
-  app.get(`${PATH}:name/:id`, { onRequest }, async (request, reply) => {
-    const arrival = mustFind(inboxes, request);
+  app.get(`${INBOX_PATH}:name/:id`, { onRequest }, async (request, reply) => {
+    const arrival = mustFindMessage(inboxes, request);
     if (wantsJson(request)) return sendJson(reply, toJson(arrival));
-    return sendArrival(reply, nameOf(request), arrival, null);
+    return sendMessagePage(reply, readInboxName(request), arrival, null);
   });
-  app.post(`${PATH}:name/:id`, options, async (request, reply) => {
-    const arrival = mustFind(inboxes, request);
-    const verdict = verdictOf(ctx.config.webhookHeaderPrefix, arrival, [secretIn(request)]);
-    return sendArrival(reply, nameOf(request), arrival, verdict);
+  app.post(`${INBOX_PATH}:name/:id`, options, async (request, reply) => {
+    const arrival = mustFindMessage(inboxes, request);
+    const verdict = verifySignature(ctx.config.webhookHeaderPrefix, arrival, [readSecret(request)]);
+    return sendMessagePage(reply, readInboxName(request), arrival, verdict);
   });
 }
 
-function nameOf(request: FastifyRequest): string {
+function readInboxName(request: FastifyRequest): string {
   const { name } = request.params as { name: string };
   if (!NAME.test(name)) throw new ApiError("NOT_FOUND");
   return name;
 }
 
-function mustFind(inboxes: Inboxes, request: FastifyRequest): Arrival {
-  const arrival = inboxes.find(nameOf(request), (request.params as { id: string }).id);
+function mustFindMessage(inboxes: Inboxes, request: FastifyRequest): InboxMessage {
+  const arrival = inboxes.find(readInboxName(request), (request.params as { id: string }).id);
   if (!arrival) throw new ApiError("NOT_FOUND");
   return arrival;
 }
 
-const textIn = ({ body }: FastifyRequest): string => (Buffer.isBuffer(body) ? body.toString("utf8") : "");
-const secretIn = (request: FastifyRequest): string =>
-  (new URLSearchParams(textIn(request)).get("secret") ?? "").trim();
+const readBody = ({ body }: FastifyRequest): string => (Buffer.isBuffer(body) ? body.toString("utf8") : "");
+const readSecret = (request: FastifyRequest): string =>
+  (new URLSearchParams(readBody(request)).get("secret") ?? "").trim();
 
-async function arrivalOf(ctx: Context, name: string, request: FastifyRequest): Promise<Arrival> {
+async function readMessage(ctx: Context, name: string, request: FastifyRequest): Promise<InboxMessage> {
   // Of a browser that came along, the cookie opens an account.
   const { cookie: _, ...headers } = request.headers;
   const texts = Object.entries(headers).map(([header, value]) => [header, String(value)]);
-  const signed = { headers: Object.fromEntries(texts), body: textIn(request) };
-  const signature = await judge(ctx, name, signed);
+  const signed = { headers: Object.fromEntries(texts), body: readBody(request) };
+  const signature = await verifyWithStoredSecrets(ctx, name, signed);
   return { id: ctx.newId(), ...signed, receivedAt: ctx.now(), signature };
 }
 
 /** By the secrets that sign now for endpoints which lead to the inbox. */
-async function judge(
+async function verifyWithStoredSecrets(
   ctx: Context,
   name: string,
-  signed: Pick<Arrival, "headers" | "body">,
-): Promise<Arrival["signature"]> {
-  const found = await listSecretsByEnding(ctx.db, PATH + name, ctx.now());
+  signed: Pick<InboxMessage, "headers" | "body">,
+): Promise<InboxMessage["signature"]> {
+  const found = await listSecretsByUrlSuffix(ctx.db, INBOX_PATH + name, ctx.now());
   const secrets = openSecrets(ctx, found);
-  const verdict = verdictOf(ctx.config.webhookHeaderPrefix, signed, secrets);
+  const verdict = verifySignature(ctx.config.webhookHeaderPrefix, signed, secrets);
   const isSure = found.length > 0 && secrets.length === found.length;
   return verdict === "wrong" && !isSure ? "unknown" : verdict;
 }
 
-const toJson = ({ id, headers, body, receivedAt, signature }: Arrival) => ({
+const toJson = ({ id, headers, body, receivedAt, signature }: InboxMessage) => ({
   id,
   headers,
   body,
@@ -111,31 +111,31 @@ const sendJson = (reply: FastifyReply, data: object) =>
     .type("application/json; charset=utf-8")
     .send({ success: true, data });
 
-const words: Record<Arrival["signature"], string> = {
+const statusLabels: Record<InboxMessage["signature"], string> = {
   right: "signature right",
   wrong: "signature wrong",
   missing: "no signature",
   unknown: "signature not checked",
 };
 
-const sentences: Record<Arrival["signature"], Html> = {
+const statusTexts: Record<InboxMessage["signature"], Html> = {
   right: html`<p class="notice good"><strong>The signature is right.</strong> The secret of an endpoint that leads to this inbox made it.</p>`,
   wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> No secret of an endpoint that leads to this inbox made it.</p>`,
   missing: html`<p class="notice warning"><strong>There is no signature.</strong> Anybody may have sent this.</p>`,
   unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint led to this inbox, or a secret of it cannot be opened; give the secret below.</p>`,
 };
 
-const answers: Record<Verdict, Html> = {
+const checkResultTexts: Record<VerificationResult, Html> = {
   right: html`<p class="notice good" role="status"><strong>This secret signed it.</strong></p>`,
   wrong: html`<p class="notice bad" role="status"><strong>This secret did not sign it.</strong></p>`,
   missing: html`<p class="notice warning" role="status"><strong>There is no signature to check.</strong></p>`,
 };
 
-const when = ({ receivedAt }: Arrival) =>
+const renderTime = ({ receivedAt }: InboxMessage) =>
   html`<time datetime="${receivedAt.toISOString()}">${receivedAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
 
 /** The type of the event, where it is one. */
-function titleOf({ body }: Arrival): string {
+function readEventType({ body }: InboxMessage): string {
   try {
     const { type } = JSON.parse(body) as { type?: unknown };
     return typeof type === "string" && type !== "" ? type : "A post";
@@ -145,12 +145,12 @@ function titleOf({ body }: Arrival): string {
 }
 
 /** On a small screen a long one breaks behind its dots. */
-const headingOf = (arrival: Arrival): Html =>
-  html`<h1>${titleOf(arrival)
+const renderHeading = (arrival: InboxMessage): Html =>
+  html`<h1>${readEventType(arrival)
     .split(/(?<=\.)/)
     .map((part) => html`${part}<wbr>`)}</h1>`;
 
-const sendInboxes = (reply: FastifyReply, inboxes: Inboxes) =>
+const sendInboxListPage = (reply: FastifyReply, inboxes: Inboxes) =>
   sendPage(reply, {
     title: "Webhook inboxes",
     wide: true,
@@ -158,15 +158,15 @@ const sendInboxes = (reply: FastifyReply, inboxes: Inboxes) =>
 <h1>Webhook inboxes</h1>
 <p class="lead">Any address below /dev/hooks/ takes what is posted to it from this machine, and shows it: an endpoint to try webhooks with.
 What came in is kept in memory until the service ends.</p>
-<div class="actions"><a class="button primary" href="${PATH}${randomBytes(6).toString("base64url")}">A new inbox</a></div>
+<div class="actions"><a class="button primary" href="${INBOX_PATH}${randomBytes(6).toString("base64url")}">A new inbox</a></div>
 <ul class="entries">
-${inboxes.all().map(({ name, count }) => html`<li><div><a href="${PATH}${name}">${name}</a><span>${count} kept</span></div></li>\n`)}
+${inboxes.all().map(({ name, count }) => html`<li><div><a href="${INBOX_PATH}${name}">${name}</a><span>${count} kept</span></div></li>\n`)}
 ${inboxes.all().length === 0 && html`<li>Nothing has come in yet.</li>`}
 </ul>
 </div>`,
   });
 
-const sendInbox = (reply: FastifyReply, url: string, name: string, arrivals: readonly Arrival[]) =>
+const sendInboxPage = (reply: FastifyReply, url: string, name: string, arrivals: readonly InboxMessage[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: `Inbox ${name}`,
     wide: true,
@@ -179,22 +179,27 @@ const sendInbox = (reply: FastifyReply, url: string, name: string, arrivals: rea
 <ul class="entries dated" data-live aria-live="polite">
 ${arrivals.map(
   (arrival) =>
-    html`<li><div><a href="${PATH}${name}/${arrival.id}">${titleOf(arrival)}</a><span>${words[arrival.signature]}</span></div>${when(arrival)}</li>\n`,
+    html`<li><div><a href="${INBOX_PATH}${name}/${arrival.id}">${readEventType(arrival)}</a><span>${statusLabels[arrival.signature]}</span></div>${renderTime(arrival)}</li>\n`,
 )}
 ${arrivals.length === 0 && html`<li>Nothing has come in yet.</li>`}
 </ul>
 </div>`,
   });
 
-const sendArrival = (reply: FastifyReply, name: string, arrival: Arrival, verdict: Verdict | null) =>
+const sendMessagePage = (
+  reply: FastifyReply,
+  name: string,
+  arrival: InboxMessage,
+  verdict: VerificationResult | null,
+) =>
   sendPage(reply.header("vary", "Accept"), {
-    title: titleOf(arrival),
+    title: readEventType(arrival),
     wide: true,
     main: html`<div class="card">
-<p><a href="${PATH}${name}">Inbox ${name}</a></p>
-${headingOf(arrival)}
-${sentences[arrival.signature]}
-<dl class="facts"><dt>Came in</dt><dd>${when(arrival)}</dd>
+<p><a href="${INBOX_PATH}${name}">Inbox ${name}</a></p>
+${renderHeading(arrival)}
+${statusTexts[arrival.signature]}
+<dl class="facts"><dt>Came in</dt><dd>${renderTime(arrival)}</dd>
 ${Object.entries(arrival.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
 </div>
 <div class="card">
@@ -203,8 +208,8 @@ ${Object.entries(arrival.headers).map(([header, value]) => html`<dt>${header}</d
 </div>
 <div class="card">
 <h2>Check the signature</h2>
-<form method="post" action="${PATH}${name}/${arrival.id}">
-${verdict && answers[verdict]}
+<form method="post" action="${INBOX_PATH}${name}/${arrival.id}">
+${verdict && checkResultTexts[verdict]}
 <div class="field"><label for="secret">Secret</label>
 <p class="hint" id="secret-hint">As it was shown when the endpoint was made: whsec_ and what follows.</p>
 <input id="secret" name="secret" autocomplete="off" spellcheck="false" required aria-describedby="secret-hint"></div>

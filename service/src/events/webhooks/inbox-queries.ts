@@ -1,7 +1,7 @@
 import type { Queries } from "../../platform/db/database.ts";
 
 /** Secrets that sign at a moment for endpoints whose address ends so. */
-export const listSecretsByEnding = (db: Queries, ending: string, at: Date) =>
+export const listSecretsByUrlSuffix = (db: Queries, ending: string, at: Date) =>
   db
     .selectFrom("webhook_endpoints as e")
     .innerJoin("webhook_secrets as s", (join) =>

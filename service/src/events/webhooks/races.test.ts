@@ -6,8 +6,8 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Receiver, startReceiver } from "../../../test/receiver.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
-import { judgeFailing } from "./health.ts";
-import { carryOutRecovery } from "./recoveries.ts";
+import { checkFailingEndpoints } from "./endpoint-health.ts";
+import { runRecovery } from "./recoveries.ts";
 
 let market: Market;
 let receiver: Receiver;
@@ -49,7 +49,7 @@ function stageOf(owner: Client, endpoints: { id: string }[]) {
     deliver: () => deliver(),
     reap: async () => {
       const courier = newCourier();
-      await courier.reap();
+      await courier.reclaimLeases();
       await courier.idle();
     },
     off: (which) => change(which, { enabled: false }),
@@ -71,12 +71,10 @@ function stageOf(owner: Client, endpoints: { id: string }[]) {
     },
     // As the queue does it: some time later, and sometimes twice.
     job: () =>
-      Promise.all(
-        recoveries.map((id) => carryOutRecovery(market.service.ctx, id, new AbortController().signal)),
-      ),
+      Promise.all(recoveries.map((id) => runRecovery(market.service.ctx, id, new AbortController().signal))),
     rotate: (which) => owner.post(`/v1/webhooks/${pick(which).id}/rotate-secret`, {}),
     test: (which) => owner.post(`/v1/webhooks/${pick(which).id}/test`),
-    judge: () => judgeFailing(market.service.ctx),
+    judge: () => checkFailingEndpoints(market.service.ctx),
     stats: (which) => owner.get(`/v1/webhooks/${pick(which).id}/stats`),
   };
   return async (one: Deed): Promise<void> => {
@@ -175,7 +173,7 @@ test("an endpoint that is switched off and on beside its couriers misses nothing
   await mustBeSound("after the toggles");
   const since = new Date(market.clock.now.getTime() - HOUR_MS).toISOString();
   const { body } = await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since });
-  await carryOutRecovery(market.service.ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
+  await runRecovery(market.service.ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
   await deliver();
   const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
   assert.deepEqual([...new Set(statuses)], ["succeeded"]);

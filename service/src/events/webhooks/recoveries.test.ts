@@ -4,7 +4,7 @@ import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
-import { carryOutRecovery } from "./recoveries.ts";
+import { runRecovery } from "./recoveries.ts";
 
 const { deliver, deliveriesOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
@@ -33,7 +33,7 @@ async function asksToRecover({ id }: { id: string }, wish: object = { since: sin
 }
 
 const carryOut = ({ id }: { id: string }, signal = new AbortController().signal) =>
-  carryOutRecovery(market.service.ctx, toUuid("rcv", id)!, signal);
+  runRecovery(market.service.ctx, toUuid("rcv", id)!, signal);
 
 for (const [name, end] of [
   ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],

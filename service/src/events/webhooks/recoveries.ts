@@ -4,21 +4,21 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { JobKind } from "../../platform/jobs/jobs.ts";
-import { lockLanes, wakeLanes } from "./delivery-queries.ts";
-import { lockEndpoint, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
+import { lockQueues, wakeQueues } from "./delivery-queries.ts";
+import { lockEndpoint, mustBeEnabled, mustFindEndpoint } from "./endpoints.ts";
 import {
-  countLost,
+  countRecoverableDeliveries,
   findRecovery,
   insertRecovery,
   lockRecovery,
   type RecoveryRow,
-  recoverSome,
-  writeRecovery,
+  recoverDeliveries,
+  updateRecovery,
 } from "./recovery-queries.ts";
 
 const MAX_DAYS = 14;
 /** A lane is held while so many are made due: a few milliseconds. */
-const AT_ONCE = 500;
+const BATCH_SIZE = 500;
 
 export const recoverJob: JobKind = {
   name: "recover-webhook",
@@ -29,17 +29,17 @@ export const recoverJob: JobKind = {
 };
 
 /** Has what failed or was skipped attempted again, by a job: it begins with the commit, and whoever is killed goes on where they were. */
-export async function recover(
+export async function startRecovery(
   ctx: Context,
   caller: Member,
   webhookId: string,
   wish: RecoverWebhook,
 ): Promise<WebhookRecovery> {
-  const span = spanOf(ctx, wish);
+  const span = readTimeRange(ctx, wish);
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
-    mustBeOn(endpoint);
+    mustBeEnabled(endpoint);
     await insertRecovery(tx, { ...span, id, endpoint_id: endpoint.id, created_at: ctx.now() });
     await ctx.jobs.send(tx, recoverJob.name, { recoveryId: id });
     await ctx.idempotencyKey?.bind(tx, toId("rcv", id));
@@ -47,7 +47,7 @@ export async function recover(
   return readRecovery(ctx, caller, { webhookId, recoveryId: toId("rcv", id) });
 }
 
-function spanOf(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date } {
+function readTimeRange(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date } {
   const now = ctx.now();
   const since = new Date(wish.since);
   const until = wish.until === undefined ? now : new Date(wish.until);
@@ -66,7 +66,7 @@ export async function readRecovery(
   const id = toUuid("rcv", recoveryId);
   const recovery = id ? await findRecovery(ctx.db, endpoint.id, id) : undefined;
   if (!recovery) throw new ApiError("RECOVERY_NOT_FOUND");
-  const left = recovery.endedAt ? 0 : await countLost(ctx.db, recovery);
+  const left = recovery.endedAt ? 0 : await countRecoverableDeliveries(ctx.db, recovery);
   return {
     id: toId("rcv", recovery.id),
     status: recovery.endedAt ? "completed" : "running",
@@ -80,26 +80,26 @@ export async function readRecovery(
 }
 
 /** The job: some at a time, each in a transaction that notes how far it came. */
-export async function carryOutRecovery(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
-  while (await goOn(ctx, id)) signal.throwIfAborted();
+export async function runRecovery(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
+  while (await recoverBatch(ctx, id)) signal.throwIfAborted();
 }
 
-async function goOn(ctx: Context, id: string): Promise<boolean> {
+async function recoverBatch(ctx: Context, id: string): Promise<boolean> {
   const found = await findRecovery(ctx.db, null, id);
   if (!found || found.endedAt) return false;
   return ctx.db.transaction().execute(async (tx) => {
-    await lockLanes(tx, [found.endpointId]);
+    await lockQueues(tx, [found.endpointId]);
     const recovery = await lockRecovery(tx, id);
     if (!recovery || recovery.endedAt) return false;
-    const ids = await recoverSome(tx, recovery, AT_ONCE, ctx.now());
-    await wakeLanes(tx, [recovery.endpointId], ctx.now());
-    await writeRecovery(tx, id, progressOf(ctx, recovery, ids));
-    return ids.length === AT_ONCE;
+    const ids = await recoverDeliveries(tx, recovery, BATCH_SIZE, ctx.now());
+    await wakeQueues(tx, [recovery.endpointId], ctx.now());
+    await updateRecovery(tx, id, toProgress(ctx, recovery, ids));
+    return ids.length === BATCH_SIZE;
   });
 }
 
-const progressOf = (ctx: Context, recovery: RecoveryRow, ids: string[]) => ({
+const toProgress = (ctx: Context, recovery: RecoveryRow, ids: string[]) => ({
   recovered: recovery.recovered + ids.length,
-  passed: ids.at(-1) ?? recovery.passed,
-  ...(ids.length < AT_ONCE && { ended_at: ctx.now() }),
+  passed: ids.at(-1) ?? recovery.lastDeliveryId,
+  ...(ids.length < BATCH_SIZE && { ended_at: ctx.now() }),
 });

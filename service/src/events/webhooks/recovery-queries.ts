@@ -7,7 +7,7 @@ export interface RecoveryRow {
   until: Date;
   recovered: number;
   /** The last delivery that was gone through. */
-  passed: string | null;
+  lastDeliveryId: string | null;
   createdAt: Date;
   endedAt: Date | null;
 }
@@ -15,7 +15,7 @@ export interface RecoveryRow {
 const recoveries = (db: Queries, id: string) =>
   db
     .selectFrom("webhook_recoveries")
-    .select(["id", "endpoint_id as endpointId", "since", "until", "recovered", "passed"])
+    .select(["id", "endpoint_id as endpointId", "since", "until", "recovered", "passed as lastDeliveryId"])
     .select(["created_at as createdAt", "ended_at as endedAt"])
     .where("id", "=", id);
 
@@ -37,14 +37,14 @@ export const insertRecovery = (
   recovery: { id: string; endpoint_id: string; since: Date; until: Date; created_at: Date },
 ) => tx.insertInto("webhook_recoveries").values(recovery).execute();
 
-export const writeRecovery = (
+export const updateRecovery = (
   tx: Tx,
   id: string,
   progress: { recovered: number; passed: string | null; ended_at?: Date },
 ) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
 
 /** What a recovery has not gone through yet; nothing once its endpoint is off, or its owner banned. */
-function lost(db: Queries, { endpointId, since, until, passed }: RecoveryRow) {
+function recoverableDeliveries(db: Queries, { endpointId, since, until, lastDeliveryId }: RecoveryRow) {
   const found = db
     .selectFrom("webhook_deliveries as d")
     .innerJoin("events as e", "e.id", "d.event_id")
@@ -59,24 +59,28 @@ function lost(db: Queries, { endpointId, since, until, passed }: RecoveryRow) {
     .where("d.due_at", "is", null)
     .where("e.created_at", ">=", since)
     .where("e.created_at", "<=", until);
-  return passed ? found.where("d.id", ">", passed) : found;
+  return lastDeliveryId ? found.where("d.id", ">", lastDeliveryId) : found;
 }
 
-export async function countLost(db: Queries, recovery: RecoveryRow): Promise<number> {
-  const { total } = await lost(db, recovery)
+export async function countRecoverableDeliveries(db: Queries, recovery: RecoveryRow): Promise<number> {
+  const { total } = await recoverableDeliveries(db, recovery)
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return total;
 }
 
 /** Begins their schedule anew. The lane is locked. */
-export async function recoverSome(
+export async function recoverDeliveries(
   tx: Tx,
   recovery: RecoveryRow,
   limit: number,
   now: Date,
 ): Promise<string[]> {
-  const some = await lost(tx, recovery).select("d.id").orderBy("d.id").limit(limit).execute();
+  const some = await recoverableDeliveries(tx, recovery)
+    .select("d.id")
+    .orderBy("d.id")
+    .limit(limit)
+    .execute();
   const ids = some.map(({ id }) => id);
   if (ids.length > 0)
     await tx

@@ -1,16 +1,22 @@
 import { api } from "@stoa/contract";
 import { resumedBy, route } from "../../platform/http/route.ts";
-import { listOwnDeliveries, readDelivery, resumeDelivery, retryDelivery, sendTest } from "./deliveries.ts";
 import {
-  changeEndpoint,
+  listOwnDeliveries,
+  readBoundDelivery,
+  readDelivery,
+  retryDelivery,
+  sendTestEvent,
+} from "./deliveries.ts";
+import {
   createEndpoint,
-  listEndpointsOfAll,
+  deleteOwnEndpoint,
+  listAllEndpointsForAdmin,
   listOwnEndpoints,
   readEndpoint,
-  removeEndpoint,
+  updateOwnEndpoint,
 } from "./endpoints.ts";
-import { readRecovery, recover } from "./recoveries.ts";
-import { rotateSecret } from "./rotation.ts";
+import { readRecovery, startRecovery } from "./recoveries.ts";
+import { rotateWebhookSecret } from "./secret-rotation.ts";
 import { readStats } from "./stats.ts";
 
 export const webhookRoutes = [
@@ -20,18 +26,18 @@ export const webhookRoutes = [
   ),
   route(api.webhooks.get, (ctx, caller, { params }) => readEndpoint(ctx, caller, params.webhookId)),
   route(api.webhooks.change, (ctx, caller, { params, body }, facts) =>
-    changeEndpoint(ctx, caller, params.webhookId, body, facts),
+    updateOwnEndpoint(ctx, caller, params.webhookId, body, facts),
   ),
   route(api.webhooks.remove, (ctx, caller, { params }, { source }) =>
-    removeEndpoint(ctx, caller, params.webhookId, source),
+    deleteOwnEndpoint(ctx, caller, params.webhookId, source),
   ),
   route(api.webhooks.rotateSecret, (ctx, caller, { params, body }, { source }) =>
-    rotateSecret(ctx, caller, params.webhookId, body, source),
+    rotateWebhookSecret(ctx, caller, params.webhookId, body, source),
   ),
   resumedBy(
     api.webhooks.test,
-    (ctx, caller, { params }) => sendTest(ctx, caller, params.webhookId),
-    resumeDelivery,
+    (ctx, caller, { params }) => sendTestEvent(ctx, caller, params.webhookId),
+    readBoundDelivery,
   ),
   route(api.webhooks.deliveries, (ctx, caller, { params, query }) =>
     listOwnDeliveries(ctx, caller, params.webhookId, query),
@@ -41,16 +47,16 @@ export const webhookRoutes = [
   ),
   resumedBy(
     api.webhooks.recover,
-    (ctx, caller, { params, body }) => recover(ctx, caller, params.webhookId, body),
+    (ctx, caller, { params, body }) => startRecovery(ctx, caller, params.webhookId, body),
     (ctx, caller, recoveryId, { params }) => readRecovery(ctx, caller, { ...params, recoveryId }),
   ),
   route(api.webhooks.recovery, (ctx, caller, { params }) => readRecovery(ctx, caller, params)),
   route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
-  route(api.admin.webhooks, (ctx, _caller, { query }) => listEndpointsOfAll(ctx, query)),
+  route(api.admin.webhooks, (ctx, _caller, { query }) => listAllEndpointsForAdmin(ctx, query)),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
   resumedBy(
     api.deliveries.retry,
     (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId),
-    resumeDelivery,
+    readBoundDelivery,
   ),
 ];

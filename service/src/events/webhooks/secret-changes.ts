@@ -17,7 +17,7 @@ export interface SecretChange {
 }
 
 /** Who reads an account's events, and by which secret they trust them: the audit log records each change, and the owner gets an email. */
-export async function reportSecretChange(
+export async function recordSecretChange(
   ctx: Context,
   tx: Tx,
   { userId }: Pick<Member, "userId">,

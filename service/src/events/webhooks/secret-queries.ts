@@ -14,7 +14,12 @@ export const insertSecret = (tx: Tx, secret: NewSecret) =>
  * Makes room for a secret that signs from a moment on: what signs no more is not kept, what was to take its turn then or later never
  * gets it, and the newest of the others has its end from the new one. The lane is locked.
  */
-export async function forgetSecretsFor(tx: Tx, endpointId: string, from: Date, now: Date): Promise<void> {
+export async function deleteSupersededSecrets(
+  tx: Tx,
+  endpointId: string,
+  from: Date,
+  now: Date,
+): Promise<void> {
   await tx
     .deleteFrom("webhook_secrets")
     .where("endpoint_id", "=", endpointId)
@@ -59,7 +64,7 @@ export const deleteSecrets = (tx: Tx, endpointId: string) =>
   tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();
 
 /** Since when each that signs at a moment does, the newest first, and until when. */
-export const findSigning = (db: Queries, endpointId: string, at: Date) =>
+export const listSigningSecrets = (db: Queries, endpointId: string, at: Date) =>
   db
     .selectFrom("webhook_secrets")
     .select(["activates_at as activatesAt", "expires_at as expiresAt"])

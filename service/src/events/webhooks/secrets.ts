@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sealedColumn } from "../../platform/db/sealed.ts";
 import { insertSecret } from "./secret-queries.ts";
-import { newSecret } from "./signature.ts";
+import { generateWebhookSecret } from "./signature.ts";
 
 /** Binds a sealed secret to its owner and row: copied to another, it does not open. */
 const sealContext = (userId: string, id: string) => `webhook-secret|${userId}|${id}`;
@@ -15,14 +15,14 @@ export const sealedSecrets = sealedColumn({
   contextOf: ({ userId, id }) => sealContext(userId, id),
 });
 
-interface Sealed {
+interface SealedSecret {
   id: string;
   userId: string;
   sealed: string;
 }
 
 /** The secrets themselves, for a moment; without those that were sealed by a key that is no longer in the ring. */
-export const openSecrets = (ctx: Context, secrets: readonly Sealed[]): string[] =>
+export const openSecrets = (ctx: Context, secrets: readonly SealedSecret[]): string[] =>
   secrets.flatMap(({ id, userId, sealed }) => {
     try {
       return [ctx.vault.open(sealed, sealContext(userId, id))];
@@ -33,13 +33,13 @@ export const openSecrets = (ctx: Context, secrets: readonly Sealed[]): string[] 
   });
 
 /** Draws an endpoint a secret that signs from a moment on; it is shown once, and kept sealed. */
-export async function drawSecret(
+export async function createSecret(
   ctx: Context,
   tx: Tx,
   endpoint: { id: string; userId: string },
   activatesAt: Date,
 ): Promise<string> {
-  const secret = newSecret();
+  const secret = generateWebhookSecret();
   const id = ctx.newId();
   const sealed = ctx.vault.seal(secret, sealContext(endpoint.userId, id));
   await insertSecret(tx, { id, endpoint_id: endpoint.id, sealed_secret: sealed, activates_at: activatesAt });

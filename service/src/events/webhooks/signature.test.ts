@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Message, messageHeaders, newSecret, type SignatureForm } from "./signature.ts";
+import {
+  createSignatureHeaders,
+  generateWebhookSecret,
+  type Message,
+  type SignatureFormat,
+} from "./signature.ts";
 
 /** The test vector of the contract, section 5. */
 const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -13,7 +18,7 @@ const message: Message = {
 const OF_TIMESTAMP_AND_BODY = "10377d8ccbed8e3c491c07db66d17918aa6a576104db89947cca5b5a51d356ad";
 const OF_BODY = "c2b14dc56e5943eaa501ab876d861f802f01583c60bc76837a669375d33610a7";
 
-const forms: [form: SignatureForm, signature: string][] = [
+const forms: [form: SignatureFormat, signature: string][] = [
   [{ content: "timestamp_body", prefix: false }, OF_TIMESTAMP_AND_BODY],
   [{ content: "timestamp_body", prefix: true }, `sha256=${OF_TIMESTAMP_AND_BODY}`],
   [{ content: "body", prefix: false }, OF_BODY],
@@ -21,7 +26,7 @@ const forms: [form: SignatureForm, signature: string][] = [
 ];
 for (const [form, signature] of forms) {
   test(`signs ${form.content} ${form.prefix ? "with" : "without"} a prefix as the contract's test vector does`, () => {
-    assert.deepEqual(messageHeaders("X-Service-", message, [secret], form), {
+    assert.deepEqual(createSignatureHeaders("X-Service-", message, [secret], form), {
       "X-Service-Event-ID": message.id,
       "X-Service-Timestamp": "1700000000",
       "X-Service-Attempt": "1",
@@ -34,10 +39,10 @@ for (const [form, signature] of forms) {
 }
 
 test("in a rotation's overlap the newest secret signs, the old one beside it, and the standard header has both", () => {
-  const [newer, older] = [newSecret(), secret];
-  const form: SignatureForm = { content: "timestamp_body", prefix: false };
-  const both = messageHeaders("Acme-", message, [newer, older], form);
-  const alone = messageHeaders("Acme-", message, [newer], form);
+  const [newer, older] = [generateWebhookSecret(), secret];
+  const form: SignatureFormat = { content: "timestamp_body", prefix: false };
+  const both = createSignatureHeaders("Acme-", message, [newer, older], form);
+  const alone = createSignatureHeaders("Acme-", message, [newer], form);
   assert.equal(both["Acme-Signature"], alone["Acme-Signature"]);
   assert.equal(both["Acme-Signature-Previous"], OF_TIMESTAMP_AND_BODY);
   assert.equal(
@@ -47,7 +52,7 @@ test("in a rotation's overlap the newest secret signs, the old one beside it, an
 });
 
 test("a secret is drawn anew each time, and is whsec_ and the base64 of 32 bytes", () => {
-  const secrets = Array.from({ length: 100 }, newSecret);
+  const secrets = Array.from({ length: 100 }, generateWebhookSecret);
   assert.equal(new Set(secrets).size, 100);
   for (const one of secrets) {
     assert.match(one, /^whsec_[A-Za-z0-9+/]{43}=$/);

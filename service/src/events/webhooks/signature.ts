@@ -4,9 +4,10 @@ const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
 /** As shown to its owner once: `whsec_` and the base64 of 32 random bytes. */
-export const newSecret = (): string => SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
+export const generateWebhookSecret = (): string =>
+  SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 
-export interface SignatureForm {
+export interface SignatureFormat {
   /** What X-Service-Signature covers: `${timestamp}.${body}`, or the body alone. */
   content: "timestamp_body" | "body";
   /** Whether it begins with `sha256=`. */
@@ -26,7 +27,7 @@ export interface Message {
 const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text);
 
 /** Keyed with the whole secret string, as the specification's receivers do; lower-case hex. */
-function ownSignature(secret: string, { timestamp, body }: Message, form: SignatureForm): string {
+function ownSignature(secret: string, { timestamp, body }: Message, form: SignatureFormat): string {
   const digest = hmac(secret, form.content === "body" ? body : `${timestamp}.${body}`).digest("hex");
   return form.prefix ? `sha256=${digest}` : digest;
 }
@@ -41,11 +42,11 @@ function standardSignature(secret: string, { id, timestamp, body }: Message): st
  * The headers that say what a delivery is and prove whose: ours under `headerPrefix`, those of Standard Webhooks beside them. Of several
  * secrets, the newest first, each signs: a receiver that knows any of them sees no failure.
  */
-export function messageHeaders(
+export function createSignatureHeaders(
   headerPrefix: string,
   message: Message,
   secrets: readonly string[],
-  form: SignatureForm,
+  form: SignatureFormat,
 ): Record<string, string> {
   const [newest, previous] = secrets;
   return {

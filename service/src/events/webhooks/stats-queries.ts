@@ -2,10 +2,10 @@ import { sql } from "kysely";
 import { minUuidAt } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-const SAMPLE = 1_000;
+const SAMPLE_SIZE = 1_000;
 
 /** Of deliveries made since a moment, whose ids sort behind it. */
-export async function countByStatus(
+export async function countDeliveriesByStatus(
   db: Queries,
   endpointId: string,
   since: Date,
@@ -21,12 +21,12 @@ export async function countByStatus(
 }
 
 /** How long attempts took, of the newest deliveries. */
-export async function quantilesOf(
+export async function readDurationPercentiles(
   db: Queries,
   endpointId: string,
 ): Promise<{ p50: number | null; p95: number | null }> {
   const { rows } = await sql<{ p50: number | null; p95: number | null }>`
-    with newest as (select id from webhook_deliveries where endpoint_id = ${endpointId} order by id desc limit ${SAMPLE})
+    with newest as (select id from webhook_deliveries where endpoint_id = ${endpointId} order by id desc limit ${SAMPLE_SIZE})
     select percentile_disc(0.5) within group (order by duration_ms) as p50,
            percentile_disc(0.95) within group (order by duration_ms) as p95
       from webhook_attempts join newest on newest.id = delivery_id`.execute(db);

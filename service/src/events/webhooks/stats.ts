@@ -2,7 +2,7 @@ import type { DeliveryStatus, WebhookStats } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { mustFindEndpoint } from "./endpoints.ts";
-import { countByStatus, findFailingSince, quantilesOf } from "./stats-queries.ts";
+import { countDeliveriesByStatus, findFailingSince, readDurationPercentiles } from "./stats-queries.ts";
 
 /** How deliveries of the last days went. */
 export async function readStats(
@@ -13,7 +13,7 @@ export async function readStats(
 ): Promise<WebhookStats> {
   const { id } = await mustFindEndpoint(ctx, caller, webhookId);
   const since = daysAfter(ctx.now(), -days);
-  const counts = await countByStatus(ctx.db, id, since);
+  const counts = await countDeliveriesByStatus(ctx.db, id, since);
   const of = (status: DeliveryStatus) => counts.get(status) ?? 0;
   const attempted = of("succeeded") + of("failed");
   return {
@@ -27,7 +27,7 @@ export async function readStats(
       canceled: of("canceled"),
     },
     successRate: attempted === 0 ? null : Number((of("succeeded") / attempted).toFixed(4)),
-    durationMs: await quantilesOf(ctx.db, id),
+    durationMs: await readDurationPercentiles(ctx.db, id),
     failingSince: (await findFailingSince(ctx.db, id))?.toISOString() ?? null,
   };
 }

@@ -2,13 +2,16 @@ import { SpanKind } from "@opentelemetry/api";
 import { toId } from "../../core/ids.ts";
 import { markFailed, serverAttributes, tracer } from "../../core/telemetry/tracing.ts";
 import type { PostResult } from "../../integrations/egress/post.ts";
-import type { Claimed } from "./delivery-queries.ts";
+import type { ClaimedDelivery } from "./delivery-queries.ts";
 
 /**
  * A post of a delivery as a span. Of the address the host alone: paths and queries of receivers hold their secrets. The trace is
  * not sent along: receivers are strangers, and what runs here is none of their business.
  */
-export async function tracePost(delivery: Claimed, post: () => Promise<PostResult>): Promise<PostResult> {
+export async function tracePost(
+  delivery: ClaimedDelivery,
+  post: () => Promise<PostResult>,
+): Promise<PostResult> {
   const span = tracer.startSpan("deliver webhook", { kind: SpanKind.CLIENT, root: true });
   if (!span.isRecording()) return post();
   span.setAttributes({

@@ -1,10 +1,14 @@
 import type { EstimatedCall } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { fieldError, ruleViolation } from "../../core/errors.ts";
-import { parseTemplate, renderMessages, variablesOf } from "../../formats/prompt-template/template.ts";
-import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/definition.ts";
+import {
+  listTemplateVariables,
+  parseTemplate,
+  renderMessages,
+} from "../../formats/prompt-template/template.ts";
+import { checkWorkflow } from "../../formats/workflow-definition/check-workflow.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
-import { checkWorkflow } from "../../formats/workflow-definition/workflow.ts";
+import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { defaultModels, estimateTokens } from "../../integrations/ai-providers/ai-provider.ts";
 import { type Product, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { contextWindowOf, roundUsd, usdOf } from "../provider-keys/cost.ts";
@@ -74,7 +78,8 @@ function promptCall(stepId: string, step: Prompt, calls: EstimatedCall["calls"],
 function promptTokensOf({ messages }: Prompt, contextWindow: number | null) {
   const texts = renderMessages(messages, new Map()).map(({ content }) => content);
   const min = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
-  const hasValues = variablesOf(...messages.map(({ content }) => parseTemplate(content))).length > 0;
+  const hasValues =
+    listTemplateVariables(...messages.map(({ content }) => parseTemplate(content))).length > 0;
   return { min, max: hasValues ? contextWindow : min };
 }
 

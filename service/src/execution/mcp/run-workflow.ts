@@ -2,7 +2,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { api } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import type { Product } from "../prompt-runs/prepare-run.ts";
 import { defaultKeysFor } from "../workflow-runs/default-keys.ts";

@@ -4,7 +4,7 @@ import { CompactSign } from "jose";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { canonical } from "../../formats/workflow-definition/json-schema.ts";
+import { canonicalJson } from "../../formats/workflow-definition/json-schema.ts";
 import { mustFind } from "../executions/executions.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
@@ -78,8 +78,8 @@ async function hashedTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promi
   const hashed = (text: string) => createHmac("sha256", salt).update(text).digest("hex");
   return {
     algorithm: "HMAC-SHA256",
-    variables: hashed(canonical(variables)),
-    output: output === null ? null : hashed(typeof output === "string" ? output : canonical(output)),
+    variables: hashed(canonicalJson(variables)),
+    output: output === null ? null : hashed(typeof output === "string" ? output : canonicalJson(output)),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { StepId } from "../../formats/workflow-definition/definition.ts";
+import { StepId } from "../../formats/workflow-definition/workflow-schema.ts";
 import { findStep, lockRun, signalRun, writeDecision } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
 import type { Owned } from "./sealed-texts.ts";

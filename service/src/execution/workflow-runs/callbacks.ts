@@ -1,6 +1,6 @@
 import type { CallbackSecret, CallbackType } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { callBack, findCallbackSecrets } from "../../events/webhooks/callbacks.ts";
+import { findCallbackSecrets, sendCallback } from "../../events/webhooks/callbacks.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
 import type { Owned } from "./sealed-texts.ts";
@@ -25,7 +25,7 @@ export async function tellCaller(
     ...told
   } = await readWorkflowExecution(ctx, tx, userId, id);
   const isLarge = Buffer.byteLength(JSON.stringify(output ?? null)) > MAX_OUTPUT_BYTES;
-  await callBack(ctx, tx, callbackId, `execution.${told.status}` as CallbackType, {
+  await sendCallback(ctx, tx, callbackId, `execution.${told.status}` as CallbackType, {
     execution: {
       id: executionId,
       ...told,

@@ -19,7 +19,7 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
-import { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { renewLeases } from "../executions/leases.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
 import { WorkflowWorker } from "./worker.ts";

@@ -1,5 +1,5 @@
 import type { Context, Member } from "../../core/context.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { newestKeysOf, sandboxStandsIn } from "../prompt-runs/default-key.ts";
 import { providersNeeded } from "./requirements.ts";
 

@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
-import type { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { retryWhileAway } from "../../platform/db/database.ts";
 import { comesWithin, SOON_MS } from "./checkpoint-delay.ts";
 import { Intake } from "./collect-results.ts";

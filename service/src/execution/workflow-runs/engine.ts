@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import type { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { type Decision, decideApproval } from "./approvals.ts";
 import { type NewExecution, newExecution } from "./new-execution.ts";
 import { runOn } from "./retry-run.ts";

@@ -3,10 +3,10 @@ import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { fieldError, ruleViolation } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
-import { toCallable } from "../../events/webhooks/address.ts";
-import { openCallback } from "../../events/webhooks/callbacks.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { findOrCreateCallback } from "../../events/webhooks/callbacks.ts";
+import { normalizeEndpointUrl } from "../../events/webhooks/endpoint-url.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Preference } from "../../platform/http/prefer.ts";
 import { Answer } from "../../platform/http/route.ts";
 import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
@@ -61,7 +61,7 @@ async function start(
   const product = await findProductToRun(ctx, caller, workflowId);
   mustBeBought(product);
   if (product.type !== "WORKFLOW") throw ruleViolation("workflowId", "is a prompt, not a workflow");
-  if (wish.webhookUrl !== undefined) toCallable(ctx, wish.webhookUrl, "webhookUrl");
+  if (wish.webhookUrl !== undefined) normalizeEndpointUrl(ctx, wish.webhookUrl, "webhookUrl");
   const version = await versionToRun(ctx, product, wish.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));
   const checked = checkInput(workflow.input, wish.input);
@@ -79,7 +79,7 @@ async function start(
     apiKeys: wish.apiKeys,
     maxCost: wish.options.maxCost ?? null,
     callbackId:
-      wish.webhookUrl === undefined ? null : await openCallback(ctx, caller.userId, wish.webhookUrl),
+      wish.webhookUrl === undefined ? null : await findOrCreateCallback(ctx, caller.userId, wish.webhookUrl),
     depth: 1,
     parent: null,
   });

@@ -1,5 +1,5 @@
-import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluate.ts";
 import { EvaluationFault } from "../../formats/workflow-definition/evaluation-fault.ts";
+import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 
 /** Expressions of one account, which takes turns with others. */
 export interface Evaluation {

@@ -1,5 +1,5 @@
 import type { FieldProblem } from "../../core/errors.ts";
-import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/definition.ts";
+import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 
 /** An expression that is nothing but a place in the input, such as `input.list` or `input.order.lines`. */
 const PLACE_IN_INPUT = /^input((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;

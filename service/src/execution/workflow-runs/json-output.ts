@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { formatPath } from "../../core/errors.ts";
-import { type JsonSchema, valueFaults } from "../../formats/workflow-definition/json-schema.ts";
+import { type JsonSchema, validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";
@@ -58,7 +58,7 @@ function readOutput(text: string, schema: JsonSchema): Read {
   } catch {
     return { fits: false, faults: ["It is no JSON."] };
   }
-  const faults = valueFaults(schema, value);
+  const faults = validateValue(schema, value);
   if (faults.length === 0) return { fits: true, value };
   return {
     fits: false,

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
-import { MAX_ITEMS } from "../../formats/workflow-definition/definition.ts";
-import type { Bindings } from "../../formats/workflow-definition/evaluate.ts";
-import { valueFaults } from "../../formats/workflow-definition/json-schema.ts";
+import type { Bindings } from "../../formats/workflow-definition/evaluator.ts";
+import { validateValue } from "../../formats/workflow-definition/json-schema.ts";
+import { MAX_ITEMS } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { CostLimit } from "./cost-limit.ts";
 import { type Evaluation, valuesOf } from "./expressions.ts";
 import type { KeyedCalls } from "./pending-calls.ts";
@@ -107,7 +107,7 @@ function toItems(value: unknown): Prepared {
 
 /** What came out, if it fits the step's schema. */
 export function fitted(work: Work, output: unknown, facts?: CallFacts): End {
-  if (work.output === undefined || valueFaults(work.output, output).length === 0)
+  if (work.output === undefined || validateValue(work.output, output).length === 0)
     return { kind: "completed", output, facts };
   return failed("OUTPUT_SCHEMA_MISMATCH", "The output does not fit the step's schema.", { facts });
 }

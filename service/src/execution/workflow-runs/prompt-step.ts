@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { renderMessages } from "../../formats/prompt-template/template.ts";
-import { sampleOf } from "../../formats/workflow-definition/json-schema-sample.ts";
+import { generateSample } from "../../formats/workflow-definition/json-schema-sample.ts";
 import { type OpenCall, toOpenCall, withReserved } from "../provider-keys/provider-calls.ts";
 import { toTexts } from "./expressions.ts";
 import { callForJson } from "./json-output.ts";
@@ -48,7 +48,7 @@ async function toAsked({ keys, start }: Surroundings, { work, values }: Prompt):
     timeoutMs: timeoutSeconds && timeoutSeconds * 1_000,
     versionId: `${start.productId}@${start.version}`,
     ...(work.output &&
-      key.provider === "sandbox" && { sample: JSON.stringify(sampleOf(work.output) ?? null) }),
+      key.provider === "sandbox" && { sample: JSON.stringify(generateSample(work.output) ?? null) }),
   };
 }
 

@@ -2,8 +2,8 @@ import { toVisibleLine } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, type FieldProblem, formatPath } from "../../core/errors.ts";
-import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
-import { providersOf } from "../../formats/workflow-definition/workflow.ts";
+import { listProviders } from "../../formats/workflow-definition/check-workflow.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { versionToRun } from "../prompt-runs/prepare-run.ts";
 import { keyToRunWith } from "../provider-keys/provider-keys.ts";
@@ -53,7 +53,7 @@ async function lookAt(ctx: Context, caller: Member, workflow: Workflow, apiKeys:
 }
 
 async function lookThrough(look: Look, workflow: Workflow, depth: number, field: string): Promise<void> {
-  for (const provider of providersOf(workflow)) look.providers.add(provider);
+  for (const provider of listProviders(workflow)) look.providers.add(provider);
   for (const [index, step] of workflow.steps.entries()) {
     const work = step.type === "map" ? step.do : step;
     if (work.type !== "product") continue;

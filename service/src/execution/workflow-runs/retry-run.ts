@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { reopenWorkflowExecution } from "../executions/workflow-executions.ts";
 import { type LockedRun, lockRun, requeueRun } from "./queries.ts";

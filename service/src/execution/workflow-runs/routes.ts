@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { drawCallbackSecret } from "../../events/webhooks/callbacks.ts";
+import { rotateCallbackSecret } from "../../events/webhooks/callbacks.ts";
 import { Answer, leavingMemory, resumedBy, route } from "../../platform/http/route.ts";
 import { readCallbackSecret } from "./callbacks.ts";
 import { executeWorkflow, resumeExecution } from "./execute-workflow.ts";
@@ -37,6 +37,6 @@ export const engineRoutes = [
   route(
     api.account.drawCallbackSecret,
     async (ctx, caller, _input, { source }) =>
-      new Answer(await drawCallbackSecret(ctx, caller.userId, source), { status: 201 }),
+      new Answer(await rotateCallbackSecret(ctx, caller.userId, source), { status: 201 }),
   ),
 ];

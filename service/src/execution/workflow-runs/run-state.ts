@@ -1,4 +1,4 @@
-import type { Workflow } from "../../formats/workflow-definition/definition.ts";
+import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 
 export type Step = Workflow["steps"][number];
 type MapStep = Extract<Step, { type: "map" }>;

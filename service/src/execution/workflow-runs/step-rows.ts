@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import type { Workflow } from "../../formats/workflow-definition/definition.ts";
+import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { listAllSteps, type StepRow } from "./run-queries.ts";
 import { keyOf, RunState, type StepRun } from "./run-state.ts";

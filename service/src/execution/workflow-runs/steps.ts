@@ -2,7 +2,7 @@ import type { WorkflowStep } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Decision } from "./approvals.ts";
 import { engine } from "./engine.ts";

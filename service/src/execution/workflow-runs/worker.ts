@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
-import type { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { isDatabaseDown } from "../../platform/db/database.ts";
 import { Driver } from "./driver.ts";
 import { type Claimed, claimRuns, giveBack, renewLeases } from "./run-queries.ts";

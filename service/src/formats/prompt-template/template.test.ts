@@ -5,14 +5,15 @@ import fc from "fast-check";
 import { ApiError } from "../../core/errors.ts";
 import {
   checkMessages,
+  listTemplateVariables,
   parseMessages,
   parseTemplate,
-  render,
   renderMessages,
-  variablesOf,
+  renderTemplate,
 } from "./template.ts";
 
-const rendered = (text: string, values: Record<string, string> = {}) => render(parseTemplate(text), values);
+const rendered = (text: string, values: Record<string, string> = {}) =>
+  renderTemplate(parseTemplate(text), values);
 
 const examples: [says: string, text: string, expected: string][] = [
   ["a variable is replaced", "Hi {{name}}!", "Hi Ada!"],
@@ -72,7 +73,7 @@ test("what is rendered is what a plain model of the language renders", () => {
     .map((own) => new Map(Object.entries(own)));
   fc.assert(
     fc.property(templateText, values, (text, values) => {
-      assert.equal(render(parseTemplate(text), values), renderByModel(text, values));
+      assert.equal(renderTemplate(parseTemplate(text), values), renderByModel(text, values));
     }),
     { numRuns: 2_000 },
   );
@@ -98,7 +99,7 @@ test("every name that the contract allows can be used, and no other", () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 70 }), (text) => {
       assert.equal(
-        variablesOf(parseTemplate(`{{${text}}}`)).some(({ name }) => name === text),
+        listTemplateVariables(parseTemplate(`{{${text}}}`)).some(({ name }) => name === text),
         VARIABLE_NAME.test(text),
       );
     }),
@@ -109,9 +110,9 @@ test("no name reaches a prototype", () => {
   for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]) {
     assert.equal(rendered(`[{{${name}}}]`), "[]");
     assert.equal(rendered(`[{{${name}}}]`, Object.create(null)), "[]");
-    assert.equal(render(parseTemplate(`[{{${name}}}]`), new Map()), "[]");
-    assert.equal(render(parseTemplate(`[{{${name}}}]`), new Map([[name, "own"]])), "[own]");
-    assert.deepEqual(variablesOf(parseTemplate(`{{${name}=x}}`)), [{ name, default: "x" }]);
+    assert.equal(renderTemplate(parseTemplate(`[{{${name}}}]`), new Map()), "[]");
+    assert.equal(renderTemplate(parseTemplate(`[{{${name}}}]`), new Map([[name, "own"]])), "[own]");
+    assert.deepEqual(listTemplateVariables(parseTemplate(`{{${name}=x}}`)), [{ name, default: "x" }]);
   }
   assert.equal(rendered("{{__proto__}}", JSON.parse('{"__proto__":"own"}')), "own");
 });
@@ -130,7 +131,7 @@ const hostile: [what: string, text: string][] = [
 for (const [what, text] of hostile) {
   test(`200,000 characters of ${what} cost time in proportion`, () => {
     const startedAt = process.cpuUsage();
-    render(parseTemplate(text), { a: "x" });
+    renderTemplate(parseTemplate(text), { a: "x" });
     const { user, system } = process.cpuUsage(startedAt);
     // Quadratic time would be seconds; the bound is loose because machines that test are busy.
     assert.ok(user + system < 1_000_000, `${(user + system) / 1000} ms`);
@@ -139,7 +140,7 @@ for (const [what, text] of hostile) {
 
 test("variables are listed once, in the order of first appearance, with the first default written", () => {
   const templates = [parseTemplate("{{b}} {{a=1}} {{b=2}}"), parseTemplate("{{c}} {{a=3}} {{b=4}}")];
-  assert.deepEqual(variablesOf(...templates), [
+  assert.deepEqual(listTemplateVariables(...templates), [
     { name: "b", default: "2" },
     { name: "a", default: "1" },
     { name: "c" },

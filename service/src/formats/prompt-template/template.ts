@@ -94,7 +94,7 @@ const isBlank = (character: string | undefined) => character === " " || characte
  * Every variable once, in the order of first appearance. A name with several defaults has the first one written,
  * so that one input field can show it.
  */
-export function variablesOf(...templates: Template[]): TemplateVariable[] {
+export function listTemplateVariables(...templates: Template[]): TemplateVariable[] {
   const byName = new Map<string, TemplateVariable>();
   for (const part of templates.flat()) {
     if (typeof part === "string") continue;
@@ -106,10 +106,10 @@ export function variablesOf(...templates: Template[]): TemplateVariable[] {
 }
 
 /** Puts the values in; a name without a value takes the default at its place, else nothing. */
-export const render = (template: Template, values: TemplateValues): string =>
-  filledIn(template, values).join("");
+export const renderTemplate = (template: Template, values: TemplateValues): string =>
+  renderParts(template, values).join("");
 
-const filledIn = (template: Template, values: TemplateValues): string[] =>
+const renderParts = (template: Template, values: TemplateValues): string[] =>
   template.map((part) =>
     typeof part === "string" ? part : (ownValue(values, part.name) ?? part.default ?? ""),
   );
@@ -130,7 +130,7 @@ const MAX_PROMPT_CHARACTERS = 4_000_000;
 export function renderMessages(messages: readonly Message[], values: TemplateValues): Message[] {
   let left = MAX_PROMPT_CHARACTERS;
   return messages.map(({ role, content }) => {
-    const parts = filledIn(parseTemplate(content), values);
+    const parts = renderParts(parseTemplate(content), values);
     for (const { length } of parts) left -= length;
     if (left >= 0) return { role, content: parts.join("") };
     throw ruleViolation("variables", `make a prompt of more than ${MAX_PROMPT_CHARACTERS} characters`);
@@ -162,15 +162,15 @@ export type CheckedMessages = { messages: Message[] } | { problems: FieldProblem
 /** Reads a list of messages that came as data; `field` is the path of the list in what the author sent. */
 export function checkMessages(list: unknown, field: string): CheckedMessages {
   if (!Array.isArray(list)) return { problems: [{ field, reason: "must be a JSON array of messages" }] };
-  const problems = list.flatMap((message, index) => messageProblems(message, `${field}[${index}]`));
+  const problems = list.flatMap((message, index) => findMessageProblems(message, `${field}[${index}]`));
   if (problems.length > 0) return { problems };
   const messages = list.map(({ role, content }: Message) => ({ role, content }));
-  const faults = conversationFaults(messages);
+  const faults = findConversationFaults(messages);
   if (faults.length === 0) return { messages };
   return { problems: faults.map(({ path, reason }) => ({ field: formatPath([field, ...path]), reason })) };
 }
 
-function messageProblems(message: unknown, field: string): FieldProblem[] {
+function findMessageProblems(message: unknown, field: string): FieldProblem[] {
   if (typeof message !== "object" || message === null || Array.isArray(message)) {
     return [{ field, reason: "must be an object with role and content" }];
   }
@@ -185,7 +185,7 @@ function messageProblems(message: unknown, field: string): FieldProblem[] {
 }
 
 /** What no provider could run: instructions come first, then a conversation that somebody has opened. */
-export function conversationFaults(messages: readonly Message[]): ValidationIssue[] {
+export function findConversationFaults(messages: readonly Message[]): ValidationIssue[] {
   if (!messages.some(({ role }) => role === "user")) {
     return [{ path: [], reason: "must hold at least one user message" }];
   }

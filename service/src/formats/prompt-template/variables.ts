@@ -1,7 +1,7 @@
 import type { Variable } from "@stoa/contract";
 import type { FieldProblem } from "../../core/errors.ts";
 import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
-import { parseTemplate, variablesOf } from "./template.ts";
+import { listTemplateVariables, parseTemplate } from "./template.ts";
 
 export type CheckedVariables = { values: ReadonlyMap<string, string> } | { problems: FieldProblem[] };
 
@@ -11,7 +11,7 @@ export const MAX_VALUES_BYTES = 256 * 1024;
 /** The variables of a prompt that declares none: every name in it, required if it has no default. */
 export function deriveVariables(messages: readonly Message[]): Variable[] {
   const templates = messages.map(({ content }) => parseTemplate(content));
-  return variablesOf(...templates).map((variable) => ({
+  return listTemplateVariables(...templates).map((variable) => ({
     ...variable,
     required: variable.default === undefined,
   }));
@@ -27,35 +27,37 @@ export function checkVariables(
   given: Readonly<Record<string, unknown>>,
 ): CheckedVariables {
   const problems = [
-    ...unknownOnes(declared, given),
-    ...declared.flatMap((variable) => problemsOf(variable, given)),
-    ...tooMuchTogether(declared, given),
+    ...findUnknownVariables(declared, given),
+    ...declared.flatMap((variable) => findVariableProblems(variable, given)),
+    ...findTotalSizeProblems(declared, given),
   ];
   if (problems.length > 0) return { problems };
-  return { values: new Map(declared.flatMap((variable) => valueFor(variable, given))) };
+  return { values: new Map(declared.flatMap((variable) => toValueEntry(variable, given))) };
 }
 
-function unknownOnes(
+function findUnknownVariables(
   declared: readonly Variable[],
   given: Readonly<Record<string, unknown>>,
 ): FieldProblem[] {
   const names = new Set(declared.map(({ name }) => name));
   return Object.keys(given)
     .filter((name) => !names.has(name))
-    .map((name) => problem(name, "is no variable of this prompt"));
+    .map((name) => toVariableProblem(name, "is no variable of this prompt"));
 }
 
-function problemsOf(variable: Variable, given: Readonly<Record<string, unknown>>): FieldProblem[] {
+function findVariableProblems(variable: Variable, given: Readonly<Record<string, unknown>>): FieldProblem[] {
   const { name } = variable;
   if (!Object.hasOwn(given, name)) {
-    return variable.required && variable.default === undefined ? [problem(name, "is required")] : [];
+    return variable.required && variable.default === undefined
+      ? [toVariableProblem(name, "is required")]
+      : [];
   }
   const value = given[name];
-  if (typeof value !== "string") return [problem(name, "must be a string")];
-  return faultsOf(value, variable).map((reason) => problem(name, reason));
+  if (typeof value !== "string") return [toVariableProblem(name, "must be a string")];
+  return findValueReasons(value, variable).map((reason) => toVariableProblem(name, reason));
 }
 
-function faultsOf(value: string, { enum: allowed, maxLength }: Variable): string[] {
+function findValueReasons(value: string, { enum: allowed, maxLength }: Variable): string[] {
   // One reason for a value that is too long, by the narrower limit: both would say the same twice.
   if (maxLength !== undefined && isLongerThan(value, maxLength))
     return [`must have at most ${maxLength} characters`];
@@ -75,29 +77,32 @@ function isLongerThan(value: string, maxLength: number): boolean {
   return false;
 }
 
-function tooMuchTogether(
+function findTotalSizeProblems(
   declared: readonly Variable[],
   given: Readonly<Record<string, unknown>>,
 ): FieldProblem[] {
   const texts = declared
     .filter(({ name }) => Object.hasOwn(given, name))
-    .map(({ name }) => ({ name, bytes: bytesOf(given[name]) }));
+    .map(({ name }) => ({ name, bytes: countBytes(given[name]) }));
   const total = texts.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= MAX_VALUES_BYTES) return [];
   const largest = texts.reduce((most, text) => (text.bytes > most.bytes ? text : most));
   return [
-    problem(
+    toVariableProblem(
       largest.name,
       `is too long: all variables together have at most ${MAX_VALUES_BYTES} bytes in UTF-8`,
     ),
   ];
 }
 
-const bytesOf = (value: unknown) => (typeof value === "string" ? Buffer.byteLength(value) : 0);
+const countBytes = (value: unknown) => (typeof value === "string" ? Buffer.byteLength(value) : 0);
 
-function valueFor(variable: Variable, given: Readonly<Record<string, unknown>>): [string, string][] {
+function toValueEntry(variable: Variable, given: Readonly<Record<string, unknown>>): [string, string][] {
   const value = Object.hasOwn(given, variable.name) ? given[variable.name] : variable.default;
   return typeof value === "string" ? [[variable.name, value]] : [];
 }
 
-const problem = (name: string, reason: string): FieldProblem => ({ field: `variables.${name}`, reason });
+const toVariableProblem = (name: string, reason: string): FieldProblem => ({
+  field: `variables.${name}`,
+  reason,
+});

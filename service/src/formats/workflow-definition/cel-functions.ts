@@ -1,30 +1,30 @@
 import type { CelFunc, CelList } from "@bufbuild/cel";
-import type { Library } from "./cel.ts";
-import { timeMethods } from "./cel-time.ts";
+import type { CelLibrary } from "./cel.ts";
+import { createTimeMethods } from "./cel-time.ts";
 import { EvaluationFault } from "./evaluation-fault.ts";
 
 /** Of the library, but not of the language: what it makes has no JSON, and no limit of memory. */
-export const LEFT_OUT = "bytes";
+export const EXCLUDED_FUNCTION = "bytes";
 const MAX_REPLACED_CHARACTERS = 8 * 1024 * 1024;
 
 /**
  * What stands in the place of the library's own, or beside it. JSON knows one kind of numbers, so that whether 10 is
  * an int or a double is chance: arithmetic takes both together. What else stands here takes quadratic time in the library.
  */
-export function addedFunctions(library: Library): CelFunc[] {
+export function createCustomFunctions(library: CelLibrary): CelFunc[] {
   const { celFunc, celList, celMethod, listType } = library;
   const { STRING, INT, DYN, BYTES } = library.CelScalar;
   const LIST = listType(DYN);
   return [
     ...mixedArithmetic(library),
-    ...timeMethods(library),
+    ...createTimeMethods(library),
     celFunc("_+_", [LIST, LIST], LIST, (left: CelList, right: CelList) => celList([...left, ...right])),
-    celFunc("size", [STRING], INT, sizeOf),
+    celFunc("size", [STRING], INT, countCharacters),
     celMethod("size", STRING, [], INT, function () {
-      return sizeOf(this);
+      return countCharacters(this);
     }),
-    celFunc(LEFT_OUT, [STRING], BYTES, () => {
-      throw new EvaluationFault(`uses ${LEFT_OUT}(), whose values have no JSON`);
+    celFunc(EXCLUDED_FUNCTION, [STRING], BYTES, () => {
+      throw new EvaluationFault(`uses ${EXCLUDED_FUNCTION}(), whose values have no JSON`);
     }),
     celMethod("lowerAscii", STRING, [], STRING, function () {
       return this.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
@@ -33,10 +33,10 @@ export function addedFunctions(library: Library): CelFunc[] {
       return this.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
     }),
     celMethod("replace", STRING, [STRING, STRING], STRING, function (from, to) {
-      return replaced(this, from, to, Number.POSITIVE_INFINITY);
+      return replaceText(this, from, to, Number.POSITIVE_INFINITY);
     }),
     celMethod("replace", STRING, [STRING, STRING, INT], STRING, function (from, to, count) {
-      return replaced(this, from, to, count < 0n ? Number.POSITIVE_INFINITY : Number(count));
+      return replaceText(this, from, to, count < 0n ? Number.POSITIVE_INFINITY : Number(count));
     }),
   ];
 }
@@ -48,7 +48,7 @@ const operations: Record<string, (left: number, right: number) => number> = {
   "_/_": (left, right) => left / right,
 };
 
-function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: Library): CelFunc[] {
+function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: CelLibrary): CelFunc[] {
   return Object.entries(operations).flatMap(([name, operation]) => [
     celFunc(name, [INT, DOUBLE], DOUBLE, (left, right) => operation(Number(left), right)),
     celFunc(name, [DOUBLE, INT], DOUBLE, (left, right) => operation(left, Number(right))),
@@ -56,10 +56,10 @@ function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: Library): CelF
 }
 
 /** In characters of Unicode, not in halves of surrogate pairs. */
-const sizeOf = (text: string) =>
+const countCharacters = (text: string) =>
   BigInt(text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0));
 
-function replaced(text: string, from: string, to: string, count: number): string {
+function replaceText(text: string, from: string, to: string, count: number): string {
   const times = Math.min(count, text.split(from).length);
   if (text.length + times * to.length > MAX_REPLACED_CHARACTERS)
     throw new EvaluationFault("makes a text that is too long");

@@ -1,10 +1,10 @@
 import type { CelFunc, CelType, CelValue } from "@bufbuild/cel";
-import type { Library } from "./cel.ts";
+import type { CelLibrary } from "./cel.ts";
 
 const DAY_MS = 86_400_000;
 
 /** Of a date whose UTC is the time on the wall. */
-const fields: Record<string, (wall: Date) => number> = {
+const dateFields: Record<string, (wall: Date) => number> = {
   getFullYear: (wall) => wall.getUTCFullYear(),
   getMonth: (wall) => wall.getUTCMonth(),
   getDate: (wall) => wall.getUTCDate(),
@@ -21,14 +21,14 @@ const fields: Record<string, (wall: Date) => number> = {
  * Parts of a time, in UTC or in the zone that is named. The library reckons with dates of the zone that the process is in, where an hour
  * of each spring does not exist: there a half past two of anywhere else became a half past three.
  */
-export function timeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: Library): CelFunc[] {
+export function createTimeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: CelLibrary): CelFunc[] {
   const timestamp = [...celEnv().funcs].find(({ name }) => name === "getFullYear")!.target as CelType;
-  return Object.entries(fields).flatMap(([name, field]) => [
+  return Object.entries(dateFields).flatMap(([name, field]) => [
     celMethod(name, timestamp, [], INT, function () {
       return BigInt(field(toDate(this)));
     }),
     celMethod(name, timestamp, [STRING], INT, function (zone) {
-      return BigInt(field(onTheWall(toDate(this), zone)));
+      return BigInt(field(toLocalTime(toDate(this), zone)));
     }),
   ]);
 }
@@ -47,15 +47,15 @@ function startOfYear(date: Date): number {
 
 const OFFSET = /^([+-]?)(\d\d):(\d\d)$/;
 
-function onTheWall(date: Date, zone: string): Date {
+function toLocalTime(date: Date, zone: string): Date {
   const [, sign, hours, minutes] = OFFSET.exec(zone) ?? [];
-  if (hours === undefined) return inZone(date, zone);
+  if (hours === undefined) return toZoneTime(date, zone);
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   return new Date(date.getTime() + (sign === "-" ? -offsetMs : offsetMs));
 }
 
 /** Throws where nobody knows the zone. */
-function inZone(date: Date, timeZone: string): Date {
+function toZoneTime(date: Date, timeZone: string): Date {
   const numeric = {
     year: "numeric",
     month: "numeric",

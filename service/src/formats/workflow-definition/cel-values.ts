@@ -1,5 +1,5 @@
 import type { CelInput, CelMap, CelResult, CelValue } from "@bufbuild/cel";
-import type { Library } from "./cel.ts";
+import type { CelLibrary } from "./cel.ts";
 import { EvaluationFault } from "./evaluation-fault.ts";
 
 /** Deeper than any definition, variable or answer that is taken. */
@@ -10,78 +10,78 @@ export const MAX_RESULT_CHARACTERS = 2 * 1024 * 1024;
 const PART_CHARACTERS = 8;
 
 /** Values of JSON as CEL has them. Whole numbers are ints, so that `input.parts + 1` and `list[index]` mean what they say. */
-export function fromJson(value: unknown, depth = 0): CelInput {
+export function toCelValue(value: unknown, depth = 0): CelInput {
   if (depth > MAX_DEPTH) throw new EvaluationFault(`reads a value nested deeper than ${MAX_DEPTH} levels`);
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== "object" || value === null) return value as string | boolean | null;
-  if (Array.isArray(value)) return value.map((item) => fromJson(item, depth + 1));
+  if (Array.isArray(value)) return value.map((item) => toCelValue(item, depth + 1));
   // No object is handed over: a name such as constructor would be found in its prototype.
-  return new Map(Object.entries(value).map(([name, item]) => [name, fromJson(item, depth + 1)]));
+  return new Map(Object.entries(value).map(([name, item]) => [name, toCelValue(item, depth + 1)]));
 }
 
 /**
  * The way back. It counts as it goes: forty thousand times the same text take no memory until they are written.
  * Times and durations become what `toText` makes of them.
  */
-export function jsonWriter(library: Library, toText: (value: CelValue) => CelResult) {
+export function createJsonWriter(library: CelLibrary, toText: (value: CelValue) => CelResult) {
   return (value: CelValue): unknown => {
     let left = MAX_RESULT_CHARACTERS;
     const spend = (characters: number) => {
       left -= characters + PART_CHARACTERS;
       if (left < 0) throw new EvaluationFault(`gives more than ${MAX_RESULT_CHARACTERS} characters`);
     };
-    return written(value, { library, toText, spend, depth: 0 });
+    return writeValue(value, { library, toText, spend, depth: 0 });
   };
 }
 
-interface Writing {
-  library: Library;
+interface WriteState {
+  library: CelLibrary;
   toText(value: CelValue): CelResult;
   spend(characters: number): void;
   depth: number;
 }
 
-function written(value: CelValue, outer: Writing): unknown {
+function writeValue(value: CelValue, outer: WriteState): unknown {
   const { isCelList, isCelMap, isCelUint } = outer.library;
   const writing = { ...outer, depth: outer.depth + 1 };
   if (writing.depth > MAX_DEPTH)
     throw new EvaluationFault(`gives a value nested deeper than ${MAX_DEPTH} levels`);
   writing.spend(typeof value === "string" ? value.length : 0);
   if (value === null || typeof value === "boolean") return value;
-  if (typeof value === "string") return goodText(value);
-  if (typeof value === "number") return goodNumber(value);
-  if (typeof value === "bigint") return goodInteger(value);
-  if (isCelUint(value)) return goodInteger(value.value);
-  if (isCelList(value)) return Array.from(value, (item) => written(item, writing));
-  if (isCelMap(value)) return writtenMap(value, writing);
+  if (typeof value === "string") return writeText(value);
+  if (typeof value === "number") return writeNumber(value);
+  if (typeof value === "bigint") return writeInteger(value);
+  if (isCelUint(value)) return writeInteger(value.value);
+  if (isCelList(value)) return Array.from(value, (item) => writeValue(item, writing));
+  if (isCelMap(value)) return writeMap(value, writing);
   const text = value instanceof Uint8Array ? null : writing.toText(value);
   if (typeof text === "string") return text;
   throw new EvaluationFault("gives what is no value of JSON, such as a type");
 }
 
-function writtenMap(map: CelMap, writing: Writing): Record<string, unknown> {
+function writeMap(map: CelMap, writing: WriteState): Record<string, unknown> {
   const object: Record<string, unknown> = {};
   for (const [key, item] of map) {
-    const name = String(written(key, writing));
+    const name = String(writeValue(key, writing));
     if (name === "__proto__") throw new EvaluationFault("gives an object with a name that cannot be used");
     if (Object.hasOwn(object, name)) throw new EvaluationFault("gives an object with the same name twice");
-    object[name] = written(item, writing);
+    object[name] = writeValue(item, writing);
   }
   return object;
 }
 
 /** A pair that was cut in two, as by substring(), is no reason to fail a run that somebody pays for. */
-function goodText(text: string): string {
+function writeText(text: string): string {
   if (text.includes("\0")) throw new EvaluationFault("gives a text with a NUL character");
   return text.toWellFormed();
 }
 
-function goodNumber(number: number): number {
+function writeNumber(number: number): number {
   if (Number.isFinite(number)) return number;
   throw new EvaluationFault("gives a number that JSON does not have, as after a division by 0.0");
 }
 
-function goodInteger(integer: bigint): number {
+function writeInteger(integer: bigint): number {
   const number = Number(integer);
   if (Number.isSafeInteger(number)) return number;
   throw new EvaluationFault("gives a whole number past 2^53, which JSON does not hold: use string()");

@@ -1,29 +1,29 @@
 import type { CelFunc, parse as parseCel } from "@bufbuild/cel";
-import { addedFunctions } from "./cel-functions.ts";
+import { createCustomFunctions } from "./cel-functions.ts";
 
 export type Parse = typeof parseCel;
 export type Expr = NonNullable<ReturnType<Parse>["expr"]>;
 export type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
 export type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
-export type Library = typeof import("@bufbuild/cel");
+export type CelLibrary = typeof import("@bufbuild/cel");
 
-export interface Cel extends Library {
+export interface Cel extends CelLibrary {
   /** What can be called: the library's functions, those for text, and ours. */
   functions: readonly CelFunc[];
 }
 
-let opened: Promise<Cel> | undefined;
+let loaded: Promise<Cel> | undefined;
 
 /** Loads the library, which is a tenth of a second and some 25 MB, with the first workflow. */
-export function openCel(): Promise<Cel> {
-  opened ??= load();
-  return opened;
+export function loadCel(): Promise<Cel> {
+  loaded ??= load();
+  return loaded;
 }
 
 async function load(): Promise<Cel> {
   const [library, { strings }] = await Promise.all([import("@bufbuild/cel"), import("@bufbuild/cel/ext")]);
   return {
     ...library,
-    functions: [...library.celEnv({ funcs: [...strings, ...addedFunctions(library)] }).funcs],
+    functions: [...library.celEnv({ funcs: [...strings, ...createCustomFunctions(library)] }).funcs],
   };
 }

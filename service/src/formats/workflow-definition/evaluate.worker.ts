@@ -1,21 +1,27 @@
 /** The thread in which expressions are evaluated: whatever goes wrong here is stopped from outside (evaluation-thread.ts). */
 import { parentPort, workerData } from "node:worker_threads";
 import { EvaluationFault } from "./evaluation-fault.ts";
-import { type Answer, inMs, type Question, type ThreadData, wallMs } from "./evaluation-thread.ts";
-import { openPrograms } from "./program.ts";
+import {
+  type EvaluationRequest,
+  type EvaluationResponse,
+  type ThreadData,
+  toMs,
+  wallClockMs,
+} from "./evaluation-thread.ts";
+import { createExpressionRunner } from "./expression-runner.ts";
 
-const { clock, ofProcessor } = workerData as ThreadData;
-const run = await openPrograms();
+const { clock, isCpuTime } = workerData as ThreadData;
+const run = await createExpressionRunner();
 warmUp();
 
-parentPort!.on("message", (question: Question) => parentPort!.postMessage(answerTo(question)));
+parentPort!.on("message", (question: EvaluationRequest) => parentPort!.postMessage(evaluate(question)));
 parentPort!.postMessage("ready");
 
-function answerTo({ expression, bindings }: Question): Answer {
+function evaluate({ expression, bindings }: EvaluationRequest): EvaluationResponse {
   try {
     const values = JSON.parse(bindings);
     // Reading a megabyte is no fault of the expression.
-    clock[0] = ofProcessor ? inMs(process.threadCpuUsage()) : wallMs();
+    clock[0] = isCpuTime ? toMs(process.threadCpuUsage()) : wallClockMs();
     return { value: run(expression, values) };
   } catch (error) {
     // Nothing else leaves: a message of the library may quote what it read.

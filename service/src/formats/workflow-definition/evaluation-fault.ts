@@ -16,7 +16,7 @@ const OVERLOAD = /^found no matching overload for '([\w.+\-*/%!<>=&|?:@[\]]+)' a
 const TYPES = /^[\w.(), <>]*$/;
 
 /** The library's messages quote values; only what kind of fault it is may leave. */
-const kinds: readonly (readonly [RegExp, string])[] = [
+const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^(no such |field .*not found|unresolved attribute)/s, "reads a name that is not there: ask has() first"],
   [/^index .* out of bounds/s, "reads past the end of a list or a text"],
   [/(divide|modulus) by zero$/, "divides by zero"],
@@ -35,5 +35,5 @@ const kinds: readonly (readonly [RegExp, string])[] = [
 export function toReason(message: string): string {
   const overload = OVERLOAD.exec(message);
   if (overload && TYPES.test(overload[2]!)) return `cannot do ${overload[1]} with ${overload[2]}`;
-  return kinds.find(([pattern]) => pattern.test(message))?.[1] ?? "cannot be evaluated with these values";
+  return REASONS.find(([pattern]) => pattern.test(message))?.[1] ?? "cannot be evaluated with these values";
 }

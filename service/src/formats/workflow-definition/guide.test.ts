@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { openExpressions } from "./expression.ts";
-import { schemaFaults } from "./json-schema.ts";
-import { checkWorkflow } from "./workflow.ts";
+import { checkWorkflow } from "./check-workflow.ts";
+import { loadExpressionCheck } from "./expression-check.ts";
+import { findSchemaFaults } from "./json-schema.ts";
 
 const guide = await readFile(new URL("../../../../docs/guides/workflows.md", import.meta.url), "utf8");
 const [whole, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);
@@ -27,7 +27,7 @@ test("the faults of the guide are those that are told", async () => {
 });
 
 test("the functions that the guide names are there", async () => {
-  const check = await openExpressions();
+  const check = await loadExpressionCheck();
   const names = words("- Functions:", "- Macros:");
   assert.ok(names.includes("join") && names.length > 20);
   for (const name of names) {
@@ -44,7 +44,7 @@ test("the keywords that the guide names are taken", () => {
   const keywords = words("the part of [JSON Schema", "An input has");
   assert.ok(keywords.length > 30);
   for (const keyword of keywords) {
-    const faults = schemaFaults({ [keyword]: undefined }, []).map(({ reason }) => reason);
+    const faults = findSchemaFaults({ [keyword]: undefined }, []).map(({ reason }) => reason);
     const isTaken = !faults.some((reason) => /is no keyword|is not taken/.test(reason));
     assert.equal(isTaken, keyword !== "pattern", keyword);
   }

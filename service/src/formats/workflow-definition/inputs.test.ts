@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { api } from "@stoa/contract";
-import { checkInput, variablesOfInput } from "./inputs.ts";
+import { checkInput, toVariables } from "./inputs.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 const input: JsonSchema = {
@@ -17,7 +17,7 @@ const input: JsonSchema = {
 };
 
 test("the inputs of a workflow are shown as variables, those of other types by their JSON", () => {
-  assert.deepEqual(variablesOfInput(input), [
+  assert.deepEqual(toVariables(input), [
     { name: "topic", required: true, description: "What it is about", maxLength: 500 },
     { name: "tone", required: false, default: "kind", enum: ["kind", "dry"] },
     { name: "count", required: false, description: "How many (an integer)", default: "3" },
@@ -36,7 +36,7 @@ test("whatever a schema says, its variables are such as a product can have", () 
       d: { enum: ["x".repeat(2_000)], default: { deep: [1] } },
     },
   };
-  const variables = variablesOfInput(great);
+  const variables = toVariables(great);
   assert.deepEqual(api.products.change.body!.parse({ variables }), { variables });
 });
 

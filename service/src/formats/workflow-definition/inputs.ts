@@ -1,16 +1,16 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
 import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path, toProblem } from "./fault.ts";
+import { isObject, type Path, toProblem } from "./fault-order.ts";
+import { parseJsonText } from "./json-parser.ts";
 import {
-  defaultFaults,
+  describeTypes,
+  findDefaultFaults,
+  findSchemaFaults,
   type JsonSchema,
-  namesOf,
-  schemaFaults,
+  listTypes,
   type Type,
-  typesOf,
-  valueFaults,
+  validateValue,
 } from "./json-schema.ts";
-import { readJson } from "./json-text.ts";
 
 const MAX_INPUTS = 100;
 const MAX_DESCRIPTION = 500;
@@ -19,11 +19,11 @@ const MAX_CHOICES = 100;
 const MAX_CHOICE = 1_000;
 
 /** What keeps a schema from being that of a workflow's input: an object whose fields can be shown as a form. */
-export function inputFaults(input: unknown, path: Path): ValidationIssue[] {
-  const faults = schemaFaults(input, path);
+export function findInputFaults(input: unknown, path: Path): ValidationIssue[] {
+  const faults = findSchemaFaults(input, path);
   if (!isObject(input)) return faults;
   // One that is refused would fail each run that relies on it; the default of an output is nothing but a note.
-  if (faults.length === 0) faults.push(...defaultFaults(input, path));
+  if (faults.length === 0) faults.push(...findDefaultFaults(input, path));
   if (input["type"] !== "object") faults.push({ path: [...path, "type"], reason: 'must be "object"' });
   const properties = isObject(input["properties"]) ? input["properties"] : {};
   const names = Object.keys(properties);
@@ -35,10 +35,10 @@ export function inputFaults(input: unknown, path: Path): ValidationIssue[] {
       faults.push({ path: [...path, "properties", name], reason: "must have a name such as topic" });
     }
   }
-  return [...faults, ...requiredFaults(input["required"], properties, path)];
+  return [...faults, ...findRequiredFaults(input["required"], properties, path)];
 }
 
-function requiredFaults(
+function findRequiredFaults(
   required: unknown,
   properties: Record<string, unknown>,
   path: Path,
@@ -51,15 +51,15 @@ function requiredFaults(
   );
 }
 
-const FROM_ELSEWHERE = ["$ref", "allOf", "anyOf", "oneOf"];
+const COMPOSITION_KEYWORDS = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /**
  * The names that expressions may read of `input`, or null where the schema leaves them open: it names none, allows
  * others by name or type, or has them from elsewhere. JSON Schema allows others unless told not to; here an author
  * who lists some has to say so, because a misspelt name is far more common.
  */
-export function inputNames(input: unknown): ReadonlySet<string> | null {
-  if (!isObject(input) || FROM_ELSEWHERE.some((keyword) => keyword in input)) return null;
+export function listInputNames(input: unknown): ReadonlySet<string> | null {
+  if (!isObject(input) || COMPOSITION_KEYWORDS.some((keyword) => keyword in input)) return null;
   const { properties, additionalProperties: others } = input;
   const names = new Set(isObject(properties) ? Object.keys(properties) : []);
   const isOpen = others === undefined ? names.size === 0 : others !== false;
@@ -70,14 +70,14 @@ export function inputNames(input: unknown): ReadonlySet<string> | null {
  * The inputs as the product's `variables` show them to everybody. There all values are strings: of an input of
  * another type, default and choices are JSON text, and its description ends with the type.
  */
-export function variablesOfInput(input: JsonSchema): Variable[] {
+export function toVariables(input: JsonSchema): Variable[] {
   return Object.entries(input.properties ?? {}).map(([name, schema]) =>
-    variableOf(name, typeof schema === "boolean" ? {} : schema, input.required?.includes(name) ?? false),
+    toVariable(name, typeof schema === "boolean" ? {} : schema, input.required?.includes(name) ?? false),
   );
 }
 
-function variableOf(name: string, schema: JsonSchema, isRequired: boolean): Variable {
-  const description = descriptionOf(schema);
+function toVariable(name: string, schema: JsonSchema, isRequired: boolean): Variable {
+  const description = toDescription(schema);
   const choices = schema.enum?.map(toText);
   const standard = schema.default === undefined ? undefined : toText(schema.default);
   return {
@@ -85,50 +85,53 @@ function variableOf(name: string, schema: JsonSchema, isRequired: boolean): Vari
     required: isRequired && standard === undefined,
     ...(description && { description }),
     ...(standard !== undefined && standard.length <= MAX_TEXT && { default: standard }),
-    ...(choices && fitsChoices(choices) && { enum: choices }),
+    ...(choices && areChoicesShort(choices) && { enum: choices }),
     ...(schema.maxLength && schema.maxLength <= MAX_TEXT && { maxLength: schema.maxLength }),
   };
 }
 
 const toText = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
-const fitsChoices = (choices: string[]) =>
+const areChoicesShort = (choices: string[]) =>
   choices.length <= MAX_CHOICES && choices.every((choice) => choice.length <= MAX_CHOICE);
 
-function descriptionOf({ type, title, description }: JsonSchema): string {
+function toDescription({ type, title, description }: JsonSchema): string {
   const allowed = type === undefined ? [] : [type].flat();
   const isText = allowed.length === 0 || (allowed.length === 1 && allowed[0] === "string");
-  const kind = isText ? "" : `(${namesOf(allowed)})`;
+  const kind = isText ? "" : `(${describeTypes(allowed)})`;
   const words = (description ?? title ?? "").trim().slice(0, MAX_DESCRIPTION - kind.length - 1);
   return [words.toWellFormed(), kind].filter(Boolean).join(" ");
 }
 
 /** The `input` of a definition; an empty one where the text holds none. */
-function inputOf(definition: string): JsonSchema {
-  const read = readJson(definition);
+function parseInputSchema(definition: string): JsonSchema {
+  const read = parseJsonText(definition);
   const input = "value" in read && isObject(read.value) ? read.value["input"] : null;
   return isObject(input) ? input : {};
 }
 
 /** The types that each input of a definition accepts, by its name. */
-export const inputTypesOf = (definition: string): Map<string, readonly Type[]> =>
+export const parseInputTypes = (definition: string): Map<string, readonly Type[]> =>
   new Map(
-    Object.entries(inputOf(definition).properties ?? {}).map(([name, schema]) => [name, typesOf(schema)]),
+    Object.entries(parseInputSchema(definition).properties ?? {}).map(([name, schema]) => [
+      name,
+      listTypes(schema),
+    ]),
   );
 
 /** Whether a run of a definition refuses inputs that the definition does not name. */
 export const isClosedInput = (definition: string): boolean =>
-  inputOf(definition).additionalProperties === false;
+  parseInputSchema(definition).additionalProperties === false;
 
 export type CheckedInput = { input: Record<string, unknown> } | { problems: FieldProblem[] };
 
 /** What a run begins with: what was given, and the defaults of the rest. */
 export function checkInput(schema: JsonSchema, given: Readonly<Record<string, unknown>>): CheckedInput {
-  const input = { ...defaultsOf(schema), ...given };
-  const faults = valueFaults(schema, input);
+  const input = { ...readDefaults(schema), ...given };
+  const faults = validateValue(schema, input);
   return faults.length > 0 ? { problems: faults.map((fault) => toProblem("input", fault)) } : { input };
 }
 
-function defaultsOf({ properties = {} }: JsonSchema): Record<string, unknown> {
+function readDefaults({ properties = {} }: JsonSchema): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(properties).flatMap(([name, schema]) =>
       typeof schema === "boolean" || schema.default === undefined ? [] : [[name, schema.default]],

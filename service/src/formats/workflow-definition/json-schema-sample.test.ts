@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type JsonSchema, valueFaults } from "./json-schema.ts";
-import { sampleOf } from "./json-schema-sample.ts";
+import { type JsonSchema, validateValue } from "./json-schema.ts";
+import { generateSample } from "./json-schema-sample.ts";
 
 const schemas: [schema: JsonSchema, sample: unknown][] = [
   [
@@ -39,8 +39,8 @@ const schemas: [schema: JsonSchema, sample: unknown][] = [
 
 test("a sample is small, and fits its schema", () => {
   for (const [schema, sample] of schemas) {
-    assert.deepEqual(sampleOf(schema), sample, JSON.stringify(schema));
-    assert.deepEqual(valueFaults(schema, sample), []);
+    assert.deepEqual(generateSample(schema), sample, JSON.stringify(schema));
+    assert.deepEqual(validateValue(schema, sample), []);
   }
 });
 
@@ -53,7 +53,7 @@ test("what nothing fits, or nothing small, has none, and is known so at once", (
     { type: "string", minLength: 1_000_000_000 },
     { enum: [1], type: "string" },
   ])
-    assert.equal(sampleOf(schema as JsonSchema), undefined);
+    assert.equal(generateSample(schema as JsonSchema), undefined);
 });
 
 const leaf = fc.oneof(
@@ -84,7 +84,7 @@ const { schema: anySchema } = fc.letrec<{ schema: object }>((tie) => ({
 test("whatever the schema, its sample fits", () => {
   fc.assert(
     fc.property(anySchema, (schema) => {
-      assert.deepEqual(valueFaults(schema as JsonSchema, sampleOf(schema as JsonSchema)), []);
+      assert.deepEqual(validateValue(schema as JsonSchema, generateSample(schema as JsonSchema)), []);
     }),
   );
 });

@@ -1,4 +1,4 @@
-import { type JsonSchema, valueFaults } from "./json-schema.ts";
+import { type JsonSchema, validateValue } from "./json-schema.ts";
 
 type Schema = JsonSchema | boolean;
 
@@ -9,7 +9,7 @@ const MAX_VALUES = 2_000;
 const MAX_TEXT = 10_000;
 const WORD = "sandbox";
 
-interface Making {
+interface SampleState {
   root: JsonSchema;
   /** Which branch is taken. */
   branch: number;
@@ -19,50 +19,50 @@ interface Making {
 }
 
 /** A small value that fits a schema without faults, the same each time; undefined where none was found. */
-export function sampleOf(root: JsonSchema): unknown {
+export function generateSample(root: JsonSchema): unknown {
   for (let branch = 0; branch < MAX_BRANCHES; branch++) {
     for (const isFull of [true, false]) {
-      const value = make(root, { root, branch, isFull, valuesLeft: MAX_VALUES }, 0);
-      if (valueFaults(root, value).length === 0) return value;
+      const value = generateValue(root, { root, branch, isFull, valuesLeft: MAX_VALUES }, 0);
+      if (validateValue(root, value).length === 0) return value;
     }
   }
   return undefined;
 }
 
 /** `n` makes values that are to differ. */
-function make(schema: Schema, making: Making, n: number): unknown {
+function generateValue(schema: Schema, making: SampleState, n: number): unknown {
   if (making.valuesLeft-- <= 0) return null;
-  const flat = flatten(schema, making);
+  const flat = flattenSchema(schema, making);
   if (flat.const !== undefined) return flat.const;
   if (flat.enum) return flat.enum[n % flat.enum.length];
-  switch (typeOf(flat)) {
+  switch (chooseType(flat)) {
     case "object":
-      return objectOf(flat, making);
+      return generateObject(flat, making);
     case "array":
-      return listOf(flat, making);
+      return generateArray(flat, making);
     case "integer":
     case "number":
-      return numberOf(flat, n);
+      return generateNumber(flat, n);
     case "boolean":
       return n % 2 === 1;
     case "null":
       return null;
     default:
-      return textOf(flat, n);
+      return generateString(flat, n);
   }
 }
 
 /** One schema of all that hold together. */
-function flatten(schema: Schema, making: Making): JsonSchema {
+function flattenSchema(schema: Schema, making: SampleState): JsonSchema {
   if (typeof schema === "boolean") return {};
   const { allOf = [], anyOf, oneOf, $ref, ...own } = schema;
   const parts: Schema[] = [...allOf];
   if ($ref) parts.push(making.root.$defs![$ref.slice("#/$defs/".length)]!);
   for (const branches of [anyOf, oneOf]) if (branches) parts.push(branches[making.branch % branches.length]!);
-  return parts.reduce<JsonSchema>((all, part) => merged(all, flatten(part, making)), own);
+  return parts.reduce<JsonSchema>((all, part) => mergeSchemas(all, flattenSchema(part, making)), own);
 }
 
-function merged(a: JsonSchema, b: JsonSchema): JsonSchema {
+function mergeSchemas(a: JsonSchema, b: JsonSchema): JsonSchema {
   const properties = { ...a.properties };
   for (const [name, schema] of Object.entries(b.properties ?? {}))
     properties[name] = Object.hasOwn(properties, name) ? { allOf: [properties[name]!, schema] } : schema;
@@ -71,8 +71,8 @@ function merged(a: JsonSchema, b: JsonSchema): JsonSchema {
   return {
     ...a,
     ...b,
-    ...bounds(a, b, Math.max, ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"]),
-    ...bounds(a, b, Math.min, ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"]),
+    ...mergeBounds(a, b, Math.max, ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"]),
+    ...mergeBounds(a, b, Math.min, ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"]),
     properties,
     required: [...new Set([...(a.required ?? []), ...(b.required ?? [])])],
     ...(items !== undefined && { items }),
@@ -84,7 +84,7 @@ type Bound =
   | `exclusive${"Minimum" | "Maximum"}`
   | `${"min" | "max"}${"Length" | "Items" | "Properties"}`;
 
-const bounds = (a: JsonSchema, b: JsonSchema, pick: (...of: number[]) => number, names: Bound[]) =>
+const mergeBounds = (a: JsonSchema, b: JsonSchema, pick: (...of: number[]) => number, names: Bound[]) =>
   Object.fromEntries(
     names.flatMap((name) => {
       const both = [a[name], b[name]].filter((bound) => bound !== undefined);
@@ -92,31 +92,34 @@ const bounds = (a: JsonSchema, b: JsonSchema, pick: (...of: number[]) => number,
     }),
   );
 
-function typeOf(schema: JsonSchema): string | undefined {
+function chooseType(schema: JsonSchema): string | undefined {
   if (schema.type !== undefined) return [schema.type].flat()[0];
   if (Object.keys(schema.properties ?? {}).length > 0 || schema.required?.length) return "object";
   if (schema.items !== undefined || schema.prefixItems || schema.minItems !== undefined) return "array";
   return schema.minimum !== undefined || schema.maximum !== undefined ? "number" : undefined;
 }
 
-function objectOf({ properties = {}, required = [], ...schema }: JsonSchema, making: Making): unknown {
+function generateObject(
+  { properties = {}, required = [], ...schema }: JsonSchema,
+  making: SampleState,
+): unknown {
   const names = new Set(making.isFull ? [...required, ...Object.keys(properties)] : required);
   for (let n = 1; names.size < Math.min(schema.minProperties ?? 0, MAX_VALUES); n++) names.add(`${WORD}${n}`);
   const schemaOf = (name: string) =>
     Object.hasOwn(properties, name) ? properties[name]! : (schema.additionalProperties ?? true);
-  return Object.fromEntries([...names].map((name) => [name, make(schemaOf(name), making, 0)]));
+  return Object.fromEntries([...names].map((name) => [name, generateValue(schemaOf(name), making, 0)]));
 }
 
-function listOf(
+function generateArray(
   { items = true, prefixItems = [], minItems = 0, maxItems }: JsonSchema,
-  making: Making,
+  making: SampleState,
 ): unknown[] {
   const wanted = making.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
   const length = Math.min(wanted, maxItems ?? wanted, MAX_VALUES);
-  return Array.from({ length }, (_, n) => make(prefixItems[n] ?? items, making, n));
+  return Array.from({ length }, (_, n) => generateValue(prefixItems[n] ?? items, making, n));
 }
 
-function numberOf(schema: JsonSchema, n: number): number {
+function generateNumber(schema: JsonSchema, n: number): number {
   const step = schema.multipleOf ?? (schema.type === "number" ? 0.5 : 1);
   const low = Math.max(schema.minimum ?? -Infinity, schema.exclusiveMinimum ?? -Infinity);
   const high = Math.min(schema.maximum ?? Infinity, schema.exclusiveMaximum ?? Infinity);
@@ -128,7 +131,7 @@ function numberOf(schema: JsonSchema, n: number): number {
   return first + step * (isOut(first) ? n + 1 : n);
 }
 
-function textOf({ minLength = 0, maxLength = MAX_TEXT }: JsonSchema, n: number): string {
+function generateString({ minLength = 0, maxLength = MAX_TEXT }: JsonSchema, n: number): string {
   const word = n === 0 ? WORD : `${WORD}${n}`;
   return word.padEnd(Math.min(minLength, MAX_TEXT), "x").slice(0, maxLength);
 }

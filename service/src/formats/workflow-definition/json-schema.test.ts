@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
-import { type JsonSchema, schemaFaults, valueFaults } from "./json-schema.ts";
+import { findSchemaFaults, type JsonSchema, validateValue } from "./json-schema.ts";
 
 const name = fc.constantFrom("a", "b", "c");
 const scalar = fc.oneof(
@@ -87,10 +87,10 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
       fc.array(value, { minLength: 5, maxLength: 5 }),
       (any, $defs, values) => {
         const root = { ...(typeof any === "boolean" ? { not: !any } : any), $defs } as JsonSchema;
-        assert.deepEqual(schemaFaults(root, []), []);
+        assert.deepEqual(findSchemaFaults(root, []), []);
         const fits = ajv.compile(root);
         for (const one of values) {
-          const faults = valueFaults(root, one);
+          const faults = validateValue(root, one);
           assert.equal(faults.length === 0, fits(one), JSON.stringify({ root, one, faults }));
           if (faults.length === 0) fitting++;
         }
@@ -127,7 +127,7 @@ const told: [schema: JsonSchema, value: unknown, ...faults: string[]][] = [
 ];
 for (const [schema, value, ...faults] of told) {
   test(`${JSON.stringify(value)} against ${JSON.stringify(schema)}`, () => {
-    const said = valueFaults(schema, value).map(({ path, reason }) => `${path.join(".")}: ${reason}`);
+    const said = validateValue(schema, value).map(({ path, reason }) => `${path.join(".")}: ${reason}`);
     assert.deepEqual(said, faults);
   });
 }
@@ -135,7 +135,7 @@ for (const [schema, value, ...faults] of told) {
 test("no reason quotes the value", () => {
   const schema: JsonSchema = { enum: ["a"], properties: { a: { maxLength: 1 } }, not: { type: "array" } };
   for (const secret of ["secret", { a: "secret" }, ["secret"]]) {
-    const faults = valueFaults(schema, secret);
+    const faults = validateValue(schema, secret);
     assert.ok(faults.length > 0);
     assert.ok(!JSON.stringify(faults.map(({ reason }) => reason)).includes("secret"));
   }
@@ -144,7 +144,7 @@ test("no reason quotes the value", () => {
 test("names of object members are names like others", () => {
   const schema = JSON.parse('{"required":["toString"],"properties":{"constructor":{"type":"string"}}}');
   assert.deepEqual(
-    valueFaults(schema, JSON.parse('{"constructor":1}')).map(({ path }) => path),
+    validateValue(schema, JSON.parse('{"constructor":1}')).map(({ path }) => path),
     [["toString"], ["constructor"]],
   );
 });
@@ -160,14 +160,14 @@ test("a schema of as much as can be is checked against a value in bounded time",
     $defs: { ...defs, d9: { type: "null" } },
     $ref: `#/$defs/d${9 - depth}`,
   });
-  assert.deepEqual(schemaFaults(doubling(8), []), []);
-  assert.match(schemaFaults(doubling(9), [])[0]!.reason, /more than 2000 schemas/);
+  assert.deepEqual(findSchemaFaults(doubling(8), []), []);
+  assert.match(findSchemaFaults(doubling(9), [])[0]!.reason, /more than 2000 schemas/);
   const { $ref, $defs } = doubling(8);
   const list = { items: { $ref }, $defs } as JsonSchema;
   const start = process.cpuUsage();
-  assert.equal(valueFaults(list, Array(100).fill("x")).length, 100);
+  assert.equal(validateValue(list, Array(100).fill("x")).length, 100);
   for (const schema of [list, { not: list, $defs } as JsonSchema]) {
-    assert.deepEqual(valueFaults(schema, Array(60_000).fill("x")), [
+    assert.deepEqual(validateValue(schema, Array(60_000).fill("x")), [
       { path: [], reason: "is too much to be held against its schema" },
     ]);
   }
@@ -175,7 +175,7 @@ test("a schema of as much as can be is checked against a value in bounded time",
   const choosy: JsonSchema = {
     anyOf: Array.from({ length: 1_900 }, (_, index) => ({ enum: [{ index }, 1] })),
   };
-  assert.match(valueFaults(choosy, long)[0]!.reason, /too much/);
+  assert.match(validateValue(choosy, long)[0]!.reason, /too much/);
   const ofAny = (schema: JsonSchema, count: number): JsonSchema => ({ anyOf: Array(count).fill(schema) });
   const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`n${index}`, 1]));
   const dear: [JsonSchema, unknown][] = [
@@ -183,9 +183,9 @@ test("a schema of as much as can be is checked against a value in bounded time",
     [ofAny({ maxProperties: 1 }, 200), wide],
     [ofAny({ minLength: 200_000 }, 200), "x".repeat(150_000)],
   ];
-  for (const [schema, value] of dear) assert.match(valueFaults(schema, value)[0]!.reason, /too much/);
+  for (const [schema, value] of dear) assert.match(validateValue(schema, value)[0]!.reason, /too much/);
   const manyChoices: JsonSchema = { items: { enum: Array.from({ length: 20_000 }, (_, index) => index) } };
-  assert.deepEqual(valueFaults(manyChoices, Array(60_000).fill(7)), []);
+  assert.deepEqual(validateValue(manyChoices, Array(60_000).fill(7)), []);
   const { user, system } = process.cpuUsage(start);
   assert.ok(user + system < 3_000_000, `${(user + system) / 1_000} ms`);
 });
@@ -206,7 +206,7 @@ const bounds: [schema: JsonSchema, fits: unknown, isPast: unknown][] = [
 test("a value at its bound fits, and one past it does not", () => {
   for (const [schema, fits, isPast] of bounds)
     assert.deepEqual(
-      [fits, isPast].map((value) => valueFaults(schema, value).length),
+      [fits, isPast].map((value) => validateValue(schema, value).length),
       [0, 1],
       JSON.stringify(schema),
     );
@@ -214,7 +214,7 @@ test("a value at its bound fits, and one past it does not", () => {
 
 test("an enum without values, or with one twice, is a fault", () => {
   for (const values of [[], [1, 1]])
-    assert.deepEqual(schemaFaults({ enum: values }, []), [
+    assert.deepEqual(findSchemaFaults({ enum: values }, []), [
       { path: ["enum"], reason: "must be a list of different values" },
     ]);
 });

@@ -1,5 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path } from "./fault.ts";
+import { isObject, type Path } from "./fault-order.ts";
 
 /**
  * The part of JSON Schema 2020-12 that a definition may use. It is read, never compiled: a schema of a stranger
@@ -49,28 +49,28 @@ const MAX_SCHEMAS = 2_000;
 const MAX_DEFS = 100;
 /** Of one value: a long list against many forms would otherwise hold up everybody else for minutes. */
 const MAX_CHECKS = 200_000;
-const CHARACTERS_A_CHECK = 100;
+const CHARACTERS_PER_CHECK = 100;
 /** Counted, and not looked at. */
-const NAMES_A_CHECK = 10;
+const NAMES_PER_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
-interface Walk {
+interface SchemaWalk {
   faults: ValidationIssue[];
-  parts: Map<string, Part>;
+  parts: Map<string, SchemaPart>;
   /** The part that is walked just now. */
-  part: string;
+  partName: string;
 }
 
 /** An entry of `$defs`, or the schema itself under the empty name. */
-interface Part {
+interface SchemaPart {
   schemas: number;
   refs: { name: string; path: Path }[];
 }
 
-type Check = (value: unknown, path: Path, walk: Walk) => void;
+type KeywordCheck = (value: unknown, path: Path, walk: SchemaWalk) => void;
 
-const must =
-  (test: (value: unknown) => boolean, reason: string): Check =>
+const createCheck =
+  (test: (value: unknown) => boolean, reason: string): KeywordCheck =>
   (value, path, { faults }) => {
     if (!test(value)) faults.push({ path, reason });
   };
@@ -79,49 +79,49 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isNumber = (value: unknown) => typeof value === "number" && Number.isFinite(value);
 const isType = (value: unknown) => types.some((type) => type === value);
 const isSet = (value: unknown): value is unknown[] =>
-  Array.isArray(value) && new Set(value.map(canonical)).size === value.length;
+  Array.isArray(value) && new Set(value.map(canonicalJson)).size === value.length;
 
-const anything: Check = () => {};
-const text = must(isText, "must be a string");
-const flag = must((value) => typeof value === "boolean", "must be true or false");
-const number = must(isNumber, "must be a number");
-const count = must(
+const anything: KeywordCheck = () => {};
+const text = createCheck(isText, "must be a string");
+const flag = createCheck((value) => typeof value === "boolean", "must be true or false");
+const number = createCheck(isNumber, "must be a number");
+const count = createCheck(
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
   "must be 0 or a greater integer",
 );
 
-const schemas: Check = (value, path, walk) => {
+const schemas: KeywordCheck = (value, path, walk) => {
   if (!Array.isArray(value) || value.length === 0) {
     walk.faults.push({ path, reason: "must be a list with at least one schema" });
   } else for (const [index, item] of value.entries()) walkSchema(item, [...path, index], walk);
 };
 
-const namedSchemas: Check = (value, path, walk) => {
+const namedSchemas: KeywordCheck = (value, path, walk) => {
   if (!isObject(value)) walk.faults.push({ path, reason: "must be an object of schemas" });
   else for (const [name, item] of Object.entries(value)) walkSchema(item, [...path, name], walk);
 };
 
-const reference: Check = (value, path, { faults, parts, part }) => {
+const reference: KeywordCheck = (value, path, { faults, parts, partName }) => {
   const name = typeof value === "string" ? LOCAL_REF.exec(value)?.[1] : undefined;
   if (name === undefined) faults.push({ path, reason: "must be of the form #/$defs/name" });
-  else parts.get(part)!.refs.push({ name, path });
+  else parts.get(partName)!.refs.push({ name, path });
 };
 
-const KEYWORDS = new Map<string, Check>(
+const KEYWORDS = new Map<string, KeywordCheck>(
   Object.entries({
-    $schema: must((value) => value === DRAFT, `must be ${DRAFT}`),
+    $schema: createCheck((value) => value === DRAFT, `must be ${DRAFT}`),
     $comment: text,
     title: text,
     description: text,
     default: anything,
-    examples: must(Array.isArray, "must be a list"),
+    examples: createCheck(Array.isArray, "must be a list"),
     deprecated: flag,
     format: text,
-    type: must(
+    type: createCheck(
       (value) => isType(value) || (isSet(value) && value.length > 0 && value.every(isType)),
       `must be one or several of ${types.join(", ")}`,
     ),
-    enum: must((value) => isSet(value) && value.length > 0, "must be a list of different values"),
+    enum: createCheck((value) => isSet(value) && value.length > 0, "must be a list of different values"),
     const: anything,
     minLength: count,
     maxLength: count,
@@ -129,14 +129,17 @@ const KEYWORDS = new Map<string, Check>(
     maximum: number,
     exclusiveMinimum: number,
     exclusiveMaximum: number,
-    multipleOf: must((value) => isNumber(value) && (value as number) > 0, "must be a number above 0"),
+    multipleOf: createCheck((value) => isNumber(value) && (value as number) > 0, "must be a number above 0"),
     items: walkSchema,
     prefixItems: schemas,
     minItems: count,
     maxItems: count,
     uniqueItems: flag,
     properties: namedSchemas,
-    required: must((value) => isSet(value) && value.every(isText), "must be a list of different names"),
+    required: createCheck(
+      (value) => isSet(value) && value.every(isText),
+      "must be a list of different names",
+    ),
     additionalProperties: walkSchema,
     minProperties: count,
     maxProperties: count,
@@ -145,27 +148,27 @@ const KEYWORDS = new Map<string, Check>(
     oneOf: schemas,
     not: walkSchema,
     $ref: reference,
-  } satisfies Record<string, Check>),
+  } satisfies Record<string, KeywordCheck>),
 );
 
-const INSTEAD = new Map([
+const UNSUPPORTED_KEYWORDS = new Map([
   ["pattern", "is not taken, because a regular expression can take for ever: use enum, maxLength or a step"],
   ["$defs", "can stand at the top of a schema alone"],
 ]);
 
 /** What keeps an object from being a schema that we can check values against. */
-export function schemaFaults(schema: unknown, path: Path): ValidationIssue[] {
-  const walk: Walk = { faults: [], parts: new Map(), part: "" };
+export function findSchemaFaults(schema: unknown, path: Path): ValidationIssue[] {
+  const walk: SchemaWalk = { faults: [], parts: new Map(), partName: "" };
   beginPart(walk, "");
   if (isObject(schema)) {
     const { $defs, ...top } = schema;
     walkSchema(top, path, walk);
     if ($defs !== undefined) walkDefs($defs, [...path, "$defs"], walk);
   } else walkSchema(schema, path, walk);
-  return [...walk.faults, ...referenceFaults(walk.parts, path)];
+  return [...walk.faults, ...findReferenceFaults(walk.parts, path)];
 }
 
-function walkDefs($defs: unknown, path: Path, walk: Walk): void {
+function walkDefs($defs: unknown, path: Path, walk: SchemaWalk): void {
   if (!isObject($defs) || Object.keys($defs).length > MAX_DEFS) {
     walk.faults.push({ path, reason: `must be an object of at most ${MAX_DEFS} schemas` });
     return;
@@ -176,13 +179,13 @@ function walkDefs($defs: unknown, path: Path, walk: Walk): void {
   }
 }
 
-function beginPart(walk: Walk, name: string): void {
-  walk.part = name;
+function beginPart(walk: SchemaWalk, name: string): void {
+  walk.partName = name;
   walk.parts.set(name, { schemas: 0, refs: [] });
 }
 
-function walkSchema(schema: unknown, path: Path, walk: Walk): void {
-  walk.parts.get(walk.part)!.schemas++;
+function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
+  walk.parts.get(walk.partName)!.schemas++;
   if (typeof schema === "boolean") return;
   if (!isObject(schema)) {
     walk.faults.push({ path, reason: "must be a schema: an object, true or false" });
@@ -195,12 +198,12 @@ function walkSchema(schema: unknown, path: Path, walk: Walk): void {
     else
       walk.faults.push({
         path: at,
-        reason: INSTEAD.get(keyword) ?? "is no keyword of the JSON Schema that is taken here",
+        reason: UNSUPPORTED_KEYWORDS.get(keyword) ?? "is no keyword of the JSON Schema that is taken here",
       });
   }
 }
 
-function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): ValidationIssue[] {
+function findReferenceFaults(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
   const faults: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
   // Written out with all that it refers to. A circle is cut where it closes.
@@ -228,41 +231,45 @@ function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): Validati
 }
 
 /** The defaults of properties that their own schemas refuse. They share the checks that one value may take. */
-export function defaultFaults(schema: JsonSchema, path: Path): ValidationIssue[] {
-  const look = lookAt(schema);
+export function findDefaultFaults(schema: JsonSchema, path: Path): ValidationIssue[] {
+  const look = startValidation(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
-    const [problem] = faultsAgainst(property, property.default, look);
+    const [problem] = validateAgainst(property, property.default, look);
     if (!problem) return [];
     return [{ path: [...path, "properties", name, "default", ...problem.path], reason: problem.reason }];
   });
 }
 
 /** One text for equal values, whatever the order of their keys: JSON without spaces, names in order (RFC 8785). */
-export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value);
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`).join(",")}}`;
+  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(",")}}`;
 }
 
 /** What a schema without faults finds wrong in a JSON value. No reason quotes the value. */
-export const valueFaults = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
-  faultsAgainst(schema, value, lookAt(schema));
+export const validateValue = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
+  validateAgainst(schema, value, startValidation(schema));
 
-function faultsAgainst(schema: Schema, value: unknown, look: Look): ValidationIssue[] {
-  const faults = check(schema, value, [], look);
+function validateAgainst(schema: Schema, value: unknown, look: Validation): ValidationIssue[] {
+  const faults = checkValue(schema, value, [], look);
   // What was found without looking at all of it may be wrong, under a `not` even the other way around.
   return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : faults;
 }
 
-interface Look {
+interface Validation {
   root: JsonSchema;
   checksLeft: number;
   choicesOf: (schema: JsonSchema) => Choices | null;
 }
 
-const lookAt = (root: JsonSchema): Look => ({ root, checksLeft: MAX_CHECKS, choicesOf: choices() });
+const startValidation = (root: JsonSchema): Validation => ({
+  root,
+  checksLeft: MAX_CHECKS,
+  choicesOf: createChoiceCache(),
+});
 
 /** What `enum` and `const` allow, as texts to compare by, and how others are refused. */
 interface Choices {
@@ -271,64 +278,64 @@ interface Choices {
 }
 
 /** Made once for each schema, which may be held against each item of a long list. */
-function choices(): Look["choicesOf"] {
+function createChoiceCache(): Validation["choicesOf"] {
   const made = new Map<JsonSchema, Choices>();
   return (schema) => {
     if (!schema.enum && schema.const === undefined) return null;
     let own = made.get(schema);
     if (!own) {
-      own = choicesAmong(allowedBy(schema));
+      own = toChoices(listAllowedValues(schema));
       made.set(schema, own);
     }
     return own;
   };
 }
 
-function choicesAmong(allowed: readonly unknown[]): Choices {
-  const shown = allowed.slice(0, MAX_SHOWN_CHOICES).map((one) => (isText(one) ? one : canonical(one)));
+function toChoices(allowed: readonly unknown[]): Choices {
+  const shown = allowed.slice(0, MAX_SHOWN_CHOICES).map((one) => (isText(one) ? one : canonicalJson(one)));
   const more = allowed.length > shown.length ? ` and ${allowed.length - shown.length} others` : "";
   const reason = `must be ${allowed.length === 1 ? "" : "one of "}${shown.join(", ")}${more}`;
-  return { texts: new Set(allowed.map(canonical)), reason };
+  return { texts: new Set(allowed.map(canonicalJson)), reason };
 }
 
-function allowedBy({ enum: several, const: one }: JsonSchema): unknown[] {
+function listAllowedValues({ enum: several, const: one }: JsonSchema): unknown[] {
   if (one === undefined) return several ?? [];
-  return !several || several.some((each) => canonical(each) === canonical(one)) ? [one] : [];
+  return !several || several.some((each) => canonicalJson(each) === canonicalJson(one)) ? [one] : [];
 }
 
-function check(schema: Schema, value: unknown, path: Path, look: Look): ValidationIssue[] {
+function checkValue(schema: Schema, value: unknown, path: Path, look: Validation): ValidationIssue[] {
   if (look.checksLeft-- <= 0) return [];
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
-  const reason = reasonAgainst(schema, value, look);
+  const reason = findReason(schema, value, look);
   // The rest would only say again that it is of another type.
   if (reason) return [{ path, reason }];
   return [
-    ...(Array.isArray(value) ? itemFaults(schema, value, path, look) : []),
-    ...(isObject(value) ? propertyFaults(schema, value, path, look) : []),
-    ...combinedFaults(schema, value, path, look),
+    ...(Array.isArray(value) ? checkItems(schema, value, path, look) : []),
+    ...(isObject(value) ? checkProperties(schema, value, path, look) : []),
+    ...checkCombinations(schema, value, path, look),
   ];
 }
 
-function reasonAgainst(schema: JsonSchema, value: unknown, look: Look): string | null {
+function findReason(schema: JsonSchema, value: unknown, look: Validation): string | null {
   const allowed = schema.type === undefined ? null : [schema.type].flat();
-  if (allowed && !allowed.some((type) => isOf(type, value))) return `must be ${namesOf(allowed)}`;
+  if (allowed && !allowed.some((type) => isOfType(type, value))) return `must be ${describeTypes(allowed)}`;
   const choices = look.choicesOf(schema);
-  if (choices && !choices.texts.has(textOf(value, look))) return choices.reason;
-  if (typeof value === "string") return textReason(schema, value, look);
-  if (typeof value === "number") return numberReason(schema, value);
-  if (Array.isArray(value)) return listReason(schema, value, look);
-  return isObject(value) ? objectReason(schema, value, look) : null;
+  if (choices && !choices.texts.has(toComparableText(value, look))) return choices.reason;
+  if (typeof value === "string") return findStringReason(schema, value, look);
+  if (typeof value === "number") return findNumberReason(schema, value);
+  if (Array.isArray(value)) return findArrayReason(schema, value, look);
+  return isObject(value) ? findObjectReason(schema, value, look) : null;
 }
 
 /** To compare by. A long text counts for many checks, because making it takes as long. */
-function textOf(value: unknown, look: Look): string {
-  const text = canonical(value);
-  look.checksLeft -= text.length / CHARACTERS_A_CHECK;
+function toComparableText(value: unknown, look: Validation): string {
+  const text = canonicalJson(value);
+  look.checksLeft -= text.length / CHARACTERS_PER_CHECK;
   return text;
 }
 
-function isOf(type: Type, value: unknown): boolean {
+function isOfType(type: Type, value: unknown): boolean {
   if (type === "integer") return Number.isInteger(value);
   if (type === "null") return value === null;
   if (type === "array") return Array.isArray(value);
@@ -336,7 +343,7 @@ function isOf(type: Type, value: unknown): boolean {
   return typeof value === type;
 }
 
-const NAMES: Record<Type, string> = {
+const TYPE_LABELS: Record<Type, string> = {
   string: "a string",
   number: "a number",
   integer: "an integer",
@@ -346,34 +353,35 @@ const NAMES: Record<Type, string> = {
   null: "null",
 };
 /** The types that a schema accepts: all, where it names none. */
-export const typesOf = (schema: JsonSchema | boolean): readonly Type[] =>
+export const listTypes = (schema: JsonSchema | boolean): readonly Type[] =>
   typeof schema === "boolean" || schema.type === undefined ? types : [schema.type].flat();
 
 /** Whether `now` refuses a value of a type that `before` accepts. */
 export const isNarrower = (now: readonly Type[], before: readonly Type[]): boolean =>
   !before.every((type) => now.includes(type) || (type === "integer" && now.includes("number")));
 
-export const namesOf = (allowed: readonly Type[]): string => allowed.map((type) => NAMES[type]).join(" or ");
+export const describeTypes = (allowed: readonly Type[]): string =>
+  allowed.map((type) => TYPE_LABELS[type]).join(" or ");
 
-function firstBroken(...rules: [broken: boolean, reason: string][]): string | null {
+function findFirstBroken(...rules: [broken: boolean, reason: string][]): string | null {
   return rules.find(([broken]) => broken)?.[1] ?? null;
 }
 
-function textReason(schema: JsonSchema, value: string, look: Look) {
+function findStringReason(schema: JsonSchema, value: string, look: Validation) {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
   // Characters, which are one or two UTF-16 units each: counted only where that decides.
   if (value.length >= minLength * 2 && value.length <= maxLength) return null;
-  look.checksLeft -= value.length / CHARACTERS_A_CHECK;
+  look.checksLeft -= value.length / CHARACTERS_PER_CHECK;
   const length = Array.from(value).length;
-  return firstBroken(
+  return findFirstBroken(
     [length < minLength, `must have at least ${minLength} characters`],
     [length > maxLength, `must have at most ${maxLength} characters`],
   );
 }
 
-function numberReason(schema: JsonSchema, value: number) {
+function findNumberReason(schema: JsonSchema, value: number) {
   const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = schema;
-  return firstBroken(
+  return findFirstBroken(
     [minimum !== undefined && value < minimum, `must be at least ${minimum}`],
     [maximum !== undefined && value > maximum, `must be at most ${maximum}`],
     [above !== undefined && value <= above, `must be greater than ${above}`],
@@ -385,36 +393,42 @@ function numberReason(schema: JsonSchema, value: number) {
   );
 }
 
-function listReason({ minItems = 0, maxItems, uniqueItems }: JsonSchema, value: unknown[], look: Look) {
-  const isUnique = () => new Set(value.map((item) => textOf(item, look))).size === value.length;
-  return firstBroken(
+function findArrayReason(
+  { minItems = 0, maxItems, uniqueItems }: JsonSchema,
+  value: unknown[],
+  look: Validation,
+) {
+  const isUnique = () => new Set(value.map((item) => toComparableText(item, look))).size === value.length;
+  return findFirstBroken(
     [value.length < minItems, `must have at least ${minItems} items`],
     [maxItems !== undefined && value.length > maxItems, `must have at most ${maxItems} items`],
     [uniqueItems === true && !isUnique(), "must not hold the same item twice"],
   );
 }
 
-function objectReason(schema: JsonSchema, value: Record<string, unknown>, look: Look) {
+function findObjectReason(schema: JsonSchema, value: Record<string, unknown>, look: Validation) {
   const { minProperties = 0, maxProperties } = schema;
   if (minProperties === 0 && maxProperties === undefined) return null;
   const count = Object.keys(value).length;
-  look.checksLeft -= count / NAMES_A_CHECK;
-  return firstBroken(
+  look.checksLeft -= count / NAMES_PER_CHECK;
+  return findFirstBroken(
     [count < minProperties, `must have at least ${minProperties} fields`],
     [maxProperties !== undefined && count > maxProperties, `must have at most ${maxProperties} fields`],
   );
 }
 
-function itemFaults(schema: JsonSchema, value: unknown[], path: Path, look: Look): ValidationIssue[] {
+function checkItems(schema: JsonSchema, value: unknown[], path: Path, look: Validation): ValidationIssue[] {
   const { prefixItems = [], items = true } = schema;
-  return value.flatMap((item, index) => check(prefixItems[index] ?? items, item, [...path, index], look));
+  return value.flatMap((item, index) =>
+    checkValue(prefixItems[index] ?? items, item, [...path, index], look),
+  );
 }
 
-function propertyFaults(
+function checkProperties(
   schema: JsonSchema,
   value: Record<string, unknown>,
   path: Path,
-  look: Look,
+  look: Validation,
 ): ValidationIssue[] {
   const { properties = {}, required = [], additionalProperties = true } = schema;
   look.checksLeft -= required.length;
@@ -423,17 +437,22 @@ function propertyFaults(
     ...missing.map((name) => ({ path: [...path, name], reason: "is required" })),
     ...Object.entries(value).flatMap(([name, item]) => {
       const property = Object.hasOwn(properties, name) ? properties[name]! : additionalProperties;
-      return check(property, item, [...path, name], look);
+      return checkValue(property, item, [...path, name], look);
     }),
   ];
 }
 
-function combinedFaults(schema: JsonSchema, value: unknown, path: Path, look: Look): ValidationIssue[] {
-  const fits = (one: Schema) => check(one, value, path, look).length === 0;
+function checkCombinations(
+  schema: JsonSchema,
+  value: unknown,
+  path: Path,
+  look: Validation,
+): ValidationIssue[] {
+  const fits = (one: Schema) => checkValue(one, value, path, look).length === 0;
   const wrong = (reason: string) => [{ path, reason }];
   return [
-    ...(schema.$ref ? check(referred(schema.$ref, look.root), value, path, look) : []),
-    ...(schema.allOf ?? []).flatMap((one) => check(one, value, path, look)),
+    ...(schema.$ref ? checkValue(resolveRef(schema.$ref, look.root), value, path, look) : []),
+    ...(schema.allOf ?? []).flatMap((one) => checkValue(one, value, path, look)),
     ...(schema.anyOf && !schema.anyOf.some(fits) ? wrong("has none of the forms that it may have") : []),
     ...(schema.oneOf && schema.oneOf.filter(fits).length !== 1
       ? wrong("must have exactly one of the forms that it may have")
@@ -442,4 +461,4 @@ function combinedFaults(schema: JsonSchema, value: unknown, path: Path, look: Lo
   ];
 }
 
-const referred = (ref: string, root: JsonSchema): Schema => root.$defs![LOCAL_REF.exec(ref)![1]!]!;
+const resolveRef = (ref: string, root: JsonSchema): Schema => root.$defs![LOCAL_REF.exec(ref)![1]!]!;

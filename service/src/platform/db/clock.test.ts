@@ -7,7 +7,7 @@ import { startService } from "../../app.ts";
 import { openBase } from "../../base.ts";
 import { createLog } from "../../core/log.ts";
 import { WorkflowWorker } from "../../execution/workflow-runs/worker.ts";
-import { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 
 const AHEAD_MS = 20_000;
 const LEASE_MS = 10_000;

@@ -5,7 +5,7 @@ import { permissions } from "@stoa/contract";
 import { haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { mintKey } from "../../accounts/api-keys/api-key.ts";
-import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 
 let market: Market;
 let member: Client;
@@ -85,7 +85,7 @@ suite("a request is 401 with WWW-Authenticate", () => {
   test("with an expired key, from the very moment on", async () => {
     const expiresAt = new Date(market.clock.now.getTime() + 60_000);
     const wish = { userId: member.userId, name: "short", permissions: [...permissions], expiresAt };
-    const { key } = await createKey(market.service.ctx, wish);
+    const { key } = await createKeyAsOperator(market.service.ctx, wish);
     market.clock.forward(59_999);
     assert.equal((await withHeader(`Bearer ${key}`)).status, 200);
     market.clock.forward(1);

@@ -77,7 +77,7 @@ suite("a repeat with the same Idempotency-Key", () => {
 
   test("from another key of the same account is the same request", async () => {
     const key = { "idempotency-key": "account" };
-    const { createKey } = await import("../../accounts/api-keys/keys.ts");
+    const { createKeyAsOperator: createKey } = await import("../../accounts/api-keys/keys.ts");
     const second = await createKey(market.service.ctx, {
       userId: seller.userId,
       name: "second",

@@ -4,7 +4,7 @@ import {
   callbackTypes,
   type EventType,
   eventData,
-  eventOf,
+  eventSchema,
   eventTypes,
 } from "@stoa/contract";
 import type { Json, Schemas } from "./openapi.schemas.ts";
@@ -60,7 +60,7 @@ export function webhooksOf(headerPrefix: string, schemas: Schemas): Json {
     },
     requestBody: {
       required: true,
-      content: { "application/json": { schema: schemas.of(eventOf(type), "output") } },
+      content: { "application/json": { schema: schemas.of(eventSchema(type), "output") } },
     },
     responses: RESPONSES,
   });

@@ -14,7 +14,7 @@ import {
 } from "../../../test/market.ts";
 import { startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { mintKey } from "../../accounts/api-keys/api-key.ts";
-import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { builtInPlans, type PlanConfig } from "../../core/config/plan-config.ts";
 import { ApiError } from "../../core/errors.ts";
 import { createMetrics } from "./metrics.ts";
@@ -164,7 +164,7 @@ suite("the quota of a plan", () => {
 
   test("is shared by all keys of an account, and its sessions have an allowance of their own", async () => {
     const one = await market.hasUser();
-    const { key } = await createKey(market.service.ctx, {
+    const { key } = await createKeyAsOperator(market.service.ctx, {
       userId: one.userId,
       name: "another",
       permissions: ["products:read"],

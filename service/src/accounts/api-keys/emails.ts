@@ -1,0 +1,49 @@
+import type { Context } from "../../core/context.ts";
+import { ifNotYou } from "../../platform/email/if-not-you.ts";
+import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+
+/** How a letter names a key: the owner knows it by its name, and finds it in their code by how it begins. */
+interface NamedKey {
+  name: string;
+  prefix: string;
+}
+
+const describeKey = ({ name, prefix }: NamedKey) => `“${name}” (${prefix}…)`;
+
+export const keyCreatedEmail = (ctx: Context, key: NamedKey & { canSpend: boolean }): Letter =>
+  composeLetter({
+    subject: key.canSpend ? "A new API key can spend money for you" : "A new API key was created",
+    paragraphs: [
+      `The API key ${describeKey(key)} was created in your account.${key.canSpend ? " It can buy and run things at your cost." : ""}`,
+    ],
+    footnotes: [ifNotYou(ctx)],
+  });
+
+export const keyRotatedEmail = (ctx: Context, old: NamedKey & { expiresAt: Date }): Letter =>
+  composeLetter({
+    subject: "An API key was replaced",
+    paragraphs: [
+      `The API key ${describeKey(old)} was replaced by a new one with the same name and permissions.`,
+      `The old key stops working on ${old.expiresAt.toUTCString()}. Until then, give the new one to everything that uses it.`,
+    ],
+    footnotes: [ifNotYou(ctx)],
+  });
+
+export const keyExpiringEmail = (key: NamedKey & { expiresAt: Date }): Letter =>
+  composeLetter({
+    subject: "An API key is about to expire",
+    paragraphs: [
+      `The API key ${describeKey(key)} stops working on ${key.expiresAt.toUTCString()}.`,
+      "If something still uses it, replace it: the new key works at once, and the old one as long as you say.",
+    ],
+    footnotes: ["If nothing uses it any more, there is nothing to do."],
+  });
+
+export const keyRevokedEmail = (key: NamedKey): Letter =>
+  composeLetter({
+    subject: "An API key was revoked",
+    paragraphs: [
+      `The API key ${describeKey(key)} was revoked by the operator of this marketplace and no longer works.`,
+      "This is what happens to a key that was found in public. Look at what it was used for, and make a new one.",
+    ],
+  });

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { sendKeyExpiryEmails } from "./expiry-emails.ts";
+import { createKeyAsOperator } from "./keys.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const round = () => sendKeyExpiryEmails(market.service.ctx);
+
+/** An account with one key of so many days; answers its id. */
+async function hasKeyFor(days: number): Promise<string> {
+  const { userId } = await market.hasUser();
+  const expiresAt = new Date(market.clock.now.getTime() + days * DAY_MS);
+  await createKeyAsOperator(market.service.ctx, { userId, name: "Dated", permissions: [], expiresAt });
+  return userId;
+}
+
+const countFor = async (userId: string) => (await lettersToUser(market, userId)).length;
+
+test("the owner is told 14 and 3 days before a key ends, once each", async () => {
+  const userId = await hasKeyFor(30);
+  const told = [];
+  for (let hour = 0; hour < 31 * 24; hour += 6) {
+    const before = await countFor(userId);
+    await round();
+    const now = await countFor(userId);
+    if (now > before) told.push({ day: hour / 24, letters: now - before });
+    market.clock.forward(6 * HOUR_MS);
+  }
+  assert.deepEqual(told, [
+    { day: 16, letters: 1 },
+    { day: 27, letters: 1 },
+  ]);
+  const [letter] = await lettersToUser(market, userId);
+  assert.match(letter!.subject, /about to expire/);
+  assert.match(
+    asOneLine(letter!.text),
+    /“Dated” \(stoa_test_\w{12}…\) stops working on \w{3}, \d{2} \w{3} 2026/,
+  );
+});
+
+test("of parallel rounds of several workers one tells", async () => {
+  const people = await Promise.all(Array.from({ length: 8 }, () => hasKeyFor(20)));
+  const node = await market.startNode();
+  market.clock.forward(10 * DAY_MS);
+  await Promise.all(
+    Array.from({ length: 6 }, (_, at) => sendKeyExpiryEmails(at % 2 ? node.ctx : market.service.ctx)),
+  );
+  assert.deepEqual(await Promise.all(people.map(countFor)), [1, 1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("whatever rounds are missed, each key is told at most once a threshold, and of the nearest", async () => {
+  const lives = fc.integer({ min: 1, max: 40 });
+  const rounds = fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(lives, rounds, async (life, days) => {
+      const userId = await hasKeyFor(life);
+      const made = market.clock.now.getTime();
+      let expected = 0;
+      let lastTold = Number.POSITIVE_INFINITY;
+      for (const day of days.toSorted((a, b) => a - b)) {
+        market.clock.now = new Date(made + day * DAY_MS);
+        const left = life - day;
+        const due = [3, 14].find((threshold) => left <= threshold && life >= threshold);
+        if (left > 0 && due !== undefined && due < lastTold) {
+          expected++;
+          lastTold = due;
+        }
+        await round();
+        assert.equal(await countFor(userId), expected, `${left} of ${life} days left`);
+      }
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test("nobody is told of a key that was revoked or replaced, or when the account is closed or banned", async () => {
+  const people = await Promise.all(Array.from({ length: 5 }, () => hasKeyFor(20)));
+  const set = (table: string, column: string, at: number) =>
+    market.query(`update ${table} set ${column} = $1 where ${table === "users" ? "id" : "user_id"} = $2`, [
+      market.clock.now,
+      people[at],
+    ]);
+  await set("api_keys", "revoked_at", 0);
+  await set("api_keys", "replaced_at", 1);
+  await set("users", "banned_at", 2);
+  await set("users", "closed_at", 3);
+  market.clock.forward(10 * DAY_MS);
+  await round();
+  assert.deepEqual(await Promise.all(people.map(countFor)), [0, 0, 0, 0, 1]);
+});

@@ -1,0 +1,59 @@
+import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
+import type { Context } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
+import {
+  consumeFlow,
+  deleteFlow,
+  type FlowKind,
+  type FlowRow,
+  findFlow,
+  findFlowByUid,
+  upsertFlow,
+} from "./flow-queries.ts";
+
+/** Browsers on their way, known by the digest of their cookie, and requests that clients pushed ahead. */
+export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
+  ...unusedMethods,
+  async upsert(value, payload) {
+    const { exp, uid } = payload;
+    await upsertFlow(ctx.db, {
+      digest: digestOf(value),
+      kind,
+      uid: uid ?? null,
+      payload: JSON.stringify(withoutSecrets(payload)),
+      expires_at: fromSeconds(exp!),
+    });
+  },
+  async find(value) {
+    const flow = await findFlow(ctx.db, kind, digestOf(value));
+    if (!flow) return undefined;
+    // An interaction leads back to a path that ends in its own value.
+    const returnTo = kind === "Interaction" && { returnTo: `${ctx.links.origin()}/oauth/authorize/${value}` };
+    return { ...toPayload(flow), jti: value, ...returnTo };
+  },
+  async findByUid(uid) {
+    const flow = await findFlowByUid(ctx.db, kind, uid);
+    return flow && toPayload(flow);
+  },
+  async consume(value) {
+    if (!(await consumeFlow(ctx.db, digestOf(value), ctx.now())))
+      throw new errors.InvalidRequestUri("used already");
+  },
+  async destroy(value) {
+    await deleteFlow(ctx.db, digestOf(value));
+  },
+});
+
+/** What the cookies say is in `jti`, and in an interaction also where it returns to and whose session it began in. */
+function withoutSecrets({ jti: _, exp: __, returnTo: ___, session, ...kept }: AdapterPayload) {
+  if (!session) return kept;
+  const { cookie: ____, ...named } = session;
+  return { ...kept, session: named };
+}
+
+const toPayload = ({ payload, expiresAt, consumedAt }: FlowRow): AdapterPayload => ({
+  ...payload,
+  exp: toSeconds(expiresAt),
+  ...(consumedAt && { consumed: toSeconds(consumedAt) }),
+});

@@ -1,0 +1,17 @@
+import type { FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
+
+/** More than people ask from one office, and little for a disk. */
+const FLOW_QUOTA = { requests: 120, seconds: 60 };
+
+/** Every beginning of a flow leaves a row for up to an hour, and anybody may begin one: so many from one network, and no more. */
+export const limitFlowsPerNetwork =
+  (ctx: Context) =>
+  async ({ ip }: FastifyRequest): Promise<void> => {
+    const network = networkUnlessLoopback(ip);
+    if (network === null) return;
+    const { allowed } = await ctx.counters.take({ key: `oauth flows:${network}`, quotas: [FLOW_QUOTA] });
+    if (!allowed) throw new ApiError("RATE_LIMIT_EXCEEDED", undefined, undefined, FLOW_QUOTA.seconds);
+  };

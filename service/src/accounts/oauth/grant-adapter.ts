@@ -1,0 +1,117 @@
+import type { Adapter, AdapterPayload } from "oidc-provider";
+import type { Context } from "../../core/context.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
+import { interactionExpired } from "./consent.ts";
+import { grantCreatedEmail } from "./emails.ts";
+import {
+  deleteGrant,
+  findAccount,
+  findActiveClient,
+  findActiveGrant,
+  findGrant,
+  type GrantRow,
+  lockClient,
+  upsertGrant,
+} from "./queries.ts";
+import { listHosts } from "./redirect-uris.ts";
+import { requestSource } from "./request-context.ts";
+
+/** What people allowed. Its id is no secret; its end takes every token along. */
+export const grantAdapter = (ctx: Context): Adapter => ({
+  ...unusedMethods,
+  async upsert(id, payload) {
+    const userId = toUuid("usr", payload.accountId!)!;
+    const { openid, resources } = payload;
+    await ctx.db.transaction().execute(async (tx) => {
+      const known = await mustBeOnlyGrant(ctx, tx, id, userId, payload.clientId!);
+      await upsertGrant(tx, {
+        id,
+        user_id: userId,
+        client_id: payload.clientId!,
+        allowed: JSON.stringify({ openid, resources }),
+        created_at: ctx.now(),
+        expires_at: fromSeconds(payload.exp!),
+      });
+      await record(ctx, tx, {
+        actorId: userId,
+        action: "oauth_grant.given",
+        target: { type: "oauth_grant", id: toId("grant", id) },
+        source: requestSource(),
+        details: { clientId: payload.clientId, openid, resources },
+      });
+      await emailAddedScopes(ctx, tx, known, {
+        userId,
+        clientId: payload.clientId!,
+        allowed: { openid, resources } as GrantRow["allowed"],
+      });
+    });
+  },
+  async find(id) {
+    const grant = await findGrant(ctx.db, id);
+    return grant && toPayload(grant);
+  },
+  /** At the wish of the client, or because a code or refresh token of it was used a second time. */
+  async destroy(id) {
+    await ctx.db.transaction().execute(async (tx) => {
+      const grant = await deleteGrant(tx, id);
+      if (!grant) return;
+      await record(ctx, tx, {
+        actorId: null,
+        action: "oauth_grant.revoked",
+        target: { type: "oauth_grant", id: toId("grant", id) },
+        source: requestSource(),
+        details: { userId: toId("usr", grant.userId), clientId: grant.clientId },
+      });
+    });
+  },
+});
+
+/** A second click on the same button, or another tab, must not leave somebody two grants to take back. */
+async function mustBeOnlyGrant(ctx: Context, tx: Tx, id: string, userId: string, clientId: string) {
+  const client = await lockClient(tx, clientId);
+  const live = await findActiveGrant(tx, userId, clientId, ctx.now());
+  if (!client || (live && live.id !== id)) throw interactionExpired();
+  return live;
+}
+
+interface GrantedAccess {
+  userId: string;
+  clientId: string;
+  allowed: GrantRow["allowed"];
+}
+
+export function listGrantScopes({ openid, resources }: GrantRow["allowed"]): string[] {
+  const lists = [openid?.scope ?? "", ...Object.values(resources ?? {})];
+  return [...new Set(lists.flatMap((list) => list.split(" ")))].filter((scope) => scope !== "");
+}
+
+/** A client that registered itself asks at every connection: only what adds a scope is worth an email. */
+async function emailAddedScopes(
+  ctx: Context,
+  tx: Tx,
+  known: GrantRow | undefined,
+  given: GrantedAccess,
+): Promise<void> {
+  const scopes = listGrantScopes(given.allowed);
+  const before = known ? listGrantScopes(known.allowed) : [];
+  if (scopes.every((scope) => before.includes(scope))) return;
+  const account = await findAccount(tx, given.userId);
+  const client = await findActiveClient(tx, given.clientId);
+  if (!account || !client) return;
+  const host = listHosts(client.redirectUris).join(", ");
+  await sendMail(ctx, tx, account.email, grantCreatedEmail(ctx, { name: client.name, host, scopes }));
+}
+
+const toPayload = (grant: GrantRow): AdapterPayload => ({
+  ...grant.allowed,
+  kind: "Grant",
+  jti: grant.id,
+  accountId: toId("usr", grant.userId),
+  clientId: grant.clientId,
+  iat: toSeconds(grant.createdAt),
+  exp: toSeconds(grant.expiresAt),
+});

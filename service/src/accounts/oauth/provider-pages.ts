@@ -1,0 +1,60 @@
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { html } from "../../platform/http/html.ts";
+import { toFormActionSource } from "./redirect-uris.ts";
+import { showPage } from "./request-context.ts";
+
+interface OAuthError {
+  error: string;
+  error_description?: string | undefined;
+}
+
+/** What a browser sees of an error that cannot be sent back to the client; a program gets JSON. */
+export function showErrorPage(
+  koa: KoaContextWithOIDC,
+  { error, error_description: description }: OAuthError,
+): void {
+  if (koa.accepts("json", "html") !== "html") {
+    koa.body = { error, error_description: description };
+    return;
+  }
+  showPage(koa, {
+    title: "This request cannot be answered",
+    main: html`<section class="card">
+<h1>This request cannot be answered</h1>
+<p>The application that sent you here asked for something that does not work. Nothing was allowed. Go back to it and
+try again, or tell its makers:</p>
+<p><code>${error}</code>${description ? html`: ${description}` : ""}</p>
+</section>`,
+  });
+}
+
+/** A client asks to sign its user out here (RP-initiated logout). */
+export function showLogoutPage(koa: KoaContextWithOIDC): void {
+  const { state } = koa.oidc.session!;
+  const leadsTo = state?.["postLogoutRedirectUri"];
+  showPage(koa, {
+    title: "Sign out",
+    formAction: typeof leadsTo === "string" ? [toFormActionSource(new URL(leadsTo))] : [],
+    main: html`<section class="card">
+<h1>Sign out of Stoa?</h1>
+<p>${koa.oidc.client?.clientName ?? "An application"} asks to end your session here, in this browser.</p>
+<form method="post" action="/oauth/logout/confirm">
+<input type="hidden" name="xsrf" value="${String(state?.["secret"])}">
+<div class="actions">
+<button class="button primary" name="logout" value="yes">Sign out</button>
+<button class="button">Stay signed in</button>
+</div>
+</form>
+</section>`,
+  });
+}
+
+export function showSignedOutPage(koa: KoaContextWithOIDC): void {
+  showPage(koa, {
+    title: "Signed out",
+    main: html`<section class="card">
+<h1>You may close this page</h1>
+<p>There is nothing more to do here.</p>
+</section>`,
+  });
+}

@@ -1,0 +1,80 @@
+import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
+import pg from "pg";
+import type { Context } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { toUuid } from "../../core/ids.ts";
+import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
+import { updateGrantLastUsed } from "./queries.ts";
+import {
+  consumeToken,
+  deleteToken,
+  deleteTokensOfGrant,
+  findActiveToken,
+  insertToken,
+  type TokenKind,
+} from "./token-queries.ts";
+
+/**
+ * A second use within this time is refused, no more: it is an honest client whose requests crossed or whose answer got
+ * lost. After it, it is a stolen token, and everything of its grant ends.
+ */
+const REUSE_LEEWAY_MS = 10_000;
+const FOREIGN_KEY_VIOLATION = "23503";
+
+/** Codes, access and refresh tokens: known by their digest, worth something while their people may enter. */
+export const tokenAdapter = (ctx: Context, kind: TokenKind): Adapter => ({
+  ...unusedMethods,
+  async upsert(value, payload) {
+    await insertTokenOrFail(ctx, kind, value, payload);
+    if (kind === "AccessToken" && payload.grantId)
+      await updateGrantLastUsed(ctx.db, payload.grantId, ctx.now());
+  },
+  async find(value) {
+    const token = await findActiveToken(ctx.db, kind, digestOf(value));
+    if (!token) return undefined;
+    const isReuse =
+      token.consumedAt !== null && ctx.now().getTime() - token.consumedAt.getTime() >= REUSE_LEEWAY_MS;
+    return {
+      ...token.payload,
+      jti: value,
+      exp: toSeconds(token.expiresAt),
+      ...(isReuse && { consumed: toSeconds(token.consumedAt!) }),
+    };
+  },
+  async consume(value) {
+    if (!(await consumeToken(ctx.db, digestOf(value), ctx.now())))
+      throw new errors.InvalidGrant("used already");
+  },
+  async destroy(value) {
+    await deleteToken(ctx.db, digestOf(value));
+  },
+  async revokeByGrantId(grantId) {
+    await deleteTokensOfGrant(ctx.db, kind, grantId);
+  },
+});
+
+/** The value itself, which the provider calls `jti`, is not kept. */
+async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, payload: AdapterPayload) {
+  const { jti: _, exp, ...kept } = payload;
+  try {
+    await insertToken(ctx.db, {
+      digest: digestOf(value),
+      kind,
+      userId: payload.accountId === undefined ? null : toUuid("usr", payload.accountId),
+      client_id: payload.clientId!,
+      grant_id: payload.grantId ?? null,
+      audience: readAudience(payload),
+      scope: payload.scope ?? "",
+      payload: JSON.stringify(kept),
+      created_at: ctx.now(),
+      expires_at: fromSeconds(exp!),
+    });
+  } catch (error) {
+    // Its grant or client went away while it was made.
+    if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION)
+      throw new errors.InvalidGrant("taken back");
+    throw error;
+  }
+}
+
+const readAudience = ({ aud }: AdapterPayload): string | null => (typeof aud === "string" ? aud : null);

@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Context, SessionCaller } from "../../core/context.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import { noSession } from "../../platform/http/envelope.ts";
+import { safeReturnTo } from "../../platform/http/return-to.ts";
+import { setCookies } from "../../platform/http/send.ts";
+import { findUser, toUserId } from "../people/users.ts";
+import { authenticateSession } from "../sessions/sessions.ts";
+
+/** Who is signed in, as the pages speak of them. */
+export interface SignedInUser {
+  name: string;
+  email: string;
+  session: SessionCaller;
+}
+
+/** A browser at one of the pages. */
+export interface PageRequest {
+  user: SignedInUser | null;
+  /** A path of ours: where they want to be once they are signed in. */
+  returnTo: string;
+  query: Record<string, unknown>;
+}
+
+export async function readPageRequest(
+  ctx: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<PageRequest> {
+  const query = request.query as Record<string, unknown>;
+  const user = await findSignedInUser(ctx, request);
+  if (!user) clearInvalidSession(request, reply);
+  return { user, returnTo: safeReturnTo(query["returnTo"]), query };
+}
+
+/** A session that is over would hide the visitor's cookie: at the API a bad credential falls through to no other. */
+function clearInvalidSession(request: FastifyRequest, reply: FastifyReply): void {
+  if (request.cookies[SESSION_COOKIE] === undefined) return;
+  delete request.cookies[SESSION_COOKIE];
+  setCookies(reply, [noSession]);
+}
+
+async function findSignedInUser(ctx: Context, request: FastifyRequest): Promise<SignedInUser | null> {
+  const token = request.cookies[SESSION_COOKIE];
+  const session = token === undefined ? null : await authenticateSession(ctx, token);
+  if (!session) return null;
+  const { name, email } = await findUser(ctx, toUserId(session.userId));
+  return { name, email, session };
+}
+
+/** A path that takes along where to go afterwards; other parameters stand in the path already. */
+export function withReturnTo(path: string, returnTo: string): string {
+  if (returnTo === safeReturnTo(undefined)) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;
+}

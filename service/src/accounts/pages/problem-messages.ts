@@ -1,0 +1,43 @@
+import { type Html, html } from "../../platform/http/html.ts";
+
+interface ProblemMessage {
+  tone: "good" | "bad" | "warning";
+  text: string;
+}
+
+/** What `?problem=` says on the sign-in page. The code chooses a sentence and is never shown itself. */
+const problemMessages: Record<string, ProblemMessage> = {
+  SIGNED_OUT: { tone: "good", text: "You are signed out." },
+  INVALID_SESSION: { tone: "warning", text: "Your session is over. Please sign in again." },
+  STALE_SESSION: {
+    tone: "warning",
+    text: "What you wanted to do needs a fresh sign-in. Sign in again, and you come back to it.",
+  },
+  ACCESS_DENIED: {
+    tone: "warning",
+    text: "You said no at the other site, so nobody was signed in. Nothing has changed.",
+  },
+  INVALID_TOKEN: { tone: "bad", text: "That link was used before, or is too old. Ask for a new one." },
+  FLOW_LOST: {
+    tone: "warning",
+    text: "Signing in by the other site did not come to its end in this browser. Please try again.",
+  },
+  ACCOUNT_DISABLED: { tone: "bad", text: "This account may not sign in." },
+  UNVERIFIED_EMAIL: {
+    tone: "bad",
+    text: "The other site has not confirmed your mail address. Confirm it there, or sign in by mail here.",
+  },
+  RATE_LIMIT_EXCEEDED: { tone: "warning", text: "That was too often. Wait a minute, then try again." },
+  SERVICE_UNAVAILABLE: {
+    tone: "bad",
+    text: "The other site does not answer. Try again, or sign in by mail.",
+  },
+};
+
+const DEFAULT_MESSAGE: ProblemMessage = { tone: "bad", text: "Signing in did not work. Please try again." };
+
+export function renderProblem(code: unknown): Html | null {
+  if (typeof code !== "string") return null;
+  const { tone, text } = Object.hasOwn(problemMessages, code) ? problemMessages[code]! : DEFAULT_MESSAGE;
+  return html`<p class="notice ${tone}" role="${tone === "good" ? "status" : "alert"}">${text}</p>`;
+}

@@ -1,0 +1,13 @@
+import type { Context } from "../../core/context.ts";
+import { html, type Page } from "../../platform/http/html.ts";
+
+/** In the place of a form that would only fail: nobody loses a link or a password there. */
+export const wrongOriginPage = ({ config, links }: Context, given: string): Page => ({
+  title: "Sign in at another address",
+  status: 400,
+  main: html`<section class="card">
+<h1>Sign in at another address</h1>
+<p class="lead">You came to <strong>${given}</strong>, and this service signs people in at <a href="${links.origin()}/auth/sign-in"><strong>${links.origin()}</strong></a> alone.</p>
+<p>Whoever runs it: ${config.publicUrl ? "change" : "set"} <code>STOA_PUBLIC_URL</code> to the address that browsers use, such as <code>${given}</code>, and start again.</p>
+</section>`,
+});

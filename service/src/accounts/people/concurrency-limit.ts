@@ -1,0 +1,32 @@
+import { ApiError } from "../../core/errors.ts";
+
+type LimitedRun = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Lets `atOnce` pieces of work run together and `waiting` more stand in line; whoever comes then is sent away. */
+export function limitConcurrency({ atOnce, waiting }: { atOnce: number; waiting: number }): LimitedRun {
+  let running = 0;
+  const line: (() => void)[] = [];
+
+  async function begin(): Promise<void> {
+    if (running < atOnce) {
+      running++;
+      return;
+    }
+    if (line.length >= waiting) throw new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 1);
+    await new Promise<void>((resolve) => line.push(resolve));
+  }
+  function end(): void {
+    const next = line.shift();
+    if (next) next();
+    else running--;
+  }
+
+  return async (work) => {
+    await begin();
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  };
+}

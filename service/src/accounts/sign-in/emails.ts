@@ -1,0 +1,85 @@
+import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { mintOneTimeToken } from "./one-time-tokens.ts";
+import type { RevokedAccess } from "./password.ts";
+
+/** As the specification says of magic links; a registration is confirmed by such a link, too. */
+export const LINK_LIFETIME_SECONDS = 600;
+
+const LINK_LIMITS = "The link works once, and for 10 minutes.";
+const NOT_REQUESTED = "If this was not you, do nothing: without the link nobody gets in.";
+
+interface SignInLinkInput {
+  purpose: "magic-link" | "registration";
+  email: string;
+  data?: Record<string, unknown>;
+}
+
+/**
+ * A link that signs in whoever reads the mailbox. The token is behind the `#`, which browsers keep to themselves: no log, no
+ * proxy and no scanner of letters sees it.
+ */
+export async function createSignInLink(ctx: Context, tx: Queries, wish: SignInLinkInput): Promise<string> {
+  const token = await mintOneTimeToken(ctx, tx, { ...wish, lifetimeMs: LINK_LIFETIME_SECONDS * 1000 });
+  return `${ctx.links.origin()}/auth/verify#token=${token}`;
+}
+
+export const signInEmail = (url: string): Letter =>
+  composeLetter({
+    subject: "Your sign-in link for Stoa",
+    paragraphs: ["Use this link to sign in to Stoa."],
+    action: { label: "Sign in", url },
+    footnotes: [LINK_LIMITS, NOT_REQUESTED],
+  });
+
+// Whoever fills in the form decides on the name: it is in no letter, or strangers could write what they like to anybody.
+export const registrationEmail = (url: string): Letter =>
+  composeLetter({
+    subject: "Confirm your registration at Stoa",
+    paragraphs: [
+      "Somebody, you we hope, registered at Stoa with this address and a password. Confirm it, and the account is yours.",
+    ],
+    action: { label: "Confirm and sign in", url },
+    footnotes: [
+      LINK_LIMITS,
+      "Open it in the browser in which you chose the password; opened in another one, it leaves the password out.",
+      "If you did not register just now, do nothing.",
+    ],
+  });
+
+export const passwordNotSetEmail = (ctx: Context): Letter =>
+  composeLetter({
+    subject: "Your account at Stoa has no password yet",
+    paragraphs: [
+      "You confirmed the registration in another browser than the one in which its password was chosen. So that nobody else's password opens your account, it was left out.",
+      `Sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in; a password can be set in the settings then.`,
+    ],
+  });
+
+export const accountExistsEmail = (url: string): Letter =>
+  composeLetter({
+    subject: "You have an account at Stoa already",
+    paragraphs: [
+      "Somebody, you we hope, tried to register at Stoa with this address, which has an account. Nothing was changed. This link signs you in; a new password can be set in your account then.",
+    ],
+    action: { label: "Sign in", url },
+    footnotes: [LINK_LIMITS, NOT_REQUESTED],
+  });
+
+export const passwordChangedEmail = (
+  ctx: Context,
+  { keysRevoked, grantsRevoked, clientSecretsRevoked }: RevokedAccess,
+): Letter =>
+  composeLetter({
+    subject: "Your password at Stoa was changed",
+    paragraphs: [
+      "The password of your account was changed, and all other sessions were ended.",
+      keysRevoked + grantsRevoked + clientSecretsRevoked > 0
+        ? `Revoked with it: ${keysRevoked} API keys, ${grantsRevoked} applications that could act for you, and the secrets of ${clientSecretsRevoked} OAuth clients.`
+        : "API keys and applications that act for you go on.",
+    ],
+    footnotes: [
+      `If this was not you, sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in, set another password at once, and revoke API keys and applications with it.`,
+    ],
+  });

@@ -1,0 +1,309 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import {
+  hasAccount,
+  isIn,
+  linkFor,
+  sessionIdOf,
+  signedInByLink,
+  someAddress,
+  tokenIn,
+} from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { createKeyAsOperator } from "../api-keys/keys.ts";
+import { linkIdentity } from "../people/identities.ts";
+import { createUser } from "../people/users.ts";
+import { mintOneTimeToken } from "./one-time-tokens.ts";
+
+const MINUTE_MS = 60_000;
+const PASSWORD = "correct horse battery staple";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const verify = (token: unknown, headers: Record<string, string> = {}) =>
+  market.as(null).post("/api/auth/verify", { token }, headers);
+const logIn = (email: string, password: string) =>
+  market.as(null).post("/api/auth/login", { email, password });
+const withCookie = (session: Client) => ({ cookie: `__Host-session=${session.key}` });
+
+async function userWith(email: string) {
+  const { rows } = await market.query("select * from users where email = $1", [email]);
+  return rows[0];
+}
+
+async function auditOf(userId: string): Promise<{ action: string; details: Record<string, unknown> }[]> {
+  const { rows } = await market.query(
+    "select action, details from audit_log where actor_id = $1 order by id",
+    [userId],
+  );
+  return rows;
+}
+
+suite("a link", () => {
+  test("answers the token in the envelope, beside it and in the cookie, and it opens the API", async () => {
+    const reply = await verify(await linkFor(market, someAddress()));
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(reply.body.data.sessionToken, reply.body.sessionToken);
+    assert.equal(
+      reply.headers.getSetCookie()[0],
+      `__Host-session=${reply.body.sessionToken}; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Lax`,
+    );
+    assert.equal(reply.headers.get("cache-control"), "no-store");
+    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+  });
+
+  test("makes the account of an unknown address, proven, under a name that holds no part of the address", async () => {
+    const email = `grace.hopper+shop@${crypto.randomUUID()}.example`;
+    await signedInByLink(market, email);
+    const user = await userWith(email);
+    assert.match(user.name, /^Member [0-9a-f]{6}$/);
+    assert.deepEqual(user.mailbox_proven_at, market.clock.now);
+    assert.equal(user.verified, false, "the author's badge is for moderators to give");
+    assert.equal(user.role, "user");
+    assert.deepEqual(
+      (await auditOf(user.id)).map(({ action }) => action),
+      ["user.registered", "session.started"],
+    );
+  });
+
+  test("leads into the account that the address has, in any spelling", async () => {
+    const email = someAddress();
+    const userId = await createUser(market.service.ctx, { email: email.toUpperCase(), name: "Known" });
+    await market.as(null).post("/api/auth/magic-link", { email: email.replace("example", "Example") });
+    await verify(await tokenIn(market, email));
+    assert.equal((await userWith(email)).id, userId);
+    assert.deepEqual(
+      (await auditOf(userId)).map(({ action }) => action),
+      ["session.started"],
+    );
+  });
+
+  test("of 20 parallel redemptions exactly one wins", async () => {
+    const email = someAddress();
+    const token = await linkFor(market, email);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => verify(token)));
+    const losers = replies.filter(({ status }) => status !== 200);
+    assert.equal(losers.length, 19);
+    for (const loser of losers) assertError(loser, 401, "INVALID_TOKEN");
+    const { rows } = await market.query("select count(*) from sessions where user_id = $1", [
+      (await userWith(email)).id,
+    ]);
+    assert.equal(rows[0].count, 1);
+  });
+
+  test("two links of an unknown address, used at once, make one account", async () => {
+    const email = someAddress();
+    const first = await linkFor(market, email);
+    market.clock.forward(MINUTE_MS);
+    const second = await linkFor(market, email);
+    const replies = await Promise.all([verify(first), verify(second)]);
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200, 200],
+    );
+    const { rows } = await market.query("select id from users where email = $1", [email]);
+    assert.equal(rows.length, 1);
+  });
+
+  test("stays valid when a newer one was asked for, and used", async () => {
+    const email = someAddress();
+    const older = await linkFor(market, email);
+    market.clock.forward(MINUTE_MS);
+    assert.equal((await verify(await linkFor(market, email))).status, 200);
+    assert.equal((await verify(older)).status, 200);
+  });
+
+  test("works until its tenth minute is over", async () => {
+    const [early, late] = [await linkFor(market, someAddress()), await linkFor(market, someAddress())];
+    market.clock.forward(10 * MINUTE_MS - 1);
+    assert.equal((await verify(early)).status, 200);
+    market.clock.forward(1);
+    assertError(await verify(late), 401, "INVALID_TOKEN");
+  });
+});
+
+test("unknown, used, expired, malformed and banned are told apart by nothing", async () => {
+  const used = await linkFor(market, someAddress());
+  await verify(used);
+  const expired = await linkFor(market, someAddress());
+  market.clock.forward(10 * MINUTE_MS);
+  const email = someAddress();
+  const userId = await createUser(market.service.ctx, { email, name: "Banned" });
+  await market.query("update users set banned_at = $1 where id = $2", [market.clock.now, userId]);
+  const banned = await linkFor(market, email);
+  const challenge = await mintOneTimeToken(market.service.ctx, market.service.ctx.db, {
+    purpose: "two-factor",
+    userId,
+    lifetimeMs: MINUTE_MS,
+  });
+  const tokens = [used, expired, banned, challenge, "x".repeat(43), "", "a.b.c", "'; drop table users", "é"];
+  const errors = new Set<string>();
+  for (const token of tokens) {
+    const reply = await verify(token);
+    assertError(reply, 401, "INVALID_TOKEN");
+    assert.equal(reply.headers.get("set-cookie"), null);
+    errors.add(JSON.stringify(reply.body.error));
+  }
+  assert.equal(errors.size, 1);
+  for (const token of [undefined, null, 7, ["x"]])
+    assertError(await verify(token), 400, "INVALID_REQUEST", "token");
+});
+
+suite("pre-account hijack:", () => {
+  test("a password that a stranger registered does not open the account that the owner makes by a link", async () => {
+    const email = someAddress();
+    await market.as(null).post("/api/auth/register", { email, password: "the stranger's", name: "Eve" });
+    const strangersLink = await tokenIn(market, email);
+    const owner = await signedInByLink(market, email);
+    assert.equal((await userWith(email)).password_hash, null);
+    assertError(await logIn(email, "the stranger's"), 401, "INVALID_CREDENTIALS");
+    assert.equal((await verify(strangersLink)).status, 200, "the link proves the mailbox all the same");
+    assertError(await logIn(email, "the stranger's"), 401, "INVALID_CREDENTIALS");
+    assert.ok(await isIn(owner));
+  });
+
+  test("the first proof wipes password, second factor, identities, sessions, keys and challenges of an unproven account", async () => {
+    const email = someAddress();
+    const { ctx } = market.service;
+    const donor = someAddress();
+    await hasAccount(market, donor, PASSWORD);
+    const userId = await createUser(ctx, {
+      email,
+      name: "Squatter",
+      emailVerified: false,
+      passwordHash: (await userWith(donor)).password_hash,
+    });
+    const { key } = await createKeyAsOperator(ctx, {
+      userId,
+      name: "squatter",
+      permissions: ["purchases:read"],
+    });
+    const session = await market.hasSession(userId);
+    await turnsOnTwoFactor(market, session);
+    await ctx.db
+      .transaction()
+      .execute((tx) => linkIdentity(ctx, tx, { provider: "github", subject: "squatter" }, userId));
+    const challenge = await mintOneTimeToken(ctx, ctx.db, {
+      purpose: "two-factor",
+      userId,
+      lifetimeMs: 60 * MINUTE_MS,
+    });
+    assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
+    assert.ok(await isIn(market.as(key)));
+
+    const owner = await signedInByLink(market, email);
+    assert.ok(await isIn(owner));
+    for (const credential of [session, market.as(key)])
+      assertError(await credential.get("/v1/purchases"), 401, "INVALID_API_KEY");
+    assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
+    assertError(
+      await market.as(null).post("/api/auth/two-factor", { challenge, code: "123456" }),
+      401,
+      "INVALID_TOKEN",
+    );
+    const user = await userWith(email);
+    assert.deepEqual([user.mailbox_proven_at, user.password_hash], [market.clock.now, null]);
+    assert.deepEqual((await market.query("select 1 from identities where user_id = $1", [userId])).rows, []);
+    const proof = (await auditOf(userId)).find(({ action }) => action === "mailbox.proven");
+    assert.deepEqual(proof?.details, { by: "magic-link", sessionsEnded: 1, keysRevoked: 1 });
+  });
+
+  test("a later proof leaves everything in its place", async () => {
+    const email = someAddress();
+    const first = await hasAccount(market, email, PASSWORD);
+    market.clock.forward(MINUTE_MS);
+    const second = await signedInByLink(market, email);
+    assert.ok(await isIn(first));
+    assert.ok(await isIn(second));
+    assert.equal((await logIn(email, PASSWORD)).status, 200);
+  });
+});
+
+suite("session fixation and login CSRF:", () => {
+  test("every sign-in starts a session of a new id", async () => {
+    const email = someAddress();
+    const first = await hasAccount(market, email, PASSWORD);
+    const second = await logIn(email, PASSWORD);
+    assert.notEqual(sessionIdOf(first.key), sessionIdOf(second.body.sessionToken));
+  });
+
+  test("a session that was planted in the browser ends, and the owner gets one of their own", async () => {
+    const attacker = await signedInByLink(market, someAddress());
+    const victim = someAddress();
+    const reply = await verify(await linkFor(market, victim), withCookie(attacker));
+    assert.equal(reply.status, 200);
+    assert.notEqual(sessionIdOf(reply.body.sessionToken), sessionIdOf(attacker.key));
+    assert.ok(!(await isIn(attacker)));
+    const owner = await userWith(victim);
+    const { rows } = await market.query(
+      "select user_id from sessions where ended_at is null and user_id = $1",
+      [owner.id],
+    );
+    assert.equal(rows.length, 1);
+  });
+
+  test("a login by password ends the session that the browser had, too", async () => {
+    const earlier = await signedInByLink(market, someAddress());
+    const email = someAddress();
+    await hasAccount(market, email, PASSWORD);
+    const credentials = { email, password: PASSWORD };
+    await market.as(null).post("/api/auth/login", { ...credentials, password: "wrong" }, withCookie(earlier));
+    assert.ok(await isIn(earlier), "a failed one ends nothing");
+    await market.as(null).post("/api/auth/login", credentials, withCookie(earlier));
+    assert.ok(!(await isIn(earlier)));
+  });
+
+  test("a cookie that is none of ours stops nobody", async () => {
+    for (const cookie of ["__Host-session=", "__Host-session=a.b.c", `__Host-session=${"x".repeat(3000)}`]) {
+      assert.equal((await verify(await linkFor(market, someAddress()), { cookie })).status, 200);
+    }
+  });
+
+  for (const path of ["verify", "login", "register", "two-factor", "magic-link", "logout"]) {
+    test(`a page of another site cannot POST to ${path}`, async () => {
+      for (const headers of [
+        { "sec-fetch-site": "cross-site" },
+        { "sec-fetch-site": "same-site" },
+        { "sec-fetch-site": "none" },
+        { origin: "https://evil.example" },
+        { origin: "null" },
+        { "sec-fetch-site": "cross-site", origin: market.origin },
+      ] as Record<string, string>[]) {
+        const reply = await market.as(null).post(`/api/auth/${path}`, {}, headers);
+        assertError(reply, 403, "UNAUTHORIZED");
+        assert.equal(reply.headers.get("set-cookie"), null);
+      }
+    });
+  }
+
+  test("a form of another site, which can send no JSON, is refused by the type of its body", async () => {
+    const token = await linkFor(market, someAddress());
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+      const reply = await market.as(null).request("POST", "/api/auth/verify", {
+        body: JSON.stringify({ token }),
+        headers: { "content-type": type },
+      });
+      assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+    }
+    assert.equal((await verify(token, { "sec-fetch-site": "same-origin" })).status, 200);
+  });
+});
+
+test("who is banned is out at once, and in again by nothing", async () => {
+  const email = someAddress();
+  const session = await hasAccount(market, email, PASSWORD);
+  assert.ok(await isIn(session));
+  await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, email]);
+  assertError(await session.get("/v1/purchases"), 401, "INVALID_API_KEY");
+  assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
+  assertError(await verify(await linkFor(market, email)), 401, "INVALID_TOKEN");
+  const { rows } = await market.query("select count(*) from sessions where user_id = $1", [
+    (await userWith(email)).id,
+  ]);
+  assert.equal(rows[0].count, 1, "no session was started meanwhile");
+});

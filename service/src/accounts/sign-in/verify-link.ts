@@ -1,0 +1,66 @@
+import type { Verify } from "@stoa/contract";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import type { RequestFacts } from "../../platform/http/route.ts";
+import { createVerifiedAccount, findSignInAccountByEmail } from "../people/credentials.ts";
+import { completeSignIn, sessionResponse } from "./complete-sign-in.ts";
+import { deviceCookie } from "./device-cookie.ts";
+import { passwordNotSetEmail } from "./emails.ts";
+import { reportInvalidToken } from "./failures.ts";
+import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
+import { isRegistrant } from "./registration-cookie.ts";
+import { resetUnverifiedAccount } from "./unverified-account.ts";
+
+/** Uses a mailed link up: whoever holds it reads the mailbox, whose account is made now if there is none. */
+export async function verifyLink(
+  ctx: Context,
+  { token: value, registrationSecret }: Verify,
+  facts: RequestFacts,
+) {
+  const { source, cookies } = facts;
+  const redeem = async (tx: Tx) => {
+    const token = await redeemOneTimeToken(ctx, tx, value, ["magic-link", "registration"]);
+    return findOrCreateAccount(ctx, tx, token, { ...facts, registrationSecret });
+  };
+  const user = await reportInvalidToken(ctx, source, () => ctx.db.transaction().execute(redeem));
+  const previousToken = cookies[SESSION_COOKIE];
+  const token = await completeSignIn(ctx, { user, via: "magic-link", source, previousToken });
+  return sessionResponse(token, [deviceCookie(ctx, user.email)]);
+}
+
+interface RegistrationData {
+  name: string;
+  passwordHash: string;
+  browser: string;
+}
+
+/** A registration's password is for the account that it makes, and for whoever chose it: else it might be a stranger's. */
+async function findOrCreateAccount(
+  ctx: Context,
+  tx: Tx,
+  { email, data }: OneTimeToken,
+  facts: Pick<RequestFacts, "source" | "cookies"> & { registrationSecret: string | undefined },
+) {
+  const wish = data as Partial<RegistrationData>;
+  const withPassword = wish.browser !== undefined && isRegistrant(facts, wish.browser);
+  const isNew = await createVerifiedAccount(ctx, tx, {
+    email: email!,
+    name: wish.name ?? null,
+    passwordHash: withPassword ? wish.passwordHash! : null,
+  });
+  const account = await findSignInAccountByEmail(tx, email!);
+  // Banned or closed: the link is worth what an unknown one is.
+  if (!account) throw new ApiError("INVALID_TOKEN");
+  const { source } = facts;
+  if (isNew) {
+    const details = { withPassword };
+    await record(ctx, tx, { actorId: account.id, action: "user.registered", source, details });
+    if (wish.passwordHash && !withPassword) await sendMail(ctx, tx, account.email, passwordNotSetEmail(ctx));
+  }
+  if (!account.emailVerifiedAt) await resetUnverifiedAccount(ctx, tx, account, { by: "magic-link", source });
+  return account;
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { openHooks } from "../../../test/hooks.ts";
+import type { Client } from "../../../test/market.ts";
+import { attemptDelivery } from "./attempt.ts";
+import { AttemptRecorder } from "./attempt-recorder.ts";
+import { createDeliveries } from "./create-deliveries.ts";
+import { decideOutcome } from "./delivery-outcome.ts";
+import { type ClaimedDelivery, claimDeliveries, type RecordedAttempt } from "./delivery-queries.ts";
+import { DeliveryWorker } from "./delivery-worker.ts";
+
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks();
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+async function claim(): Promise<ClaimedDelivery[]> {
+  const { ctx } = market.service;
+  await createDeliveries(ctx);
+  const now = ctx.now();
+  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + 60_000), worker: null };
+  return claimDeliveries(ctx.pool, lease, { isSlow: false, limit: 16, perAccount: 32 });
+}
+
+async function attempt(delivery: ClaimedDelivery): Promise<RecordedAttempt> {
+  const { ctx } = market.service;
+  const { attempt, result } = await attemptDelivery(ctx, delivery);
+  return { delivery, attempt, outcome: decideOutcome(delivery, result, ctx.now(), () => 0) };
+}
+
+async function record(results: RecordedAttempt[]): Promise<void> {
+  const recorder = new AttemptRecorder(market.service.ctx, () => {});
+  for (const result of results) recorder.add(result);
+  await recorder.flush();
+}
+
+test("a result that cannot be kept keeps none of the others from being recorded", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (let n = 0; n < 5; n++) await happens(owner);
+  const results = await Promise.all((await claim()).map(attempt));
+  results[2]!.attempt.answer!.body = "no database keeps \0";
+  await record(results);
+  const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
+  assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);
+});
+
+test("a result and a late one of the same delivery in one batch are told apart", async () => {
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner);
+  const [delivery] = await claim();
+  receiver.answer = 410;
+  const late = {
+    ...(await attempt(delivery!)),
+    delivery: { ...delivery!, leaseToken: market.service.ctx.newId() },
+  };
+  receiver.answer = 200;
+  await record([late, await attempt(delivery!)]);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  const { status, attempts } = await detailOf(owner, { id });
+  assert.equal(status, "succeeded");
+  assert.deepEqual(
+    attempts.map((one: { response: { status: number }; late: boolean }) => [one.response.status, one.late]),
+    [
+      [410, true],
+      [200, false],
+    ],
+  );
+  const now = await owner.get(`/v1/webhooks/${endpoint.id}`);
+  assert.equal(now.body.data.enabled, true, "a late 410 switches nothing off");
+});
+
+test("of more lanes than are begun at once none is left to sleep", async () => {
+  const owners = await Promise.all(Array.from({ length: 24 }, () => market.hasUser()));
+  for (const one of owners) await hasEndpoint(one);
+  for (const one of owners) await happens(one);
+  await deliver();
+  assert.equal(receiver.received.length, owners.length);
+});
+
+test("what is in flight when the service gives up goes back, however often, and is attempted under the same number", async () => {
+  const { ctx } = market.service;
+  const RESTARTS = 6;
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner);
+  for (let restart = 0; restart < RESTARTS; restart++) {
+    const giveUp = new AbortController();
+    const courier = new DeliveryWorker({ ...ctx, shutdown: giveUp.signal }, { random: () => 0 });
+    const arrived = Promise.withResolvers<void>();
+    receiver.answer = () => arrived.resolve();
+    await courier.reclaimLeases();
+    assert.ok(await courier.runOnce(), `restart ${restart}`);
+    await arrived.promise;
+    giveUp.abort();
+    await courier.stop();
+  }
+  receiver.answer = 200;
+  const next = newCourier();
+  await next.reclaimLeases();
+  await deliver(next);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  const { status, attempts } = await detailOf(owner, { id });
+  assert.deepEqual([status, attempts.map(({ n }: { n: number }) => n)], ["succeeded", [1]]);
+  const told = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.deepEqual(told, Array(RESTARTS + 1).fill("1"));
+});

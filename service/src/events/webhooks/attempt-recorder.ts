@@ -1,0 +1,68 @@
+import pg from "pg";
+import type { Context } from "../../core/context.ts";
+import { type RecordedAttempt, recordAttempts } from "./delivery-queries.ts";
+import { disableGoneEndpoint } from "./endpoint-health.ts";
+
+/** Results are written together: a transaction for each would be most of the work. */
+const BATCH_SIZE = 50;
+const FLUSH_AFTER_MS = 5;
+
+/** Not the database is away, but something in the batch cannot be written, or what it belongs to was deleted or locked beside it. */
+const isRowError = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
+
+/** Writes how attempts ended, some at a time and one batch after another. */
+export class AttemptRecorder {
+  readonly #ctx: Context;
+  readonly #onRecorded: () => void;
+  #waiting: RecordedAttempt[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: Context, onRecorded: () => void) {
+    this.#ctx = ctx;
+    this.#onRecorded = onRecorded;
+  }
+
+  add(recorded: RecordedAttempt): void {
+    this.#waiting.push(recorded);
+    if (this.#waiting.length >= BATCH_SIZE) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
+  }
+
+  /** Resolves when all that was added is written, or given up: then its leases end, and it is attempted again. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const batch = this.#waiting.splice(0);
+    if (batch.length === 0) return;
+    await this.#record(batch);
+    this.#onRecorded();
+  }
+
+  async #record(batch: RecordedAttempt[]): Promise<void> {
+    try {
+      await this.#ctx.db.transaction().execute(async (tx) => {
+        const believed = await recordAttempts(tx, batch);
+        const gone = batch.filter(({ attempt, outcome }) => outcome.isGone && believed.has(attempt.id));
+        for (const { delivery } of gone)
+          await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
+      });
+    } catch (error) {
+      // Whichever the database refuses, it costs the others nothing.
+      if (batch.length > 1 && isRowError(error)) {
+        for (const one of batch) await this.#record([one]);
+        return;
+      }
+      this.#ctx.log.warn(
+        { attempts: batch.length, err: error },
+        "attempts could not be recorded; they will be repeated",
+      );
+    }
+  }
+}

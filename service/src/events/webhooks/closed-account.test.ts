@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { assertError, type Client } from "../../../test/market.ts";
+import { deleteWebhookLog, deleteWebhookLogJob } from "./closed-account.ts";
+
+const { deliver, happens, hasEndpoint, market, receiver } = await openHooks();
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+const url = "https://hooks.example.com/stoa";
+
+test("who closes their account gets nothing more, and their endpoints and secrets are gone", async () => {
+  receiver.answer = 500;
+  await hasEndpoint(owner);
+  await hasEndpoint(owner, { enabled: false });
+  await happens(owner);
+  await deliver();
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+  assert.equal(closed.status, 200, closed.text);
+  market.clock.forward(24 * HOUR_MS);
+  await happens(owner, "later");
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+  const { rows } = await market.query(
+    `select (select count(*) from webhook_endpoints where deleted_at is null) as endpoints,
+            (select count(*) from webhook_secrets) as secrets,
+            (select string_agg(status, ',' order by id) from webhook_deliveries where attempts > 0) as deliveries`,
+  );
+  assert.deepEqual(rows, [{ endpoints: 0, secrets: 0, deliveries: "canceled" }]);
+});
+
+test("what was sent to the endpoints of a closed account, and answered, is deleted soon after", async () => {
+  receiver.answer = (response) => response.writeHead(500).end("ANSWERMARK");
+  const other = await market.hasUser();
+  for (const who of [owner, other]) {
+    await hasEndpoint(who, { url: `${receiver.url}/PATHMARK` });
+    await happens(who);
+  }
+  await deliver();
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+  const { rows: asked } = await market.query(
+    "select from pgboss.job where name = $1 and data ->> 'userId' = $2",
+    [deleteWebhookLogJob.name, owner.userId],
+  );
+  assert.equal(asked.length, 1);
+  await deleteWebhookLog(market.service.ctx, owner.userId, new AbortController().signal);
+  const { rows } = await market.query(
+    `select e.user_id as "userId", a.url, a.response_body as answer from webhook_attempts a
+       join webhook_deliveries d on d.id = a.delivery_id right join webhook_endpoints e on e.id = d.endpoint_id`,
+  );
+  assert.deepEqual(rows, [{ userId: other.userId, url: `${receiver.url}/PATHMARK`, answer: "ANSWERMARK" }]);
+});
+
+test("who has no endpoint can close their account", async () => {
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+  assert.equal(closed.status, 200, closed.text);
+});
+
+test("an endpoint that is made while its account is closed is not there afterwards", async () => {
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  const held = await market.service.ctx.pool.connect();
+  try {
+    await held.query("begin");
+    await held.query("select from users where id = $1 for update", [owner.userId]);
+    const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    await somebodyWaits(market);
+    const making = owner.post("/v1/webhooks", { url });
+    await somebodyWaits(market, 2);
+    await held.query("commit");
+    assert.equal((await closing).status, 200);
+    assertError(await making, 401, "INVALID_API_KEY");
+  } finally {
+    held.release();
+  }
+  const { rows } = await market.query("select from webhook_endpoints where deleted_at is null");
+  assert.equal(rows.length, 0);
+});

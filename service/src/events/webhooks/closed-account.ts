@@ -1,0 +1,36 @@
+import type { Context } from "../../core/context.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { JobKind } from "../../platform/jobs/jobs.ts";
+import { deleteDeliveryLogBatch, lockQueues } from "./delivery-queries.ts";
+import { deleteEndpointsOfUser, listEndpointIds, updateEndpoint } from "./endpoint-queries.ts";
+import { markEndpointDeleted } from "./endpoints.ts";
+
+const DELETE_BATCH_SIZE = 500;
+
+export const deleteWebhookLogJob: JobKind = {
+  name: "forget-webhooks-of-closed",
+  retries: 20,
+  firstWaitSeconds: 10,
+  longestWaitSeconds: 600,
+  attemptSeconds: 600,
+};
+
+/**
+ * Of somebody who leaves: nothing is posted for them any more, and nothing tells where it went. What their receivers were sent and
+ * answered, which may be much, a job deletes.
+ */
+export async function deleteWebhooksOnAccountClosed(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  const ids = await listEndpointIds(tx, userId);
+  await lockQueues(tx, ids);
+  for (const id of ids) {
+    await markEndpointDeleted(ctx, tx, id);
+    await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
+  }
+  await ctx.jobs.send(tx, deleteWebhookLogJob.name, { userId });
+}
+
+/** The job: some at a time, so that nobody who delivers waits for a lock for long. */
+export async function deleteWebhookLog(ctx: Context, userId: string, signal: AbortSignal): Promise<void> {
+  while ((await deleteDeliveryLogBatch(ctx.db, userId, DELETE_BATCH_SIZE)) > 0) signal.throwIfAborted();
+  await deleteEndpointsOfUser(ctx.db, userId);
+}

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import pg from "pg";
+import { openHooks } from "../../../test/hooks.ts";
+import { assertError, type Client } from "../../../test/market.ts";
+import { drain } from "../../../test/until.ts";
+import { createDeliveries } from "./create-deliveries.ts";
+
+/** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
+const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
+const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks({
+  transactionTimeouts,
+});
+const { ctx } = market.service;
+let owner: Client;
+beforeEach(async () => {
+  await drain(() => createDeliveries(ctx));
+  owner = await market.hasUser();
+});
+
+const HOLD_LANES = "begin; select from webhook_lanes for no key update";
+
+test("fan-out: an event that no endpoint wants is handled, and holds up no other", async () => {
+  await happens(owner);
+  assert.equal(await createDeliveries(ctx), 1);
+  assert.equal(await createDeliveries(ctx), 0);
+});
+
+const statuses = async () =>
+  (await market.query("select status from webhook_deliveries")).rows.map(({ status }) => status);
+
+for (const [name, change, expected] of [
+  ["its type is left out", "event_types = '{payout.completed}'", []],
+  ["its endpoint is removed", "deleted_at = created_at", []],
+  ["its endpoint is switched off", "disabled_by = 'owner'", ["skipped"]],
+] as const)
+  test(`fan-out: an event waits while its lane is locked; when ${name} meanwhile, nothing is sent`, async () => {
+    await hasEndpoint(owner);
+    await happens(owner);
+    const held = new pg.Client({ connectionString: market.target });
+    await held.connect();
+    await held.query(HOLD_LANES);
+    assert.equal(await createDeliveries(ctx), 0);
+    await held.query(`update webhook_endpoints set ${change}; commit`);
+    await held.end();
+    assert.equal(await createDeliveries(ctx), 1);
+    assert.deepEqual(await statuses(), expected);
+  });
+
+test("fan-out: while one worker fans out another does not, so that no event gets two numbers", async () => {
+  await happens(owner);
+  const other = await ctx.pool.connect();
+  try {
+    await other.query("begin; select pg_advisory_xact_lock(hashtext('webhook fan-out'))");
+    assert.equal(await createDeliveries(ctx), 0);
+  } finally {
+    await other.query("rollback");
+    other.release();
+  }
+  assert.equal(await createDeliveries(ctx), 1);
+});
+
+test("fan-out: ids of deliveries of one round are distinct, and in the order of their events", async () => {
+  for (let n = 0; n < 3; n++) await hasEndpoint(owner);
+  for (let n = 0; n < 20; n++) await happens(owner, `${n}`);
+  assert.equal(await createDeliveries(ctx), 20);
+  const { rows } = await market.query("select id, event_id from webhook_deliveries order by id");
+  assert.equal(rows.length, 60);
+  const events = rows.map((row) => row.event_id);
+  assert.deepEqual(events, events.toSorted());
+  assert.match(rows[0].id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/);
+});
+
+test("fan-out: a burst of one account, another account's event comes with the first round", async () => {
+  const loud = await market.hasUser();
+  const quiet = await market.hasUser();
+  await market.query(
+    `with burst as (
+       insert into events (id, type, body, created_at)
+       select gen_random_uuid(), 'review.created', '{}', now() from generate_series(1, 2000) returning id)
+     insert into event_recipients (user_id, event_id, type) select $1, id, 'review.created' from burst`,
+    [loud.userId],
+  );
+  // After all others, as later ids are.
+  const last = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+  await market.query(
+    `with event as (insert into events (id, type, body, created_at) values ($2, 'review.created', '{}', now()) returning id)
+     insert into event_recipients (user_id, event_id, type) select $1, id, 'review.created' from event`,
+    [quiet.userId, last],
+  );
+  try {
+    await createDeliveries(ctx);
+    const { rows } = await market.query("select seq from events where id = $1", [last]);
+    assert.notEqual(rows[0].seq, null);
+    const left = await market.query("select count(*) from events where seq is null");
+    assert.ok(left.rows[0].count > 1_000);
+  } finally {
+    await market.query("delete from events where body = '{}'");
+  }
+});
+
+test("a worker is frozen in a transaction: others are delivered to, and the server ends it", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const frozen = await ctx.pool.connect();
+  frozen.on("error", () => {});
+  try {
+    await frozen.query("begin");
+    await frozen.query("select from webhook_lanes for no key update");
+    const other = await market.hasUser();
+    await hasEndpoint(other, { url: `${receiver.url}/other` });
+    await happens(owner);
+    await happens(other);
+    await deliver();
+    await newCourier().reclaimLeases();
+    assert.deepEqual(
+      receiver.received.map(({ path }) => path),
+      ["/other"],
+    );
+    const { status } = await owner.patch(`/v1/webhooks/${endpoint.id}`, { description: "after it" });
+    assert.equal(status, 200);
+    await deliver();
+    assert.deepEqual(
+      receiver.received.map(({ path }) => path),
+      ["/other", "/hook"],
+    );
+    await assert.rejects(frozen.query("select"), /not queryable|terminat/);
+  } finally {
+    frozen.release(true);
+  }
+});
+
+test("PATCH /webhooks/{id} and POST …/test: the endpoint stays locked, 503 with Retry-After", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const other = new pg.Client({ connectionString: market.target });
+  await other.connect();
+  try {
+    await other.query(HOLD_LANES);
+    const replies = await Promise.all([
+      owner.patch(`/v1/webhooks/${endpoint.id}`, { description: "while it is locked" }),
+      owner.post(`/v1/webhooks/${endpoint.id}/test`),
+    ]);
+    for (const reply of replies) {
+      assertError(reply, 503, "SERVICE_UNAVAILABLE");
+      assert.ok(Number(reply.headers.get("retry-after")) > 0);
+    }
+  } finally {
+    await other.end();
+  }
+});

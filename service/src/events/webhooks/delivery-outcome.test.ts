@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decideOutcome, type LeasedDelivery } from "./delivery-outcome.ts";
+
+const now = new Date("2026-06-15T12:00:00.000Z");
+const first: LeasedDelivery = {
+  ...{ id: "delivery", eventId: "event", endpointId: "endpoint", leaseToken: "token" },
+  ...{ status: "pending", attempts: 0, scheduledAttempts: 0, isManual: false, resumeAt: null },
+};
+const outcomeAt = (status: number, headers = {}) =>
+  decideOutcome(first, { response: { status, headers, body: "" }, problem: null }, now, () => 0);
+
+test("any 2xx takes a delivery, and nothing else does", () => {
+  const taken = Array.from({ length: 500 }, (_, n) => n + 100).filter(
+    (status) => outcomeAt(status).status === "succeeded",
+  );
+  assert.deepEqual(
+    taken,
+    Array.from({ length: 100 }, (_, n) => n + 200),
+  );
+});
+
+test("410 alone ends it at once", () => {
+  const ended = Array.from({ length: 200 }, (_, n) => n + 400).filter((status) => outcomeAt(status).isGone);
+  assert.deepEqual(ended, [410]);
+  assert.equal(outcomeAt(410).status, "failed");
+});
+
+test("429 and 503 may ask to be left alone, and no other answer", () => {
+  const asks = { "retry-after": "600" };
+  const heard = Array.from({ length: 400 }, (_, n) => n + 200).filter(
+    (status) => outcomeAt(status, asks).blockedUntil !== null,
+  );
+  assert.deepEqual(heard, [429, 503]);
+});
+
+test("a 200 whose body broke off is not taken", () => {
+  const broken = { response: { status: 200, headers: {}, body: "" }, problem: "connection" } as const;
+  const { status, error } = decideOutcome(first, broken, now, () => 0);
+  assert.deepEqual([status, error], ["retrying", "connection"]);
+});

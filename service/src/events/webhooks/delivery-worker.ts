@@ -1,0 +1,244 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "../../core/context.ts";
+import { listPresent, type WorkerPresence } from "../../platform/db/presence.ts";
+import { type AttemptResult, attemptDelivery, createUnsentAttempt } from "./attempt.ts";
+import { AttemptRecorder } from "./attempt-recorder.ts";
+import { createDeliveries, type FanOutCursor } from "./create-deliveries.ts";
+import { decideOutcome } from "./delivery-outcome.ts";
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  findWork,
+  type Lease,
+  listLeasingWorkers,
+  reclaimDeliveries,
+  releaseDelivery,
+  repairQueues,
+} from "./delivery-queries.ts";
+
+/** A part of a worker: what is slow there holds up nobody elsewhere. */
+interface AttemptPool {
+  isSlow: boolean;
+  capacity: number;
+  /**
+   * So many are posted, and then more as soon as some are recorded, or after a moment: what is answered at once is not outrun, so that
+   * whoever is killed has little to repeat.
+   */
+  batchSize: number;
+  inFlight: Set<Promise<void>>;
+}
+
+const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
+  quick: { isSlow: false, capacity: 192, batchSize: 16, inFlight: new Set() },
+  /** For endpoints that have been slow, until they are quick again. */
+  slow: { isSlow: true, capacity: 64, batchSize: 4, inFlight: new Set() },
+});
+
+/** Of the slots that are free one account gets no more: however many begin to hang at once, some are left for the others. */
+const MAX_SHARE_PER_ACCOUNT = 1 / 4;
+const BUSY_POLL_INTERVAL_MS = 10;
+/** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
+const LEASE_MS = 60_000;
+/** How long an event may wait for an idle worker. */
+const IDLE_POLL_INTERVAL_MS = 100;
+const RECLAIM_INTERVAL_MS = 1_000;
+/** A worker without its session lock for so long is dead; one that only lost its connection is back sooner. */
+const DEAD_AFTER_MS = 1_000;
+/** After a restart of PostgreSQL all workers reconnect: for so long after it did itself, a worker counts no other one as absent. */
+const RECONNECT_GRACE_MS = 3_000;
+const REPAIR_INTERVAL_MS = 30_000;
+
+interface DeliveryWorkerOptions {
+  /** Draws jitter from [0, 1). */
+  random?: () => number;
+  leaseMs?: number;
+  /** Without it a lease of a dead worker ends only when it runs out. */
+  presence?: Presence;
+}
+
+type Presence = Pick<WorkerPresence, "key" | "sessions">;
+
+/**
+ * A worker of deliveries; there may be any number. It hands events to the endpoints that want them, leases what is due, posts it, and
+ * records how that went. What it holds when it is killed is due again as soon as its session lock is gone.
+ */
+export class DeliveryWorker {
+  readonly #ctx: Context;
+  readonly #random: () => number;
+  readonly #leaseMs: number;
+  readonly #presence: Presence | undefined;
+  /** Workers without their session lock, and since when. */
+  #absentSince = new Map<number, number>();
+  /** The session of its own lock in which it judges who is absent, and from when on. */
+  #presenceSince = { session: 0, from: Number.NEGATIVE_INFINITY };
+  readonly #recorder: AttemptRecorder;
+  readonly #pools = createPools();
+  readonly #cursor: FanOutCursor = { after: null };
+  readonly #stopping = new AbortController();
+  /** Ends the pause of whoever hands out: there may be room again. */
+  #wakeUp = new AbortController();
+  #wasWoken = false;
+  #working: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    ctx: Context,
+    { random = Math.random, leaseMs = LEASE_MS, presence }: DeliveryWorkerOptions = {},
+  ) {
+    this.#ctx = ctx;
+    this.#presence = presence;
+    this.#presenceSince.session = presence?.sessions ?? 0;
+    this.#random = random;
+    this.#leaseMs = leaseMs;
+    this.#recorder = new AttemptRecorder(ctx, () => this.#wake());
+  }
+
+  start(): void {
+    this.#working = Promise.all([
+      this.#runRepeatedly(
+        () => this.runOnce(),
+        (isBusy) => this.#pauseUntilWoken(isBusy ? BUSY_POLL_INTERVAL_MS : IDLE_POLL_INTERVAL_MS),
+      ),
+      this.#runRepeatedly(
+        () => this.reclaimLeases(),
+        () => this.#pause(RECLAIM_INTERVAL_MS),
+      ),
+      this.#runRepeatedly(
+        () => this.#repairQueues(),
+        () => this.#pause(REPAIR_INTERVAL_MS),
+      ),
+    ]);
+  }
+
+  /** Begins nothing new; resolves when what runs has ended and is recorded. What the context's shutdown breaks off is given back. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+    await this.idle();
+  }
+
+  /** Resolves when nothing is in flight and all is recorded. */
+  async idle(): Promise<void> {
+    await Promise.all(Object.values(this.#pools).flatMap(({ inFlight }) => [...inFlight]));
+    await this.#recorder.flush();
+  }
+
+  /** One look at what there is to do; answers whether anything was begun. */
+  async runOnce(): Promise<boolean> {
+    const ctx = this.#ctx;
+    const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
+    const told = hasEvents ? await createDeliveries(ctx, this.#cursor) : 0;
+    const { quick, slow } = this.#pools;
+    const begun =
+      (hasQuick || told > 0 ? await this.#startAttempts(quick) : 0) +
+      (hasSlow ? await this.#startAttempts(slow) : 0);
+    return told + begun > 0;
+  }
+
+  /** Takes back what dead workers held; what killed several of them counts as attempted. */
+  async reclaimLeases(): Promise<void> {
+    const poison = await reclaimDeliveries(
+      this.#ctx.pool,
+      this.#createLease(),
+      await this.#listDeadWorkers(),
+    );
+    const result = { response: null, problem: "worker_lost" } as const;
+    for (const delivery of poison)
+      this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), result });
+  }
+
+  async #listDeadWorkers(): Promise<number[]> {
+    const { pool, now } = this.#ctx;
+    const leasing = await listLeasingWorkers(pool);
+    const present = leasing.length > 0 ? await listPresent(pool, leasing) : new Set();
+    const at = now().getTime();
+    if (!this.#canDetectDeadWorkers(at)) {
+      this.#absentSince.clear();
+      return [];
+    }
+    const absent = leasing.filter((worker) => !present.has(worker));
+    this.#absentSince = new Map(absent.map((worker) => [worker, this.#absentSince.get(worker) ?? at]));
+    return absent.filter((worker) => at - this.#absentSince.get(worker)! >= DEAD_AFTER_MS);
+  }
+
+  /** Not without a session lock of its own, where it could have one, and not soon after that came back. */
+  #canDetectDeadWorkers(at: number): boolean {
+    if (!this.#presence) return true;
+    const { key, sessions } = this.#presence;
+    if (sessions !== this.#presenceSince.session)
+      this.#presenceSince = { session: sessions, from: at + RECONNECT_GRACE_MS };
+    return key !== null && at >= this.#presenceSince.from;
+  }
+
+  async #repairQueues(): Promise<void> {
+    const mended = await repairQueues(this.#ctx.db, this.#ctx.now());
+    if (mended > 0) this.#ctx.log.warn({ lanes: mended }, "webhook lanes slept past their deliveries");
+  }
+
+  #createLease(): Lease {
+    const now = this.#ctx.now();
+    const until = new Date(now.getTime() + this.#leaseMs);
+    return { now, token: this.#ctx.newId(), until, worker: this.#presence?.key ?? null };
+  }
+
+  /** Answers how many. */
+  async #startAttempts(part: AttemptPool): Promise<number> {
+    const free = part.capacity - part.inFlight.size;
+    if (free === 0) return 0;
+    const limits = {
+      isSlow: part.isSlow,
+      limit: Math.min(free, part.batchSize),
+      perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT),
+    };
+    const claimed = await claimDeliveries(this.#ctx.pool, this.#createLease(), limits);
+    for (const delivery of claimed) this.#startAttempt(delivery, part.inFlight);
+    return claimed.length;
+  }
+
+  #startAttempt(delivery: ClaimedDelivery, inFlight: Set<Promise<void>>): void {
+    const attempt = this.#attempt(delivery)
+      .catch((error) =>
+        this.#ctx.log.error({ delivery: delivery.id, err: error }, "a delivery was not attempted"),
+      )
+      .finally(() => inFlight.delete(attempt));
+    inFlight.add(attempt);
+  }
+
+  async #attempt(delivery: ClaimedDelivery): Promise<void> {
+    const made = await attemptDelivery(this.#ctx, delivery);
+    if (made.result.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
+    else this.#record(delivery, made);
+  }
+
+  #record(delivery: ClaimedDelivery, { attempt, result }: AttemptResult): void {
+    const outcome = decideOutcome(delivery, result, attempt.endedAt, this.#random);
+    this.#recorder.add({ delivery, attempt, outcome });
+  }
+
+  /** `pause` is told what the work answered; null: it failed. */
+  async #runRepeatedly<Answer>(
+    work: () => Promise<Answer>,
+    pause: (answer: Answer | null) => Promise<void>,
+  ): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const answer = await work().catch((error) => {
+        this.#ctx.log.warn({ err: error }, "a round of deliveries failed; the next one tries again");
+        return null;
+      });
+      await pause(answer);
+    }
+  }
+
+  #pause = (ms: number, ...until: AbortSignal[]): Promise<void> =>
+    sleep(ms, undefined, { signal: AbortSignal.any([this.#stopping.signal, ...until]) }).catch(() => {});
+
+  #wake(): void {
+    this.#wasWoken = true;
+    this.#wakeUp.abort();
+  }
+
+  async #pauseUntilWoken(ms: number): Promise<void> {
+    if (!this.#wasWoken) await this.#pause(ms, this.#wakeUp.signal);
+    this.#wasWoken = false;
+    if (this.#wakeUp.signal.aborted) this.#wakeUp = new AbortController();
+  }
+}

@@ -1,0 +1,117 @@
+import { findAccount } from "../../accounts/people/accounts.ts";
+import type { Context } from "../../core/context.ts";
+import { DAY_MS, daysAfter } from "../../core/dates.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { lockQueues } from "./delivery-queries.ts";
+import {
+  deliveriesExhaustedEmail,
+  endpointDisabledEmail,
+  endpointFailingEmail,
+  endpointGoneEmail,
+} from "./emails.ts";
+import { updateEndpoint } from "./endpoint-queries.ts";
+import {
+  type FailingEndpoint,
+  findEnabledEndpointAt,
+  findFailingEndpoint,
+  listEndpointsWithExhaustedDeliveries,
+  listFailingEndpoints,
+  resetExhaustedCount,
+} from "./health-queries.ts";
+import { endPendingDeliveries } from "./pending-delivery-queries.ts";
+
+/** Its owner hears of it on these days without a success, and on the last one it is switched off. */
+const NOTIFICATION_DAYS = [1, 3];
+const DISABLE_DAY = 5;
+/** Fewer may be bad luck with a few events. */
+const MIN_EXHAUSTED_DELIVERIES = 10;
+
+/** The receiver at an address answered 410: it wants nothing more. In the transaction that records the answer. */
+export async function disableGoneEndpoint(
+  ctx: Context,
+  tx: Tx,
+  endpointId: string,
+  url: string,
+): Promise<void> {
+  const endpoint = await findEnabledEndpointAt(tx, endpointId, url);
+  if (endpoint) await disableEndpoint(ctx, tx, endpoint, "gone");
+}
+
+/** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
+export async function checkFailingEndpoints(ctx: Context): Promise<void> {
+  const since = daysAfter(ctx.now(), -NOTIFICATION_DAYS[0]!);
+  await eachInTurn(
+    await listFailingEndpoints(ctx.db, since),
+    ({ id }) => ctx.db.transaction().execute((tx) => checkEndpoint(ctx, tx, id)),
+    ({ id }, err) =>
+      ctx.log.error(
+        { endpoint: id, err },
+        "a webhook endpoint could not be judged; the next round tries again",
+      ),
+  );
+  await reportExhaustedDeliveries(ctx);
+}
+
+/** Reports deliveries that were given up by email, at most once a day for each endpoint. */
+async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
+  const toldBefore = daysAfter(ctx.now(), -1);
+  const report = (id: string) =>
+    ctx.db.transaction().execute(async (tx) => {
+      await lockQueues(tx, [id]);
+      const found = await resetExhaustedCount(tx, id, toldBefore, ctx.now());
+      if (found) await emailOwner(ctx, tx, found, deliveriesExhaustedEmail(found));
+    });
+  await eachInTurn(
+    await listEndpointsWithExhaustedDeliveries(ctx.db, toldBefore),
+    ({ id }) => report(id),
+    ({ id }, err) =>
+      ctx.log.error(
+        { endpoint: id, err },
+        "deliveries that were given up could not be reported; the next round tries again",
+      ),
+  );
+}
+
+async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
+  await lockQueues(tx, [id]);
+  const endpoint = await findFailingEndpoint(tx, id);
+  if (!endpoint) return;
+  const days = (ctx.now().getTime() - endpoint.failingSince.getTime()) / DAY_MS;
+  if (days >= DISABLE_DAY && endpoint.failedDeliveries >= MIN_EXHAUSTED_DELIVERIES) {
+    await disableEndpoint(ctx, tx, endpoint, "failing");
+    return;
+  }
+  const day = NOTIFICATION_DAYS.findLast((one) => days >= one);
+  if (day === undefined || endpoint.notifiedDay >= day) return;
+  await updateEndpoint(tx, id, { told_day: day, updated_at: ctx.now() });
+  await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
+}
+
+/** What waits is skipped, so that it can be recovered. The lane is locked. */
+async function disableEndpoint(
+  ctx: Context,
+  tx: Tx,
+  endpoint: Pick<FailingEndpoint, "id" | "userId" | "url">,
+  why: "gone" | "failing",
+): Promise<void> {
+  await updateEndpoint(tx, endpoint.id, { disabled_by: why, updated_at: ctx.now() });
+  await endPendingDeliveries(tx, endpoint.id, "skipped", ctx.now());
+  await emailOwner(
+    ctx,
+    tx,
+    endpoint,
+    why === "gone" ? endpointGoneEmail(endpoint) : endpointDisabledEmail(endpoint),
+  );
+}
+
+async function emailOwner(
+  ctx: Context,
+  tx: Tx,
+  { userId }: Pick<FailingEndpoint, "userId">,
+  letter: ReturnType<typeof endpointGoneEmail>,
+): Promise<void> {
+  const account = await findAccount(tx, userId);
+  if (account && !account.closedAt) await sendMail(ctx, tx, account.email, letter);
+}

@@ -1,0 +1,20 @@
+import { parseUrl } from "../../core/config/allowed-targets.ts";
+import type { Context } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+
+/** The address as it will be called: what a URL's parser leaves out or writes otherwise is not kept. */
+export function normalizeEndpointUrl(ctx: Context, text: string, field = "url"): string {
+  const character = /\p{Cc}/u.exec(text)?.[0];
+  if (character) throw invalidRequest(field, `contains the control character ${codePointOf(character)}`);
+  const url = parseUrl(text)?.href ?? text;
+  const isPlain = url.startsWith("http:");
+  const why =
+    isPlain && ctx.config.environment === "production"
+      ? "must be https"
+      : ctx.integrations.findUrlProblem(url);
+  if (why) throw invalidRequest(field, why);
+  return url;
+}
+
+const codePointOf = (character: string) =>
+  `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;

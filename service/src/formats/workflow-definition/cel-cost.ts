@@ -1,0 +1,161 @@
+import type { CelFunc, CelList, CelValue } from "@bufbuild/cel";
+import type { Call, CelLibrary, Comprehension, Expr } from "./cel.ts";
+import { EvaluationFault } from "./evaluation-fault.ts";
+
+/** Visits to nodes of an expression's tree: some 50 ms. 200 items of 200 items can be gone through. */
+const MAX_COST = 750_000;
+/** Text is copied far faster than nodes are visited; searched, too, unless text and pattern were made to be slow. */
+const CHARACTERS_PER_VISIT = 50;
+const COMPARISONS_PER_VISIT = 100;
+const VISITS_PER_DIGIT = 10;
+
+const EACH_FUNCTION = "@each";
+const APPEND_FUNCTION = "@append";
+
+/**
+ * Counts what an evaluation does, so that the same expression over the same values ends in the same way on any
+ * machine, however busy. Time alone would not do: a search in a text is one operation that nothing can break off, and
+ * a heap that overflows in a single step takes the process with it.
+ */
+export class CostMeter {
+  #left = MAX_COST;
+
+  reset(): void {
+    this.#left = MAX_COST;
+  }
+
+  spend(work: number): void {
+    this.#left -= work;
+    // Thrown and not returned: `||` takes an error that is a value for false.
+    if (this.#left < 0)
+      throw new EvaluationFault("has more to do than an expression may: split it over steps");
+  }
+}
+
+/** The functions, each paid before it is called and for what it gives; and two that stand in what macros are written out to. */
+export function createMeteredFunctions(
+  library: CelLibrary,
+  functions: readonly CelFunc[],
+  meter: CostMeter,
+): CelFunc[] {
+  const { celFunc, celList, listType, CelScalar } = library;
+  const { DYN, INT } = CelScalar;
+  const LIST = listType(DYN);
+  const weightOf = createWeigher(library);
+  const each = celFunc(EACH_FUNCTION, [DYN, INT], DYN, (range) => range);
+  return [
+    ...functions.map((func) => meterFunction(func, weightOf, meter)),
+    withCall(each, (_id, _target, [range, nodes]) => {
+      meter.spend(weightOf(range) * Number(nodes));
+      return range;
+    }),
+    celFunc(APPEND_FUNCTION, [LIST, LIST], LIST, createAppender(celList)),
+  ];
+}
+
+/** What a call throws ends the evaluation; what a function throws is an error of CEL's, and `error || true` is true. */
+const withCall = (func: CelFunc, call: CelFunc["call"]): CelFunc =>
+  Object.create(func, { call: { value: call } });
+
+type Weigher = (value: CelValue | undefined) => number;
+
+function createWeigher({ isCelList, isCelMap }: CelLibrary): Weigher {
+  return (value) => {
+    if (typeof value === "string") return value.length / CHARACTERS_PER_VISIT;
+    return typeof value === "object" && (isCelList(value) || isCelMap(value)) ? value.size : 0;
+  };
+}
+
+function meterFunction(func: CelFunc, weightOf: Weigher, meter: CostMeter): CelFunc {
+  if (FREE_FUNCTIONS.includes(func.name)) return func;
+  const hiddenWork = extraCosts[func.name];
+  return withCall(func, (id, target, args) => {
+    let work = 1 + weightOf(target);
+    for (const arg of args) work += weightOf(arg);
+    if (hiddenWork) work += hiddenWork(target ?? args[0], args[0]);
+    meter.spend(work);
+    const result = func.call(id, target, args);
+    if (result !== undefined) meter.spend(weightOf(result as CelValue));
+    return result;
+  });
+}
+
+type ExtraCost = (text: CelValue | undefined, pattern: CelValue | undefined) => number;
+
+/** In the worst of cases, as of `aaba` in a text of `a`. */
+const comparisonCost: ExtraCost = (text, pattern) => {
+  if (typeof text !== "string" || typeof pattern !== "string" || pattern.length > text.length) return 0;
+  return (pattern.length * (text.length - pattern.length + 1)) / COMPARISONS_PER_VISIT;
+};
+/** Numbers that are longer than any number. */
+const digitCost: ExtraCost = (text) => (typeof text === "string" ? text.length * VISITS_PER_DIGIT : 0);
+
+/** What a function does beside reading its arguments once, in one go. */
+const extraCosts: Record<string, ExtraCost> = {
+  contains: comparisonCost,
+  indexOf: comparisonCost,
+  lastIndexOf: comparisonCost,
+  split: comparisonCost,
+  replace: comparisonCost,
+  int: digitCost,
+  uint: digitCost,
+};
+/** They do not look inside. */
+const FREE_FUNCTIONS = ["size", "type", "dyn"];
+
+/** `map` and `filter` put one item after the other onto a list that nobody else has: it grows where it is. */
+function createAppender(celList: CelLibrary["celList"]) {
+  const arrays = new WeakMap<CelList, CelValue[]>();
+  return (list: CelList, more: CelList): CelList => {
+    const array = arrays.get(list);
+    if (array) {
+      array.push(...more);
+      return list;
+    }
+    const begun = [...list, ...more];
+    const own = celList(begun);
+    arrays.set(own, begun);
+    return own;
+  };
+}
+
+/** Makes the macros of a tree pay for their rounds before the first. It changes the tree, and gives its number of nodes. */
+export function meterLoops(library: CelLibrary, expr: Expr | undefined): number {
+  if (!expr) return 0;
+  const { exprKind } = expr;
+  const count = (...inner: (Expr | undefined)[]) =>
+    inner.reduce((sum, one) => sum + meterLoops(library, one), 1);
+  if (exprKind.case === "selectExpr") return count(exprKind.value.operand);
+  if (exprKind.case === "callExpr") return countCall(exprKind.value, count);
+  if (exprKind.case === "listExpr") return count(...exprKind.value.elements);
+  if (exprKind.case === "structExpr") {
+    return count(
+      ...exprKind.value.entries.flatMap(({ keyKind, value }) =>
+        keyKind.case === "mapKey" ? [keyKind.value, value] : [value],
+      ),
+    );
+  }
+  return exprKind.case === "comprehensionExpr" ? countLoop(library, exprKind.value, count) : 1;
+}
+
+type CountNodes = (...inner: (Expr | undefined)[]) => number;
+
+function countCall(call: Call, count: CountNodes): number {
+  const [first] = call.args;
+  const isResult = first?.exprKind.case === "identExpr" && first.exprKind.value.name.startsWith("@");
+  if (call.function === "_+_" && isResult) call.function = APPEND_FUNCTION;
+  return count(call.target, ...call.args);
+}
+
+function countLoop(library: CelLibrary, loop: Comprehension, count: CountNodes): number {
+  const nodes = count(loop.loopCondition, loop.loopStep);
+  const range = loop.iterRange!;
+  const inRange = count(range);
+  const paid = library.parse(`each(0, ${nodes})`).expr!;
+  const call = paid.exprKind.value as Call;
+  call.function = EACH_FUNCTION;
+  call.args[0] = range;
+  loop.iterRange = paid;
+  // What is inside a loop was counted with it, and is paid for in each of its rounds.
+  return inRange + nodes;
+}

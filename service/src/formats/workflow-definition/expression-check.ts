@@ -1,0 +1,194 @@
+import { type Call, type Comprehension, type Expr, loadCel, type Parse } from "./cel.ts";
+import { EXCLUDED_FUNCTION } from "./cel-functions.ts";
+
+/** What an expression may read at its place. */
+export interface ExpressionScope {
+  /** null where the input's schema leaves open which there are. */
+  inputs: ReadonlySet<string> | null;
+  steps: { has(id: string): boolean };
+  /** The steps that have ended before; null where all have. */
+  ended: ReadonlySet<string> | null;
+  inMap: boolean;
+}
+
+/**
+ * Why an expression could not be evaluated at its place, or nothing. It is read and not run: a name that is not
+ * there, or a step that need not have ended, would fail a run that somebody pays for.
+ */
+export type ExpressionCheck = (source: string, scope: ExpressionScope) => string[];
+
+const MAX_DEPTH = 100;
+/** 200 items of 200 items fit into the work that an evaluation may do; a third level would not. */
+const MAX_NESTED_MACROS = 2;
+const TYPES = ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
+const MACROS = ["has", "all", "exists", "exists_one", "existsOne", "map", "filter"];
+const NAMES = "input, steps.<id>.output, and in the do of a map item and index";
+
+let loaded: Promise<ExpressionCheck> | undefined;
+
+export function loadExpressionCheck(): Promise<ExpressionCheck> {
+  loaded ??= createExpressionCheck();
+  return loaded;
+}
+
+async function createExpressionCheck(): Promise<ExpressionCheck> {
+  const { parse, functions } = await loadCel();
+  const signatures = new Set<string>();
+  for (const { name, target, arguments: given } of functions) {
+    if (name !== EXCLUDED_FUNCTION) signatures.add(toSignature(name, target !== undefined, given.length));
+  }
+  return (source, scope) => {
+    const parsed = parseExpression(parse, source);
+    if (typeof parsed === "string") return [parsed];
+    const look: CheckState = { scope, signatures, reasons: new Set(), bound: [], depth: 0, macros: 0 };
+    visitExpression(parsed, look);
+    return [...look.reasons];
+  };
+}
+
+const toSignature = (name: string, isMethod: boolean, count: number) =>
+  `${isMethod ? "." : ""}${name}/${count}`;
+
+/** The tree of an expression, or why there is none. */
+function parseExpression(parse: Parse, source: string): Expr | string {
+  try {
+    return parse(source).expr ?? "is empty";
+  } catch (error) {
+    if (error instanceof RangeError) return TOO_DEEP;
+    return `is no CEL expression${describeLocation(error)}`;
+  }
+}
+
+const TOO_DEEP = `is nested deeper than ${MAX_DEPTH} levels`;
+
+/** The parser's place and what it found there, without the list of all that might have stood in its stead. */
+function describeLocation(error: unknown): string {
+  const { location, rawMessage } = error as { location?: unknown; rawMessage?: unknown };
+  if (typeof rawMessage !== "string") return "";
+  const { start } = location as { start: { line: number; column: number } };
+  const [found] = rawMessage.split(" but expecting");
+  return `: line ${start.line}, column ${start.column}: ${found}`;
+}
+
+interface CheckState {
+  scope: ExpressionScope;
+  signatures: ReadonlySet<string>;
+  reasons: Set<string>;
+  /** Names that macros give: `v` in `list.map(v, v + 1)`. */
+  bound: readonly string[];
+  depth: number;
+  macros: number;
+}
+
+function visitExpression(expr: Expr | undefined, outer: CheckState): void {
+  if (!expr) return;
+  const look = { ...outer, depth: outer.depth + 1 };
+  if (look.depth > MAX_DEPTH) {
+    look.reasons.add(TOO_DEEP);
+    return;
+  }
+  const chain = readFieldPath(expr);
+  const { exprKind } = expr;
+  if (chain && !look.bound.includes(chain.name)) visitName(chain, look);
+  else if (exprKind.case === "selectExpr") visitExpression(exprKind.value.operand, look);
+  else if (exprKind.case === "callExpr") visitCall(exprKind.value, look);
+  else if (exprKind.case === "comprehensionExpr") visitMacro(exprKind.value, look);
+  else if (exprKind.case === "listExpr")
+    for (const item of exprKind.value.elements) visitExpression(item, look);
+  else if (exprKind.case === "structExpr") {
+    const { messageName, entries } = exprKind.value;
+    if (messageName)
+      look.reasons.add(`makes a ${messageName}, which is not known: write a map {"key": value}`);
+    for (const { keyKind, value } of entries) {
+      if (keyKind.case === "mapKey") visitExpression(keyKind.value, look);
+      visitExpression(value, look);
+    }
+  }
+}
+
+/** A name and the fields that are read of it, by `.field` or `["field"]`. */
+interface FieldPath {
+  name: string;
+  fields: string[];
+}
+
+function readFieldPath(expr: Expr): FieldPath | null {
+  const fields: string[] = [];
+  let at: Expr | undefined = expr;
+  while (at) {
+    const kind: Expr["exprKind"] = at.exprKind;
+    if (kind.case === "identExpr") return { name: kind.value.name, fields: fields.reverse() };
+    if (kind.case === "selectExpr") {
+      fields.push(kind.value.field);
+      at = kind.value.operand;
+    } else {
+      const index = kind.case === "callExpr" ? readConstantIndex(kind.value) : null;
+      if (index === null || kind.case !== "callExpr") return null;
+      fields.push(index);
+      at = kind.value.args[0];
+    }
+  }
+  return null;
+}
+
+function readConstantIndex(call: Call): string | null {
+  const kind = call.function === "_[_]" ? call.args[1]?.exprKind : undefined;
+  if (kind?.case !== "constExpr") return null;
+  const { constantKind } = kind.value;
+  return constantKind.case === "stringValue" ? constantKind.value : String(constantKind.value);
+}
+
+function visitName({ name, fields }: FieldPath, { scope, reasons }: CheckState): void {
+  const reason = findNameProblem(name, fields, scope);
+  if (reason) reasons.add(reason);
+}
+
+function findNameProblem(name: string, fields: string[], scope: ExpressionScope): string | null {
+  if (name === "input") return findInputProblem(fields[0], scope);
+  if (name === "steps") return findStepProblem(fields, scope);
+  // What the parser makes of a macro, and types, as in type(x) == string.
+  if (name.startsWith("@") || TYPES.includes(name)) return null;
+  if (name !== "item" && name !== "index") return `uses ${name}, which is not known: there are ${NAMES}`;
+  return scope.inMap ? null : `uses ${name}, which is there in the do of a map alone`;
+}
+
+function findInputProblem(name: string | undefined, { inputs }: ExpressionScope): string | null {
+  if (name === undefined || !inputs || inputs.has(name)) return null;
+  return `uses input.${name}, but input.properties has no ${name}`;
+}
+
+function findStepProblem([id, field]: string[], { steps, ended }: ExpressionScope): string | null {
+  if (id === undefined) return "uses steps as a whole: name one, as in steps.draft.output";
+  if (!steps.has(id)) return `uses steps.${id}, but no step has this id`;
+  if (field !== "output") return `uses steps.${id} without its output: write steps.${id}.output`;
+  if (!ended || ended.has(id)) return null;
+  return `uses steps.${id}, which is no ancestor: add ${id} to needs`;
+}
+
+function visitCall({ function: name, target, args }: Call, look: CheckState): void {
+  const isOperator = /\W/.test(name);
+  if (!isOperator && !look.signatures.has(toSignature(name, target !== undefined, args.length))) {
+    look.reasons.add(findFunctionProblem(name, look.signatures));
+  }
+  visitExpression(target, look);
+  for (const argument of args) visitExpression(argument, look);
+}
+
+function findFunctionProblem(name: string, signatures: ReadonlySet<string>): string {
+  if (MACROS.includes(name)) return `uses ${name} in a way that it is not meant for`;
+  const isKnown = [...signatures].some((known) => known.replace(/^\.|\/\d+$/g, "") === name);
+  return isKnown ? `gives ${name}() not what it takes` : `uses the function ${name}, which is not known`;
+}
+
+/** `list.map(v, …)` and the like: the parser has written out what they mean, and only its two ends are the author's. */
+function visitMacro({ iterRange, iterVar, loopStep }: Comprehension, look: CheckState): void {
+  visitExpression(iterRange, look);
+  const macros = look.macros + 1;
+  if (macros > MAX_NESTED_MACROS) {
+    look.reasons.add(
+      "has a map, filter, all or exists three levels deep: compute the inner list in a step before",
+    );
+    return;
+  }
+  visitExpression(loopStep, { ...look, bound: [...look.bound, iterVar], macros });
+}

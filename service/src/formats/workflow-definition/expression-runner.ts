@@ -1,0 +1,64 @@
+import type { CelInput, CelResult } from "@bufbuild/cel";
+import { type Cel, type Expr, loadCel } from "./cel.ts";
+import { CostMeter, createMeteredFunctions, meterLoops } from "./cel-cost.ts";
+import { createJsonWriter, toCelValue } from "./cel-values.ts";
+import { EvaluationFault, toReason } from "./evaluation-fault.ts";
+
+/** Of what was run before: parsing takes longer than most evaluations, and a map asks the same for each of its items. */
+const MAX_CACHED_PROGRAMS = 100;
+
+/** A value of JSON from values of JSON by name, or an EvaluationFault. */
+export type RunExpression = (expression: string, bindings: Readonly<Record<string, unknown>>) => unknown;
+
+type Program = (bindings: Record<string, CelInput>) => CelResult;
+
+/** Evaluates in the thread that asks, and without a limit of time: evaluate.ts asks in a thread that can be stopped. */
+export async function createExpressionRunner(): Promise<RunExpression> {
+  const cel = await loadCel();
+  const meter = new CostMeter();
+  const environment = cel.celEnv({ funcs: createMeteredFunctions(cel, cel.functions, meter) });
+  const programs = new Map<string, Program>();
+  const programOf = (expression: string) => {
+    const program: Program = programs.get(expression) ?? cel.plan(environment, parseMetered(cel, expression));
+    // What was used last stands last.
+    programs.delete(expression);
+    programs.set(expression, program);
+    if (programs.size > MAX_CACHED_PROGRAMS) programs.delete(programs.keys().next().value!);
+    return program;
+  };
+  const toText: Program = cel.plan(environment, cel.parse("string(value)"));
+  const toJson = createJsonWriter(cel, (value) => toText({ value }));
+  return (expression, bindings) => {
+    const program = programOf(expression);
+    const values = toCelBindings(bindings);
+    meter.reset();
+    const result = program(values);
+    if (cel.isCelError(result)) throw toEvaluationFault(result);
+    return toJson(result);
+  };
+}
+
+function parseMetered(cel: Cel, expression: string): Expr {
+  const { expr } = parseExpression(cel, expression);
+  meterLoops(cel, expr);
+  return expr!;
+}
+
+function parseExpression(cel: Cel, expression: string) {
+  try {
+    return cel.parse(expression);
+  } catch {
+    throw new EvaluationFault("is no CEL expression");
+  }
+}
+
+/** Without a prototype: `constructor` is a name like any other, and not there. */
+function toCelBindings(bindings: Readonly<Record<string, unknown>>): Record<string, CelInput> {
+  const values: Record<string, CelInput> = Object.create(null);
+  for (const [name, value] of Object.entries(bindings)) values[name] = toCelValue(value);
+  return values;
+}
+
+function toEvaluationFault({ message, cause }: { message: string; cause: unknown }): EvaluationFault {
+  return cause instanceof EvaluationFault ? cause : new EvaluationFault(toReason(message));
+}

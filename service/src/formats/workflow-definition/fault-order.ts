@@ -1,0 +1,53 @@
+import { type FieldProblem, formatPath, type ValidationIssue } from "../../core/errors.ts";
+
+export type Path = ValidationIssue["path"];
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Faults in the order in which an author meets their places; what is missing comes after what is there. */
+export function sortFaults(document: unknown, faults: readonly ValidationIssue[]): ValidationIssue[] {
+  const rank = createRankKey();
+  const ranked = faults.map((fault) => ({ fault, ranks: rankPath(document, fault.path, rank) }));
+  return ranked.sort((a, b) => compareRanks(a.ranks, b.ranks)).map(({ fault }) => fault);
+}
+
+type RankKey = (parent: unknown, key: PropertyKey) => number;
+
+/** Looks through the keys of an object once: there may be thousands of faults in it. */
+function createRankKey(): RankKey {
+  const known = new Map<object, Map<PropertyKey, number>>();
+  return (parent, key) => {
+    if (typeof key === "number") return key;
+    if (!isObject(parent)) return Number.POSITIVE_INFINITY;
+    let ranks = known.get(parent);
+    if (!ranks) {
+      ranks = new Map(Object.keys(parent).map((name, index) => [name, index] as const));
+      known.set(parent, ranks);
+    }
+    return ranks.get(key) ?? Number.POSITIVE_INFINITY;
+  };
+}
+
+function rankPath(document: unknown, path: Path, rank: RankKey): number[] {
+  let at = document;
+  return path.map((key) => {
+    const parent = at;
+    at =
+      typeof parent === "object" && parent !== null
+        ? (parent as Record<PropertyKey, unknown>)[key]
+        : undefined;
+    return rank(parent, key);
+  });
+}
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((rank, index) => rank !== b[index]);
+  if (at === -1) return a.length - b.length;
+  return at >= b.length ? 1 : a[at]! < b[at]! ? -1 : 1;
+}
+
+export const toProblem = (root: string, { path, reason }: ValidationIssue): FieldProblem => ({
+  field: formatPath([root, ...path]),
+  reason,
+});

@@ -1,0 +1,106 @@
+import type { ValidationIssue } from "../../core/errors.ts";
+import { isObject, type Path } from "./fault-order.ts";
+import { MAX_STEPS } from "./workflow-schema.ts";
+
+/** What a step is to the others, read from a definition that may be wrong elsewhere. */
+export interface StepNode {
+  index: number;
+  id: string;
+  needs: readonly string[];
+}
+
+/** No more than there can be: a longer list is a fault of the shape. */
+const listTexts = (list: unknown): string[] =>
+  Array.isArray(list) ? list.slice(0, MAX_STEPS).filter((item) => typeof item === "string") : [];
+
+/** The steps that have an id; of those that share one the first. */
+export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode> {
+  const nodes = new Map<string, StepNode>();
+  steps.forEach((step, index) => {
+    if (!isObject(step) || typeof step["id"] !== "string" || nodes.has(step["id"])) return;
+    nodes.set(step["id"], { index, id: step["id"], needs: listTexts(step["needs"]) });
+  });
+  return nodes;
+}
+
+/** Ids that stand twice, needs that lead nowhere, and circles. */
+export function findGraphFaults(
+  steps: readonly unknown[],
+  nodes: ReadonlyMap<string, StepNode>,
+): ValidationIssue[] {
+  return [
+    ...steps.flatMap((step, index) => (isObject(step) ? findStepFaults(step, index, nodes) : [])),
+    ...findCycleFaults(nodes),
+  ];
+}
+
+function findStepFaults(
+  step: Record<string, unknown>,
+  index: number,
+  nodes: ReadonlyMap<string, StepNode>,
+): ValidationIssue[] {
+  const path: Path = ["steps", index];
+  const faults = findNeedsFaults(step, nodes).map((reason) => ({ path: [...path, "needs"], reason }));
+  const first = typeof step["id"] === "string" ? nodes.get(step["id"]) : undefined;
+  if (first && first.index !== index) {
+    faults.push({ path: [...path, "id"], reason: `is the id of steps[${first.index}] too: choose another` });
+  }
+  return faults;
+}
+
+function findNeedsFaults(step: Record<string, unknown>, nodes: ReadonlyMap<string, StepNode>): string[] {
+  const seen = new Set<string>();
+  const reasons = new Set<string>();
+  for (const need of listTexts(step["needs"])) {
+    if (seen.has(need)) reasons.add(`names ${need} twice`);
+    else if (need === step["id"]) reasons.add(`names ${need}, which is this step itself`);
+    else if (!nodes.has(need)) reasons.add(`names ${need}, but no step has this id`);
+    seen.add(need);
+  }
+  return [...reasons];
+}
+
+/** Each circle once, told at its step that comes first, and the shortest way around. */
+function findCycleFaults(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
+  const told = new Set<string>();
+  return [...nodes.values()].flatMap(({ id, index }) => {
+    const circle = told.has(id) ? null : findShortestCycle(id, nodes);
+    if (!circle) return [];
+    for (const member of circle) told.add(member);
+    const reason = `makes a circle: ${[...circle, id].join(" → ")}`;
+    return [{ path: ["steps", index, "needs"], reason }];
+  });
+}
+
+/** The shortest way from a step over what it needs back to itself, without the end; a step that needs itself aside. */
+function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>): string[] | null {
+  const from = new Map<string, string>();
+  const queue = [start];
+  for (const id of queue) {
+    for (const need of nodes.get(id)!.needs) {
+      if (need === id || !nodes.has(need)) continue;
+      if (need === start) return toPath(id, start, from);
+      if (!from.has(need)) {
+        from.set(need, id);
+        queue.push(need);
+      }
+    }
+  }
+  return null;
+}
+
+function toPath(end: string, start: string, from: ReadonlyMap<string, string>): string[] {
+  const way = [end];
+  while (way[0] !== start) way.unshift(from.get(way[0]!)!);
+  return way;
+}
+
+/** All that a step with these needs waits for, over however many others. */
+export function listAncestors(needs: unknown, nodes: ReadonlyMap<string, StepNode>): Set<string> {
+  const ancestors = new Set(listTexts(needs));
+  // A set is gone through in the order in which it grows.
+  for (const id of ancestors) {
+    for (const need of nodes.get(id)?.needs ?? []) ancestors.add(need);
+  }
+  return ancestors;
+}

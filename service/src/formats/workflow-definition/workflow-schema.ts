@@ -1,0 +1,142 @@
+import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME, visibleText } from "@stoa/contract";
+import { z } from "zod";
+import { messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
+import { findConversationFaults } from "../prompt-template/template.ts";
+import { isObject } from "./fault-order.ts";
+import type { JsonSchema } from "./json-schema.ts";
+
+/**
+ * The format `workflow/1`: steps that need each other's outputs, without loops and without code. This is its shape;
+ * what a shape cannot say (references, circles, expressions, schemas) stands in the files beside. What it refuses
+ * today can be opened later without breaking anybody's definition, and never the other way around.
+ */
+export const MAX_STEPS = 50;
+/** Of a map. */
+export const MAX_ITEMS = 200;
+/** How deep workflows may call each other; the one that was asked for is the first. */
+export const MAX_CALL_DEPTH = 3;
+const MAX_NAMES = 100;
+const MAX_MESSAGES = 50;
+const MAX_EXPRESSION_CHARACTERS = 2_048;
+const MAX_STEP_SECONDS = 30 * 60;
+const MAX_WAIT_SECONDS = 7 * 24 * 3_600;
+const MAX_RETRIES = 10;
+const MAX_BACKOFF_SECONDS = 3_600;
+const MAX_CONCURRENCY = 50;
+
+/** CEL's words for values and its `in`: `steps.in.output` would not parse. */
+const RESERVED_WORDS = ["true", "false", "null", "in"];
+
+/** What names a step; the database is asked about text of no other shape. */
+export const StepId = z
+  .string()
+  .regex(
+    /^[A-Za-z][A-Za-z0-9_]{0,63}$/,
+    "must begin with a letter and have at most 64 letters, digits and underscores",
+  )
+  .refine((id) => !RESERVED_WORDS.includes(id), "is a word of CEL: choose another");
+const Expression = z.string().min(1).max(MAX_EXPRESSION_CHARACTERS).describe("CEL");
+const Expressions = z
+  .record(z.string().regex(VARIABLE_NAME, "must be a name such as topic"), Expression)
+  .refine((named) => Object.keys(named).length <= MAX_NAMES, `must have at most ${MAX_NAMES} names`)
+  .default({});
+// What stands inside is for json-schema.ts to check.
+const Schema = z.custom<JsonSchema>(isObject, "must be a JSON Schema: an object");
+const seconds = (max: number) => z.int().min(1).max(max);
+
+const common = {
+  when: Expression.optional().describe("The step is skipped, and gives null, where this is false"),
+  retry: z
+    .strictObject({
+      max: z.int().min(0).max(MAX_RETRIES),
+      backoffSeconds: z.number().min(0).max(MAX_BACKOFF_SECONDS).default(1),
+    })
+    .optional(),
+  timeoutSeconds: seconds(MAX_STEP_SECONDS).optional(),
+  onError: z.enum(["fail", "continue"]).default("fail"),
+  output: Schema.optional(),
+};
+const place = { id: StepId, needs: z.array(z.string()).max(MAX_STEPS).default([]) };
+
+const prompt = {
+  type: z.literal("prompt"),
+  provider: z.enum(providers),
+  model: z.string().trim().min(1).max(200).optional(),
+  messages: z
+    .array(z.strictObject({ role: z.enum(messageRoles), content: z.string().min(1) }))
+    .min(1)
+    .max(MAX_MESSAGES)
+    .superRefine((messages, { addIssue }) => {
+      for (const { path, reason } of findConversationFaults(messages)) {
+        addIssue({ code: "custom", path: [...path], message: reason });
+      }
+    }),
+  vars: Expressions,
+  options: z
+    .strictObject({
+      temperature: z.number().min(0).max(2).optional(),
+      maxTokens: z.int().min(1).max(1_000_000).optional(),
+      timeoutSeconds: TimeoutSeconds.optional(),
+    })
+    .default({}),
+};
+const transform = { type: z.literal("transform"), value: Expression };
+const product = {
+  type: z.literal("product"),
+  productId: z.string().regex(/^prod_[0-7][0-9a-z]{25}$/, "must be the id of a product"),
+  version: SemanticVersion.optional(),
+  variables: Expressions,
+};
+
+/** A union is told by its type alone, so that a fault names the field that is wrong and not the step. */
+const byType = (types: string) => ({
+  error: (issue: z.core.$ZodRawIssue) =>
+    issue.code === "invalid_union" ? `must be one of ${types}` : undefined,
+});
+
+// No map in a map: both would be called item. No approval and no delay: a single item has no address to be
+// approved under, and a wait for each of 200 items is a wait before or after the map.
+const ItemStep = z.discriminatedUnion(
+  "type",
+  [
+    z.strictObject({ ...prompt, ...common }),
+    z.strictObject({ ...transform, ...common }),
+    z.strictObject({ ...product, ...common }),
+  ],
+  byType("prompt, transform, product"),
+);
+
+const map = {
+  type: z.literal("map"),
+  items: Expression,
+  do: ItemStep,
+  maxConcurrency: z.int().min(1).max(MAX_CONCURRENCY).optional(),
+};
+const approval = {
+  type: z.literal("approval"),
+  timeoutSeconds: seconds(MAX_WAIT_SECONDS),
+  prompt: visibleText(2_000).min(1).optional().describe("What whoever approves is asked"),
+};
+const delay = { type: z.literal("delay"), seconds: seconds(MAX_WAIT_SECONDS) };
+
+const Step = z.discriminatedUnion(
+  "type",
+  [
+    z.strictObject({ ...place, ...common, ...prompt }),
+    z.strictObject({ ...place, ...common, ...transform }),
+    z.strictObject({ ...place, ...common, ...map }),
+    z.strictObject({ ...place, ...common, ...approval }),
+    z.strictObject({ ...place, ...common, ...delay }),
+    z.strictObject({ ...place, ...common, ...product }),
+  ],
+  byType("prompt, transform, map, approval, delay, product"),
+);
+
+export const Workflow = z.strictObject({
+  format: z.literal("workflow/1"),
+  input: Schema,
+  steps: z.array(Step).min(1).max(MAX_STEPS),
+  result: Expression,
+});
+
+export type Workflow = z.output<typeof Workflow>;
