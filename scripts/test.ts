@@ -7,7 +7,7 @@ import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
-import { createSchema } from "../fake-payments/src/postgres-store.ts";
+import { createSchema } from "../fake-payments/src/index.ts";
 import { createLog } from "../service/src/core/log.ts";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";

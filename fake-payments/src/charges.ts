@@ -65,18 +65,18 @@ async function makeCharge(call: Call): Promise<Reply> {
 
 /** What a method does beside its charge, which is made by now. */
 async function afterNewCharge({ provider }: Call, charge: Charge, method: FakeMethod, reply: Reply) {
-  const { notices, store } = provider;
+  const { webhooks, store } = provider;
   if (method.answers === "never") return new Promise<never>(() => {});
-  const notice = { about: "payment", orderId: charge.orderId } as const;
-  if (method.answers === "after its notice") {
-    await notices.send(notice);
+  const event = { about: "payment", orderId: charge.orderId } as const;
+  if (method.answers === "after its webhook") {
+    await webhooks.send(event);
     return reply;
   }
-  for (let times = method.noticed === "twice" ? 2 : 1; times > 0; times--) notices.sendLater(notice);
+  for (let times = method.webhooks === "twice" ? 2 : 1; times > 0; times--) webhooks.sendLater(event);
   if (!method.disputed) return reply;
   const dispute = disputeOf(charge, provider.now());
   await store.insertDispute(dispute);
-  notices.sendLater({ about: "dispute", disputeId: dispute.id });
+  webhooks.sendLater({ about: "dispute", disputeId: dispute.id });
   return reply;
 }
 
@@ -104,7 +104,7 @@ async function endCharge(call: Call, ending: Ending): Promise<Reply> {
 
 async function end({ provider, id }: Call, ending: Ending): Promise<Charge | null> {
   const charge = await provider.store.setState(id, ending);
-  if (charge) provider.notices.sendLater({ about: "payment", orderId: charge.orderId });
+  if (charge) provider.webhooks.sendLater({ about: "payment", orderId: charge.orderId });
   return charge;
 }
 

@@ -3,13 +3,13 @@ import { buffer } from "node:stream/consumers";
 import type { z } from "zod";
 import { pagePolicy } from "./html-pages.ts";
 import type { FakeStore } from "./store.ts";
-import type { NoticePost } from "./webhooks.ts";
+import type { WebhookSender } from "./webhooks.ts";
 
 /** What the fake provider's endpoints work with. */
 export interface Provider {
   store: FakeStore;
   now: () => Date;
-  notices: NoticePost;
+  webhooks: WebhookSender;
   /** The address of one of its pages, for browsers. */
   pageUrl(path: string): URL;
 }

@@ -8,9 +8,9 @@ interface CardSummary {
 /** What the fake provider does with a charge of a method; where nothing is said, it succeeds and so do its refunds. */
 export interface FakeMethod extends CardSummary {
   outcome: { state: "succeeded" | "requires_action" } | { state: "declined"; declineCode: string };
-  /** `never`: the charge is made, and neither an answer nor a notice tells so. */
-  answers?: "never" | "after its notice";
-  noticed?: "twice";
+  /** `never`: the charge is made, and neither an answer nor a event tells so. */
+  answers?: "never" | "after its webhook";
+  webhooks?: "twice";
   refunds?: "fail" | "wait";
   /** The buyer's bank takes the money back at once. */
   disputed?: true;
@@ -27,8 +27,8 @@ const methods = new Map<string, FakeMethod>([
   ["pm_test_insufficient_funds", { ...declined("insufficient_funds"), last4: "9995" }],
   ["pm_test_requires_action", { brand: "mastercard", last4: "3155", outcome: { state: "requires_action" } }],
   ["pm_test_timeout_but_charged", { ...succeeds, last4: "0101", answers: "never" }],
-  ["pm_test_duplicate_webhook", { ...succeeds, last4: "0202", noticed: "twice" }],
-  ["pm_test_webhook_before_response", { ...succeeds, last4: "0303", answers: "after its notice" }],
+  ["pm_test_duplicate_webhook", { ...succeeds, last4: "0202", webhooks: "twice" }],
+  ["pm_test_webhook_before_response", { ...succeeds, last4: "0303", answers: "after its webhook" }],
   ["pm_test_refund_fails", { ...succeeds, last4: "5126", refunds: "fail" }],
   ["pm_test_refund_waits", { ...succeeds, last4: "7726", refunds: "wait" }],
   ["pm_test_dispute", { ...succeeds, last4: "0259", disputed: true }],

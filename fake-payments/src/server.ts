@@ -8,18 +8,18 @@ import { type Provider, type Reply, refusal, send } from "./http.ts";
 import { listEndpoints } from "./lists.ts";
 import type { FakeStore } from "./store.ts";
 import { transferEndpoints } from "./transfers.ts";
-import { type NoticeWaits, noticePost } from "./webhooks.ts";
+import { createWebhookSender, type WebhookDelays } from "./webhooks.ts";
 
 /**
  * A payment provider to develop and test against: it moves no money, and is real in all else. It speaks HTTP, keeps
- * its own books, posts signed notices, and knows the marketplace only by what is sent.
+ * its own books, posts signed webhooks, and knows the marketplace only by what is sent.
  */
 export interface FakeProvider {
   origin: string;
-  /** Signs its notices. */
+  /** Signs its webhooks. */
   secret: Buffer;
-  /** Where its notices go from now on. */
-  postNoticesTo(url: string | null): void;
+  /** Where its webhooks go from now on. */
+  sendWebhooksTo(url: string | null): void;
   close(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ interface FakeProviderOptions {
   /** The URL below which browsers reach its pages; its own origin unless given. */
   pagesUrl?: () => string;
   /** Tests bring their own, so that they need not wait. */
-  noticeWaits?: NoticeWaits;
+  webhookDelays?: WebhookDelays;
 }
 
 /** Starts the provider on a loopback port. In production it throws: an order would count as paid without any money. */
@@ -43,16 +43,16 @@ export async function startFakeProvider({
   now,
   port = 0,
   pagesUrl,
-  noticeWaits,
+  webhookDelays,
 }: FakeProviderOptions): Promise<FakeProvider> {
   if (environment !== "test")
     throw new Error(`The fake payment provider moves no money and does not start in ${environment}`);
   const secret = randomBytes(32);
-  const notices = noticePost(secret, now, noticeWaits);
+  const webhooks = createWebhookSender(secret, now, webhookDelays);
   let origin = "";
   const pageUrl = (path: string) => new URL(`${pagesUrl?.() ?? origin}${path}`);
   const server = createServer((request, response) => {
-    void answer({ store, now, notices, pageUrl }, request)
+    void answer({ store, now, webhooks, pageUrl }, request)
       .catch(() => refusal(500, "internal_error"))
       .then((reply) => send(response, reply));
   });
@@ -63,10 +63,10 @@ export async function startFakeProvider({
   return {
     origin,
     secret,
-    postNoticesTo: (url) => notices.postTo(url),
+    sendWebhooksTo: (url) => webhooks.postTo(url),
     close: () =>
       new Promise((resolve) => {
-        notices.close();
+        webhooks.close();
         server.close(() => resolve());
         server.closeAllConnections();
       }),

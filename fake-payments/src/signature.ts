@@ -9,7 +9,7 @@ const signatureOf = (secret: Buffer, seconds: string, body: Buffer | string): st
   createHmac("sha256", secret).update(`${seconds}.`).update(body).digest("hex");
 
 /** What stands in `Fake-Signature`: the time, and the HMAC over time and body. */
-export function signNotice(secret: Buffer, body: string, at: Date): string {
+export function signWebhook(secret: Buffer, body: string, at: Date): string {
   const seconds = String(secondsOf(at));
   return `t=${seconds},v1=${signatureOf(secret, seconds, body)}`;
 }

@@ -53,7 +53,7 @@ async function makeRefund({ provider, request }: Call): Promise<Reply> {
   const kept = await provider.store.insertRefund(wished);
   if (!kept) return refusal(409, "amount_too_large");
   if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
-  if (kept.id === wished.id) provider.notices.sendLater({ about: "refund", refundId });
+  if (kept.id === wished.id) provider.webhooks.sendLater({ about: "refund", refundId });
   return refundReply(kept);
 }
 
@@ -79,9 +79,13 @@ async function endRefund({ provider, request, id }: Call): Promise<Reply> {
 }
 
 /** Ends a refund that waits, as a bank would days later. */
-export async function moveRefund({ store, notices }: Provider, id: string, move: z.infer<typeof RefundMove>) {
+export async function moveRefund(
+  { store, webhooks }: Provider,
+  id: string,
+  move: z.infer<typeof RefundMove>,
+) {
   const refund = await store.moveRefund(id, "processing", move);
-  if (refund) notices.sendLater({ about: "refund", refundId: refund.refundId });
+  if (refund) webhooks.sendLater({ about: "refund", refundId: refund.refundId });
   return refund;
 }
 
@@ -109,7 +113,7 @@ async function makePayout({ provider, request }: Call): Promise<Reply> {
   const kept = await provider.store.insertPayout(wished);
   if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
   if (kept.id !== wished.id) return payoutReply(kept);
-  provider.notices.sendLater({ about: "payout", payoutId });
+  provider.webhooks.sendLater({ about: "payout", payoutId });
   return payoutReply(kept.state === "returned" ? { ...kept, state: "completed" } : kept);
 }
 
@@ -132,10 +136,14 @@ async function endPayout({ provider, request, id }: Call): Promise<Reply> {
 }
 
 /** Ends a payout that is under way, or has one come back that was completed. */
-export async function movePayout({ store, notices }: Provider, id: string, move: z.infer<typeof PayoutMove>) {
+export async function movePayout(
+  { store, webhooks }: Provider,
+  id: string,
+  move: z.infer<typeof PayoutMove>,
+) {
   const from = move.state === "returned" ? "completed" : "in_transit";
   const payout = await store.movePayout(id, from, move);
-  if (payout) notices.sendLater({ about: "payout", payoutId: payout.payoutId });
+  if (payout) webhooks.sendLater({ about: "payout", payoutId: payout.payoutId });
   return payout;
 }
 
@@ -156,9 +164,9 @@ async function closeDispute({ provider, request, id }: Call): Promise<Reply> {
     : refusal(400, "invalid_request");
 }
 
-export async function endDispute({ store, notices }: Provider, id: string, outcome: "won" | "lost") {
+export async function endDispute({ store, webhooks }: Provider, id: string, outcome: "won" | "lost") {
   const dispute = await store.closeDispute(id, outcome);
-  if (dispute) notices.sendLater({ about: "dispute", disputeId: dispute.id });
+  if (dispute) webhooks.sendLater({ about: "dispute", disputeId: dispute.id });
   return dispute;
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signNotice } from "./signature.ts";
+import { signWebhook } from "./signature.ts";
 
 /** What changed: the receiver reads the rest by this id. */
 export type PaymentEvent =
@@ -9,35 +9,38 @@ export type PaymentEvent =
   | { about: "payout"; payoutId: string }
   | { about: "dispute"; disputeId: string };
 
-/** How long a notice waits before it is sent, and then before each time that it is sent again. */
-export interface NoticeWaits {
+/** How long a event waits before it is sent, and then before each time that it is sent again. */
+export interface WebhookDelays {
   /** Answers come first as a rule, though nobody may rely on it. */
   firstMs: number;
   againMs: number[];
 }
 
-const WAITS: NoticeWaits = { firstMs: 50, againMs: [100, 500, 2_000] };
+const WAITS: WebhookDelays = { firstMs: 50, againMs: [100, 500, 2_000] };
 const DEADLINE_MS = 5_000;
 
 /** Tells the marketplace that something changed; it may come late, twice or never, as with every provider. */
-export interface NoticePost {
-  /** Where notices go; null: nowhere yet. */
+export interface WebhookSender {
+  /** Where webhooks go; null: nowhere yet. */
   postTo(url: string | null): void;
   /** Resolves when it was delivered or given up. */
-  send(notice: PaymentEvent): Promise<void>;
+  send(event: PaymentEvent): Promise<void>;
   /** Sends it in a while. */
-  sendLater(notice: PaymentEvent): void;
+  sendLater(event: PaymentEvent): void;
   close(): void;
 }
 
-export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): NoticePost {
+export function createWebhookSender(secret: Buffer, now: () => Date, waits = WAITS): WebhookSender {
   const closing = new AbortController();
   let target: string | null = null;
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal, ref: false });
 
   async function isTaken(url: string, body: string): Promise<boolean> {
-    const headers = { "content-type": "application/json", "fake-signature": signNotice(secret, body, now()) };
+    const headers = {
+      "content-type": "application/json",
+      "fake-signature": signWebhook(secret, body, now()),
+    };
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
     try {
       const response = await fetch(url, { method: "POST", headers, body, signal });
@@ -48,10 +51,10 @@ export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): Noti
     }
   }
 
-  async function send(notice: PaymentEvent): Promise<void> {
+  async function send(event: PaymentEvent): Promise<void> {
     if (!target) return;
     const url = target;
-    const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...notice });
+    const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...event });
     for (const wait of waits.againMs) {
       if (await isTaken(url, body)) return;
       await pause(wait);
@@ -66,11 +69,11 @@ export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): Noti
     postTo(url) {
       target = url;
     },
-    send: (notice) => send(notice).catch(unlessClosed),
-    sendLater(notice) {
+    send: (event) => send(event).catch(unlessClosed),
+    sendLater(event) {
       if (!target) return;
       void pause(waits.firstMs)
-        .then(() => send(notice))
+        .then(() => send(event))
         .catch(unlessClosed);
     },
     close: () => closing.abort(),

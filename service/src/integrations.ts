@@ -144,7 +144,7 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
     listening: (address: string, port: number) => {
       // A worker has no door for them.
       if (config.roles.api)
-        provider.postNoticesTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
+        provider.sendWebhooksTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
     },
     close: () => provider.close(),
   };
@@ -153,11 +153,7 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
 /** The fake provider is a development dependency, which an installation for production leaves out. */
 async function loadTestPayments() {
   try {
-    return {
-      ...(await import("@stoa/fake-payments/server.ts")),
-      ...(await import("@stoa/fake-payments/postgres-store.ts")),
-      ...(await import("./integrations/payments/payments.fake.ts")),
-    };
+    return await import("./integrations/payments/payments.fake.ts");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new Error(

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { startFakeProvider } from "@stoa/fake-payments/server.ts";
 import {
   type Charge,
   type FakeStore,
+  fakePayments,
   memoryStore,
   type Payout,
   type Refund,
-} from "@stoa/fake-payments/store.ts";
-import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
+  startFakeProvider,
+} from "../src/integrations/payments/payments.fake.ts";
 import { SILENT_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type DoomedService, startDoomed } from "./doomed.ts";
 import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";

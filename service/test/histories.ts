@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { flushViews } from "../src/catalog/search/views.ts";
 import { foldSales } from "../src/commerce/analytics/sums.ts";
 import { syncDispute } from "../src/commerce/charges/disputes.ts";
 import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
-import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
+import { fakePayments, memoryStore, startFakeProvider } from "../src/integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../src/jobs.ts";
 import { hasProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";

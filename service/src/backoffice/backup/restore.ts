@@ -91,7 +91,7 @@ async function makeTables({ target, direct }: Shop, { tables }: Manifest): Promi
     await migrate(pool, new Date());
     await (await openJobs(pool, createLog("warn"), jobKinds)).close();
     if (tables.some(({ name }) => name.startsWith("fake_provider."))) {
-      const { createSchema } = await import("@stoa/fake-payments/postgres-store.ts");
+      const { createSchema } = await import("../../integrations/payments/payments.fake.ts");
       await createSchema(pool);
     }
   } finally {

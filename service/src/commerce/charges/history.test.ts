@@ -1,8 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { signNotice } from "@stoa/fake-payments/signature.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { dumpOf } from "../../../test/dump.ts";
 import { hasProduct } from "../../../test/factories.ts";
@@ -14,7 +11,13 @@ import {
   startNoticeReceiver,
 } from "../../../test/notices.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  signWebhook,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 
 const RUNS = 6;
@@ -28,10 +31,10 @@ let receiver: NoticeReceiver;
 let market: Market;
 before(async () => {
   const now = () => market.clock.now;
-  const noticeWaits = { firstMs: 0, againMs: [] };
-  provider = await startFakeProvider({ store: books, now, noticeWaits });
+  const webhookDelays = { firstMs: 0, againMs: [] };
+  provider = await startFakeProvider({ store: books, now, webhookDelays });
   receiver = await startNoticeReceiver();
-  provider.postNoticesTo(receiver.url);
+  provider.sendWebhooksTo(receiver.url);
   const { origin, secret } = provider;
   market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
 });
@@ -155,7 +158,7 @@ async function ask(path: string, body: object): Promise<void> {
 
 /** Signed anew, as the provider does each time that it sends a notice. */
 async function deliver(notice: PostedNotice): Promise<void> {
-  const signature = signNotice(provider.secret, notice.body.toString(), market.clock.now);
+  const signature = signWebhook(provider.secret, notice.body.toString(), market.clock.now);
   const reply = await market.as(null).request("POST", "/payments/webhooks/fake", {
     body: new Uint8Array(notice.body),
     headers: { "fake-signature": signature },

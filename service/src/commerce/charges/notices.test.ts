@@ -2,9 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { signNotice } from "@stoa/fake-payments/signature.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { dumpOf } from "../../../test/dump.ts";
 import { hasProduct } from "../../../test/factories.ts";
@@ -13,7 +10,13 @@ import { type NoticeReceiver, type PostedNotice, startNoticeReceiver } from "../
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { becomes, until } from "../../../test/until.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  signWebhook,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { reconcileOrders } from "../checkout/payment.ts";
 
 const PATH = "/payments/webhooks/fake";
@@ -28,7 +31,7 @@ before(async () => {
   provider = await startFakeProvider({
     store: memoryStore(),
     now,
-    noticeWaits: { firstMs: 0, againMs: [] },
+    webhookDelays: { firstMs: 0, againMs: [] },
   });
   const { origin, secret } = provider;
   market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
@@ -37,7 +40,7 @@ before(async () => {
 });
 beforeEach(() => {
   line.trouble = "none";
-  provider.postNoticesTo(receiver.url);
+  provider.sendWebhooksTo(receiver.url);
 });
 after(async () => {
   await market.close();
@@ -54,7 +57,7 @@ const deliver = ({ body, headers }: PostedNotice, path = PATH): Promise<Reply> =
 
 const signed = (text: string): PostedNotice => ({
   body: Buffer.from(text),
-  headers: { "fake-signature": signNotice(provider.secret, text, market.clock.now) },
+  headers: { "fake-signature": signWebhook(provider.secret, text, market.clock.now) },
 });
 const noticeOf = (notice: object) => signed(JSON.stringify(notice));
 
@@ -276,7 +279,7 @@ suite("notices", () => {
     const taken = () =>
       market.logs.filter((text) => /"route":"\/payments\/webhooks\/:provider","status":200/.test(text));
     const before = taken().length;
-    provider.postNoticesTo(market.origin + PATH);
+    provider.sendWebhooksTo(market.origin + PATH);
     const early = await buys("pm_test_webhook_before_response");
     const doubled = await buys("pm_test_duplicate_webhook");
     for (const { reply } of [early, doubled]) assert.equal(reply.status, 201, reply.text);

@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toMinor } from "../../core/money/amount.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import type { ChargeRequest } from "../../integrations/payments/payments.ts";
 import type { Settlement } from "../charges/attempts.ts";
 import { listOpenMoney } from "../charges/open-money.ts";

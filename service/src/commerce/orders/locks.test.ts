@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { hasBank } from "../../../test/payouts.ts";
 import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { toId } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "../charges/disputes.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { lettersToUser } from "../../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { hasBank, hasEarned } from "../../../test/payouts.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;

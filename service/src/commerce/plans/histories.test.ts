@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Plan, plans as ranks } from "@stoa/contract";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { reconcilePayments } from "./payment.ts";

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
@@ -11,7 +9,12 @@ import {
   startNoticeReceiver,
 } from "../../../test/notices.ts";
 import { accountsOf } from "../../../test/refunds.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 
 let provider: FakeProvider;
@@ -20,13 +23,13 @@ let market: Market;
 let seller: Client;
 before(async () => {
   const now = () => market.clock.now;
-  const noticeWaits = { firstMs: 0, againMs: [] };
-  provider = await startFakeProvider({ store: memoryStore(), now, noticeWaits });
+  const webhookDelays = { firstMs: 0, againMs: [] };
+  provider = await startFakeProvider({ store: memoryStore(), now, webhookDelays });
   const { origin, secret } = provider;
   market = await openMarket({ payments: fakePayments({ origin, secret, now }) });
   seller = await market.hasUser({ name: "Seller" });
   receiver = await startNoticeReceiver();
-  provider.postNoticesTo(receiver.url);
+  provider.sendWebhooksTo(receiver.url);
 });
 beforeEach(() => {
   receiver.notices.length = 0;

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
 import { lettersToUser } from "../../../test/letters.ts";
@@ -9,7 +7,12 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { accountsOf, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { toUuid } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import { reconcileOrders, settle } from "../checkout/payment.ts";
 import { verifyLedger } from "../ledger/verify.ts";

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
 import { lettersToUser } from "../../../test/letters.ts";
 import { somebodyWaits } from "../../../test/locks.ts";
@@ -11,7 +9,12 @@ import { run } from "../../../test/runs.ts";
 import { hasFile } from "../../../test/uploads.ts";
 import { holdUse, lockUse, resumeUse } from "../../catalog/entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 import { carryOutRefundBuyers } from "./refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./refund-payment.ts";
 

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { type EventType, eventData, eventTypes } from "@stoa/contract";
-import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasBought, hasDraft, hasProduct, type ProductWish } from "../../../test/factories.ts";
 import { hooksOf } from "../../../test/hooks.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
@@ -13,7 +11,12 @@ import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts"
 import { reconcileOrders } from "../../commerce/checkout/payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
 
 const DAY_MS = 86_400_000;
 

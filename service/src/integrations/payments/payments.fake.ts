@@ -1,5 +1,5 @@
-import { payoutAccounts, sharedMethods } from "@stoa/fake-payments/methods.ts";
-import { signatureProblem } from "@stoa/fake-payments/signature.ts";
+// biome-ignore lint/correctness/noUndeclaredDependencies: The root has it as a development dependency. npm would link it in production, too, if it stood in our manifest.
+import { payoutAccounts, sharedMethods, signatureProblem } from "@stoa/fake-payments";
 import { fetch } from "undici";
 import { z } from "zod";
 import {
@@ -14,6 +14,9 @@ import {
   type RefundResult,
   WebhookSignatureError,
 } from "./payments.ts";
+
+// biome-ignore lint/correctness/noUndeclaredDependencies: See above. The service and its tests reach the package by this file alone.
+export * from "@stoa/fake-payments";
 
 const ANSWER_DEADLINE_MS = 10_000;
 

@@ -2,19 +2,16 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
-import { startFakeProvider } from "@stoa/fake-payments/server.ts";
-import { signNotice } from "@stoa/fake-payments/signature.ts";
-import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { fetch } from "undici";
 import { noticeIn, type PostedNotice, startNoticeReceiver } from "../../../test/notices.ts";
 import { until } from "../../../test/until.ts";
-import { fakePayments } from "./payments.fake.ts";
+import { fakePayments, memoryStore, signWebhook, startFakeProvider } from "./payments.fake.ts";
 import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");
 const store = memoryStore();
-const noticeWaits = { firstMs: 0, againMs: [0, 0] };
-const provider = await startFakeProvider({ store, now, noticeWaits });
+const webhookDelays = { firstMs: 0, againMs: [0, 0] };
+const provider = await startFakeProvider({ store, now, webhookDelays });
 const { origin, secret } = provider;
 const payments = fakePayments({ origin, secret, now });
 after(() => provider.close());
@@ -406,9 +403,9 @@ test("a notice that is not taken is sent again, and given up after some tries", 
 });
 
 test("a provider whose notices lead nowhere answers all the same", async () => {
-  provider.postNoticesTo("http://127.0.0.1:9/nobody");
+  provider.sendWebhooksTo("http://127.0.0.1:9/nobody");
   assert.equal((await payments.charge(request("pm_test_webhook_before_response"))).state, "succeeded");
-  provider.postNoticesTo(null);
+  provider.sendWebhooksTo(null);
   assert.equal((await payments.charge(request("pm_test_webhook_before_response"))).state, "succeeded");
 });
 
@@ -437,7 +434,7 @@ test("only a notice that the provider signed of late is believed", async () => {
   const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
   const signed = (text: string, when = now(), by = secret) => ({
     body: Buffer.from(text),
-    headers: { "fake-signature": signNotice(by, text, when) },
+    headers: { "fake-signature": signWebhook(by, text, when) },
   });
   const text = body.toString();
   const refused: Record<string, PostedNotice> = {
@@ -465,7 +462,10 @@ test("a signed notice of something else concerns nobody", async () => {
     '{"about":"refund","orderId":"x"}',
   ])
     assert.equal(
-      await read({ body: Buffer.from(text), headers: { "fake-signature": signNotice(secret, text, now()) } }),
+      await read({
+        body: Buffer.from(text),
+        headers: { "fake-signature": signWebhook(secret, text, now()) },
+      }),
       null,
     );
 });
@@ -493,7 +493,7 @@ const read = ({ body, headers }: PostedNotice) => payments.parseWebhook(body, he
 /** Whoever gets the notices of what is done from now on. */
 async function receiving(answer?: (nth: number) => number) {
   const receiver = await startNoticeReceiver(answer);
-  provider.postNoticesTo(receiver.url);
+  provider.sendWebhooksTo(receiver.url);
   after(() => receiver.close());
   return receiver;
 }
@@ -536,3 +536,10 @@ function declineCodeOf(outcome: ChargeResult | null): string {
   assert.ok(outcome?.state === "declined");
   return outcome.declineCode;
 }
+
+test("fake payment provider, STOA_ENVIRONMENT=production: does not start", async () => {
+  await assert.rejects(
+    startFakeProvider({ environment: "production", store: memoryStore(), now: () => new Date() }),
+    /does not start in production/,
+  );
+});
