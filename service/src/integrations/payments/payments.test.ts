@@ -300,11 +300,11 @@ test("a method that is disputed is so right after its charge, until the bank dec
       amountMinor: 1_999n,
       feeMinor: 1_500n,
       reason: "fraudulent",
-      answerBy: null,
+      evidenceDueBy: null,
       createdAt: now(),
     };
     const found = await payments.findDispute(dispute.disputeId);
-    assert.deepEqual(found, { ...dispute, state: "open", answerBy: null });
+    assert.deepEqual(found, { ...dispute, state: "open", evidenceDueBy: null });
     const during = await payments.refund(refundRequest(paymentId, 1n));
     assert.partialDeepStrictEqual(during, { state: "failed", failureCode: "charge_disputed" });
     await post(`/v1/disputes/${dispute.disputeId}/close`, { outcome });
