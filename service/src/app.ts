@@ -58,7 +58,7 @@ import { promptRunRoutes } from "./execution/prompt-runs/routes.ts";
 import { providerKeyRoutes } from "./execution/provider-keys/routes.ts";
 import { addReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
-import { engineRoutes } from "./execution/workflow-runs/routes.ts";
+import { workflowRunRoutes } from "./execution/workflow-runs/routes.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
 import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { noticeHandlers } from "./jobs.ts";
@@ -105,7 +105,7 @@ export const routes = [
   ...estimateRoutes,
   ...executionRoutes(kinds),
   ...runReceiptRoutes(kinds),
-  ...engineRoutes,
+  ...workflowRunRoutes,
   ...openAiRoutes,
   ...eventRoutes,
   ...webhookRoutes,

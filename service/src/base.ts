@@ -17,7 +17,7 @@ import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
-import { RunNotices } from "./execution/workflow-runs/run-notifications.ts";
+import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
 import { jobKinds } from "./jobs.ts";
@@ -128,7 +128,7 @@ async function buildBase(
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
-    runNotices: new RunNotices(notices),
+    runNotices: new RunNotifications(notices),
     feed: new EventFeed(pool, log),
     live: new LiveRuns(notices, answerMemory),
     shutdown: shutdown.signal,

@@ -34,7 +34,7 @@ import { purgeDeletedEndpoints } from "./events/webhooks/endpoints.ts";
 import { recoverJob, runRecovery } from "./events/webhooks/recoveries.ts";
 import { endAbandonedRuns, forgetTexts } from "./execution/executions/executions.ts";
 import { forgetOldCalls } from "./execution/provider-keys/provider-calls.ts";
-import { forgetOldRuns } from "./execution/workflow-runs/text-retention.ts";
+import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
 import { carryMail, forgetOldMails, mailJob } from "./platform/email/mail.ts";
 import { forgetOldAnswers } from "./platform/http/idempotency.ts";
 import type { AskedJob, ScheduledJob } from "./platform/jobs/queue.ts";
@@ -71,7 +71,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "end-abandoned-runs", cron: "* * * * *", run: () => endAbandonedRuns(ctx) },
   { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
-  { name: "forget-workflow-runs", cron: "19 * * * *", run: () => forgetOldRuns(ctx) },
+  { name: "forget-workflow-runs", cron: "19 * * * *", run: () => eraseOldRunTexts(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },

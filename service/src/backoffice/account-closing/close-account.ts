@@ -25,7 +25,7 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { deleteWebhooksOnAccountClosed } from "../../events/webhooks/closed-account.ts";
 import { forgetAllRuns } from "../../execution/prompt-runs/erase-runs.ts";
-import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
+import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { record } from "../../platform/audit/audit.ts";
 import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
 import { composeLetter } from "../../platform/email/letter.ts";
@@ -48,7 +48,7 @@ const farewells: ((
   (_ctx, tx, user) => removeAuthenticator(tx, user.id),
   (_ctx, tx, user) => deleteOneTimeTokens(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
-  (ctx, tx, user) => endAllRuns(ctx, tx, user.id, "account_closed"),
+  (ctx, tx, user) => cancelAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),

@@ -4,7 +4,7 @@ import { listWorkAnew } from "../../catalog/products/author.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
-import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
+import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
 import { readUser, uuidOf } from "./users.ts";
@@ -28,7 +28,7 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
     await listWorkAnew(tx, id);
     await skipDeliveriesOfUser(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
-    await endAllRuns(ctx, tx, id, "account_banned");
+    await cancelAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
     await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);

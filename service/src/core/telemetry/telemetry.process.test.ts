@@ -282,7 +282,7 @@ suite("a workflow's run", () => {
     const join = await spanOf(drive.traceId, "step transform");
     mustBeNested(drive, prompt, await spanOf(drive.traceId, CHAT));
     mustBeNested(drive, join);
-    mustTell(prompt, { "stoa.step.id": "outline", "stoa.step.outcome": "completed", "stoa.step.attempt": 1 });
+    mustTell(prompt, { "stoa.step.id": "outline", "stoa.step.result": "completed", "stoa.step.attempt": 1 });
   });
 
   test("that another one calls points to the step that called it", async () => {
@@ -296,7 +296,7 @@ suite("a workflow's run", () => {
     const drive = await spanWhere("the run", ({ attributes }) => attributes["stoa.product.id"] === inner);
     const caller = await spanWhere("the step", ({ spanId }) => spanId === drive.links[0]?.spanId);
     assert.equal(caller.name, "step product");
-    mustTell(caller, { "stoa.step.outcome": "called" });
+    mustTell(caller, { "stoa.step.result": "called" });
     mustTell(drive, { "stoa.workflow.depth": 2 });
   });
 

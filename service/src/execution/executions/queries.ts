@@ -127,7 +127,7 @@ export interface WorkflowChange {
   sealedTexts?: string;
   errorCode?: string;
   errorMessage?: string;
-  spent?: {
+  usage?: {
     promptTokens: number;
     completionTokens: number;
     costUsd: number;
@@ -146,11 +146,11 @@ export const movingWorkflow = (id: string, from: readonly ExecutionStatus[], cha
          sealed_texts = case when deleted_at is null then coalesce(${change.sealedTexts ?? null}, sealed_texts) end,
          error_code = coalesce(${change.errorCode ?? null}, error_code),
          error_message = coalesce(${change.errorMessage ?? null}, error_message),
-         prompt_tokens = coalesce(${change.spent?.promptTokens ?? null}, prompt_tokens),
-         completion_tokens = coalesce(${change.spent?.completionTokens ?? null}, completion_tokens),
-         cost_usd = coalesce(${change.spent?.costUsd ?? null}, cost_usd),
-         cost_known = coalesce(${change.spent?.costKnown ?? null}, cost_known),
-         usage_estimated = coalesce(${change.spent?.estimated ?? null}, usage_estimated),
+         prompt_tokens = coalesce(${change.usage?.promptTokens ?? null}, prompt_tokens),
+         completion_tokens = coalesce(${change.usage?.completionTokens ?? null}, completion_tokens),
+         cost_usd = coalesce(${change.usage?.costUsd ?? null}, cost_usd),
+         cost_known = coalesce(${change.usage?.costKnown ?? null}, cost_known),
+         usage_estimated = coalesce(${change.usage?.estimated ?? null}, usage_estimated),
          price_list = coalesce(${change.priceList ?? null}, price_list),
          duration_ms = coalesce(${change.durationMs ?? null}, duration_ms),
          completed_at = coalesce(${change.completedAt ?? null}, completed_at)

@@ -18,13 +18,14 @@ export async function streamExecution(
 ): Promise<EventStream> {
   const execution = await mustFind(ctx, caller, executionId);
   const kind = kinds[execution.type]!;
-  if (!kind.knows(lastEventId)) throw invalidRequest("Last-Event-ID", "is none of this execution's events");
+  if (!kind.isEventId(lastEventId))
+    throw invalidRequest("Last-Event-ID", "is none of this execution's events");
   return new EventStream({
     name: executionId,
     ended: streams.enter(caller.userId),
     // A reader of another process's run, too, goes on at another one.
     until: ctx.feed.closed,
-    events: (signal) => kind.follow(ctx, execution, lastEventId, signal),
+    events: (signal) => kind.streamEvents(ctx, execution, lastEventId, signal),
   });
 }
 

@@ -35,7 +35,7 @@ export interface WorkflowMove {
   texts?: Texts;
   error?: { code: string; message: string };
   /** The sums of its steps. */
-  spent?: NonNullable<WorkflowChange["spent"]>;
+  usage?: NonNullable<WorkflowChange["usage"]>;
   durationMs?: number;
 }
 
@@ -55,7 +55,7 @@ export const movingWorkflowExecution = (ctx: Context, execution: Sealed, move: W
     status: move.to,
     ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
     ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
-    ...(move.spent && { spent: move.spent, priceList: PRICE_LIST }),
+    ...(move.usage && { usage: move.usage, priceList: PRICE_LIST }),
     ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
     ...(ended.has(move.to) && { completedAt: ctx.now() }),
   });

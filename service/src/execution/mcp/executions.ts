@@ -25,7 +25,7 @@ export async function awaitEnd(
   if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !tell)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let heard = 0;
-  for await (const { type } of workflowKind.follow(ctx, execution, null, over)) {
+  for await (const { type } of workflowKind.streamEvents(ctx, execution, null, over)) {
     await tell?.(++heard, type!);
     if (MAY_WAIT.has(type!) && (await waitsForOwner(ctx, caller, executionId))) return;
   }

@@ -6,8 +6,8 @@ import { followStored } from "./stored-events.ts";
 import { followLive, placeOf } from "./stream-run.ts";
 
 export const promptKind: ExecutionKind = {
-  knows: (lastEventId) => placeOf(lastEventId) !== null,
-  follow(ctx, execution, lastEventId, signal) {
+  isEventId: (lastEventId) => placeOf(lastEventId) !== null,
+  streamEvents(ctx, execution, lastEventId, signal) {
     const live = ctx.live.get(execution.id);
     const place = placeOf(lastEventId) ?? 0;
     return live ? followLive(live, place, signal) : followStored(ctx, execution, place, signal);

@@ -34,7 +34,7 @@ export async function receiptOf(
   const receipt = await signed(ctx, {
     ...(await toReceipt(ctx, run)),
     texts,
-    steps: (await kinds[run.type]?.spentBySteps?.(ctx, run)) ?? null,
+    steps: (await kinds[run.type]?.listStepUsage?.(ctx, run)) ?? null,
   });
   return {
     receipt,

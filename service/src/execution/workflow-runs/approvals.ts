@@ -2,16 +2,16 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { StepId } from "../../formats/workflow-definition/workflow-schema.ts";
-import { findStep, lockRun, signalRun, writeDecision } from "./queries.ts";
+import { findStep, lockRun, signalRun, updateDecision } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
-import type { Owned } from "./sealed-texts.ts";
+import type { RunRef } from "./sealed-texts.ts";
 
 export type Decision = "approved" | "rejected";
 
 /** Says yes or no to an approval that waits. Whoever drives the run hears of it, and moves the step. */
 export const decideApproval = (
   ctx: Context,
-  { id }: Owned,
+  { id }: RunRef,
   stepId: string,
   decision: Decision,
 ): Promise<void> =>
@@ -20,15 +20,15 @@ export const decideApproval = (
     const step = StepId.safeParse(stepId).success ? await findStep(tx, id, stepId) : undefined;
     if (!step) throw new ApiError("STEP_NOT_FOUND");
     const now = ctx.now();
-    mustWait(step, now);
-    await writeDecision(tx, id, stepId, decision, now);
+    mustBeWaiting(step, now);
+    await updateDecision(tx, id, stepId, decision, now);
     await ctx.idempotencyKey?.bind(tx, toId("exec", id));
     await signalRun(tx, id, now);
     await notifyRun(tx, id);
   });
 
 /** One that is past its time fails, though nobody may have written that down yet. */
-function mustWait(
+function mustBeWaiting(
   { type, status, decision, dueAt }: NonNullable<Awaited<ReturnType<typeof findStep>>>,
   now: Date,
 ): void {

@@ -3,16 +3,16 @@ import type { Context, Member } from "../../core/context.ts";
 import { findCallbackSecrets, sendCallback } from "../../events/webhooks/callbacks.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
-import type { Owned } from "./sealed-texts.ts";
+import type { RunRef } from "./sealed-texts.ts";
 
 /** Of an event, with the rest of it: bodies are at most 256 KiB. */
 const MAX_OUTPUT_BYTES = 200_000;
 
 /** Tells whoever is to be called back how the run stands now, in the transaction that moved it. */
-export async function tellCaller(
+export async function sendRunCallback(
   ctx: Context,
   tx: Tx,
-  { id, userId }: Owned,
+  { id, userId }: RunRef,
   callbackId: string | null,
   waitingFor: string[],
 ): Promise<void> {
@@ -22,13 +22,13 @@ export async function tellCaller(
     statusUrl,
     eventsUrl: _,
     output,
-    ...told
+    ...reported
   } = await readWorkflowExecution(ctx, tx, userId, id);
   const isLarge = Buffer.byteLength(JSON.stringify(output ?? null)) > MAX_OUTPUT_BYTES;
-  await sendCallback(ctx, tx, callbackId, `execution.${told.status}` as CallbackType, {
+  await sendCallback(ctx, tx, callbackId, `execution.${reported.status}` as CallbackType, {
     execution: {
       id: executionId,
-      ...told,
+      ...reported,
       output: isLarge ? null : output,
       outputUrl: statusUrl,
       waitingFor,

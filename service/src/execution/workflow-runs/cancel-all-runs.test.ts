@@ -83,7 +83,7 @@ test("all that somebody runs ends when they are banned, and none of it begins by
   const asked = provider.requests.length;
   await judge("unban", owner);
   market.clock.forward(2 * DAY_MS);
-  await worker.worker.round();
+  await worker.worker.claimDueRuns();
   const told = (await market.as(owner.key).get("/v1/ai/executions")).body.data;
   assert.deepEqual(
     told.map(({ status, error }: { status: string; error: { message: string } }) => [status, error.message]),

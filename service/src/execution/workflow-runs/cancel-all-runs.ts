@@ -2,13 +2,18 @@ import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 import { askToCancelAllOf } from "../prompt-runs/erase-runs.ts";
-import { lockRunsOf } from "./queries.ts";
+import { lockRunsOfUser } from "./queries.ts";
 
 /**
  * Of somebody who is banned or leaves: what runs ends, prompts too, and what waits never begins. The runs are locked first, in the
  * order of whoever drives one: neither waits for the other.
  */
-export async function endAllRuns(ctx: Context, tx: Tx, userId: string, reason: LeavingReason): Promise<void> {
-  await lockRunsOf(tx, userId);
+export async function cancelAllRuns(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  reason: LeavingReason,
+): Promise<void> {
+  await lockRunsOfUser(tx, userId);
   await askToCancelAllOf(ctx, tx, userId, reason);
 }

@@ -1,100 +1,100 @@
 import type { Context } from "../../core/context.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 import { canceledBy } from "../prompt-runs/run-record.ts";
-import { fitted, type Surroundings } from "./prepare-step.ts";
+import { checkOutput, type RunContext } from "./prepare-step.ts";
 import type { Progress } from "./progress.ts";
-import type { Ending } from "./run-end.ts";
-import type { Heard } from "./run-queries.ts";
+import type { RunEnd } from "./run-end.ts";
+import type { RunSignals } from "./run-queries.ts";
 import { hasEnded } from "./run-state.ts";
 import { openResult } from "./sealed-texts.ts";
-import type { End } from "./step-result.ts";
-import type { Result, Tasks } from "./tasks.ts";
+import type { StepEnd } from "./step-result.ts";
+import type { StepTasks, TaskResult } from "./tasks.ts";
 
 /** null: its owner asked. */
-const canceled = (reason: LeavingReason | null): Ending => ({
+const toCanceledEnd = (reason: LeavingReason | null): RunEnd => ({
   status: "canceled",
   error: reason && { code: reason, message: canceledBy[reason] },
 });
 
-/** Takes in what a run was told from outside, and what came of the tasks of its steps. */
-export class Intake {
+/** Takes in what a run was reported from outside, and what came of the tasks of its steps. */
+export class ResultCollector {
   readonly #ctx: Context;
-  readonly #run: Surroundings;
+  readonly #run: RunContext;
   readonly #progress: Progress;
-  readonly #tasks: Tasks;
+  readonly #tasks: StepTasks;
   /** What maps run through, while they run. */
   readonly items = new Map<string, unknown[]>();
-  /** It was told to end. */
-  cancel: Ending | null = null;
+  /** It was reported to end. */
+  cancelEnd: RunEnd | null = null;
   /** Ends of executions that a step may have called without knowing so yet. */
-  #early: Heard["ends"] = [];
+  #earlyEnds: RunSignals["ends"] = [];
 
-  constructor(ctx: Context, run: Surroundings, progress: Progress, tasks: Tasks) {
+  constructor(ctx: Context, run: RunContext, progress: Progress, tasks: StepTasks) {
     this.#ctx = ctx;
     this.#run = run;
     this.#progress = progress;
     this.#tasks = tasks;
   }
 
-  hear({ cancelRequestedAt, cancelReason, decisions, ends }: Heard): void {
+  applySignals({ cancelRequestedAt, cancelReason, decisions, ends }: RunSignals): void {
     if (cancelRequestedAt) this.cancelFor(cancelReason);
     for (const { stepId, decision, decidedAt } of decisions)
-      this.#progress.decide(stepId, decision, new Date(decidedAt));
-    for (const end of ends) this.#endCalled(end);
-    this.#early = ends.filter((end) => this.#isEarly(end));
+      this.#progress.applyDecision(stepId, decision, new Date(decidedAt));
+    for (const end of ends) this.#endChild(end);
+    this.#earlyEnds = ends.filter((end) => this.#isEarly(end));
   }
 
-  #isEarly({ stepId, item }: Heard["ends"][number]): boolean {
+  #isEarly({ stepId, item }: RunSignals["ends"][number]): boolean {
     const run = this.#progress.state.find(stepId, item);
-    return run !== undefined && !hasEnded(run) && run.called === null;
+    return run !== undefined && !hasEnded(run) && run.childRunId === null;
   }
 
   cancelFor(reason: LeavingReason | null): void {
-    this.cancel = canceled(reason);
+    this.cancelEnd = toCanceledEnd(reason);
   }
 
   /** An execution that a step called has ended. */
-  #endCalled({ id, stepId, item, sealedResult }: Heard["ends"][number]): void {
+  #endChild({ id, stepId, item, sealedResult }: RunSignals["ends"][number]): void {
     const run = this.#progress.state.find(stepId, item);
-    if (run?.status !== "running" || run.called !== id) return;
+    if (run?.status !== "running" || run.childRunId !== id) return;
     const owned = { id, userId: this.#run.userId };
-    const { output, error, spent } = openResult(this.#ctx, owned, sealedResult);
-    const facts = { provider: null, model: null, spent };
-    this.#run.costLimit?.spend(spent.costUsd);
-    const outcome: End = error
-      ? { kind: "failed", error, isFinal: false, facts }
-      : fitted(this.#progress.state.work(run), output, facts);
-    this.#progress.settle(run, outcome);
+    const { output, error, usage } = openResult(this.#ctx, owned, sealedResult);
+    const callUsage = { provider: null, model: null, usage };
+    this.#run.costLimit?.spend(usage.costUsd);
+    const outcome: StepEnd = error
+      ? { kind: "failed", error, isFinal: false, callUsage }
+      : checkOutput(this.#progress.state.work(run), output, callUsage);
+    this.#progress.end(run, outcome);
   }
 
-  takeResults(): void {
-    for (const result of this.#tasks.take()) this.#take(result);
+  collect(): void {
+    for (const result of this.#tasks.drain()) this.#apply(result);
   }
 
-  #take({ task, prepared }: Result): void {
+  #apply({ task, prepared }: TaskResult): void {
     const { run } = task;
     switch (prepared.kind) {
-      case "given_up":
-        this.#progress.noteSpent(run, prepared.facts);
+      case "aborted":
+        this.#progress.addUsage(run, prepared.callUsage);
         return;
       case "call":
-        this.#progress.noteCall(run);
-        this.#tasks.add(task, prepared);
+        this.#progress.startCall(run);
+        this.#tasks.queueCall(task, prepared);
         return;
       case "called":
-        this.#progress.noteCalled(run, prepared.executionId);
-        // It may be over by now: where this is told late, or where it was called by a process that died.
-        for (const end of this.#early) this.#endCalled(end);
+        this.#progress.linkChildRun(run, prepared.executionId);
+        // It may be over by now: where this is reported late, or where it was called by a process that died.
+        for (const end of this.#earlyEnds) this.#endChild(end);
         return;
       case "wait":
-        this.#progress.noteWait(run, prepared.until);
+        this.#progress.startWait(run, prepared.until);
         return;
       case "map":
         this.items.set(run.stepId, prepared.items);
-        this.#progress.noteMap(run, prepared.items.length);
+        this.#progress.startMap(run, prepared.items.length);
         return;
       default:
-        this.#progress.settle(run, prepared);
+        this.#progress.end(run, prepared);
     }
   }
 }

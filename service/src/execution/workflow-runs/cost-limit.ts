@@ -2,7 +2,7 @@ import { type ApiError, ruleViolation } from "../../core/errors.ts";
 import { noPrice } from "../prompt-runs/max-cost.ts";
 import { costOf, type ExpectedCall, expectedUsageOf, roundUsd } from "../provider-keys/cost.ts";
 
-/** What a run may cost, in USD: what it has spent, and is expected to spend by its calls that are under way. */
+/** What a run may cost, in USD: what it has usage, and is expected to spend by its calls that are under way. */
 export class CostLimit {
   readonly #mostUsd: number;
   #spentUsd: number;

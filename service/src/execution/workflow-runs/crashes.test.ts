@@ -175,10 +175,10 @@ test("a worker that was paused past its lease writes nothing any more", async ()
   const evaluator = new Evaluator();
   // Neither hears anything, and neither renews: only rounds are begun.
   const [paused, other] = [1, 2].map(() => new WorkflowWorker(market.service.ctx, evaluator));
-  await paused!.round();
+  await paused!.claimDueRuns();
   await held.arrivals(1);
   market.clock.forward(LEASE_MS + 1);
-  await other!.round();
+  await other!.claimDueRuns();
   await held.arrivals(2);
   held.answer();
   await Promise.all([paused!.idle(), other!.idle()]);
@@ -205,7 +205,7 @@ test("an answer that a worker holds while the database is away for longer than l
   const { ctx } = market.service;
   const other = await market.startNode();
   const [holder, survivor] = [ctx, other.ctx].map((node) => new WorkflowWorker(node, evaluator));
-  await holder!.round();
+  await holder!.claimDueRuns();
   await held.arrivals(1);
   const [comesBack, callsComeBack] = [
     await startOutage(market, "workflow_runs"),
@@ -218,18 +218,18 @@ test("an answer that a worker holds while the database is away for longer than l
   });
   held.answer();
   market.clock.forward(LEASE_MS + 1);
-  await assert.rejects(holder!.renew(), { code: "57P01" });
-  await assert.rejects(survivor!.round(), { code: "57P01" });
+  await assert.rejects(holder!.renewLeases(), { code: "57P01" });
+  await assert.rejects(survivor!.claimDueRuns(), { code: "57P01" });
   // What the holder has to write is still refused: the other worker looks first.
   await comesBack({ butNot: "new.lease_token is null" });
   await callsComeBack({ butNot: "new.ended_at is not null" });
-  await survivor!.round();
+  await survivor!.claimDueRuns();
   await survivor!.idle();
   assert.equal(held.arrived(), 1);
   market.clock.forward(RUN_LEASE_MS);
-  await holder!.renew();
+  await holder!.renewLeases();
   await renewLeases(ctx);
-  await survivor!.round();
+  await survivor!.claimDueRuns();
   const leases = await market.query(
     "select lease_until > $1 as renewed from provider_calls where execution_id = $2",
     [market.clock.now, toUuid("exec", id)],

@@ -1,7 +1,7 @@
 import type { Context, Member } from "../../core/context.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { newestKeysOf, sandboxStandsIn } from "../prompt-runs/default-key.ts";
-import { providersNeeded } from "./requirements.ts";
+import { listRequiredProviders } from "./requirements.ts";
 
 const SANDBOX = { sandbox: "sandbox" };
 
@@ -17,7 +17,7 @@ export async function defaultKeysFor(
   const own = await newestKeysOf(ctx, caller);
   if (!sandboxStandsIn(ctx)) return own;
   const workflow = Workflow.parse(JSON.parse(definition));
-  const needed = await providersNeeded(ctx, caller, workflow, { ...own, ...SANDBOX });
+  const needed = await listRequiredProviders(ctx, caller, workflow, { ...own, ...SANDBOX });
   // The own ones first: a prompt that is called takes the first that it runs on.
   return {
     ...own,

@@ -1,20 +1,20 @@
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { type Decision, decideApproval } from "./approvals.ts";
-import { type NewExecution, newExecution } from "./new-execution.ts";
-import { runOn } from "./retry-run.ts";
-import type { Owned } from "./sealed-texts.ts";
+import { insertWorkflowExecution, type NewWorkflowRun } from "./new-execution.ts";
+import { retryRun } from "./retry-run.ts";
+import type { RunRef } from "./sealed-texts.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
 
 /** All that the verbs know of whatever runs workflows durably (docs/decisions/0030-workflow-engine.md). */
 export interface WorkflowEngine {
   /** Begins a run that has been checked; it goes on whatever becomes of this process. Answers the execution's id. */
-  start(ctx: Context, userId: string, wish: NewExecution): Promise<string>;
+  start(ctx: Context, userId: string, newRun: NewWorkflowRun): Promise<string>;
   /** Says yes or no to an approval that waits. Throws STEP_NOT_FOUND, or INVALID_STATE where it does not. */
-  decide(ctx: Context, run: Owned, stepId: string, decision: Decision): Promise<void>;
+  decide(ctx: Context, run: RunRef, stepId: string, decision: Decision): Promise<void>;
   /** Runs on what failed or was canceled, without what had completed. False: it has not ended so. */
-  runOn(ctx: Context, run: Owned): Promise<boolean>;
+  retry(ctx: Context, run: RunRef): Promise<boolean>;
   /** Resolves with whether a run has ended by then, in milliseconds. */
   hasEndedWithin(ctx: Context, id: string, ms: number): Promise<boolean>;
   /** What does the work, in any number of processes. */
@@ -23,9 +23,9 @@ export interface WorkflowEngine {
 
 /** Runs as rows of PostgreSQL, driven by whoever holds their lease. */
 export const engine: WorkflowEngine = {
-  start: newExecution,
+  start: insertWorkflowExecution,
   decide: decideApproval,
-  runOn,
+  retry: retryRun,
   hasEndedWithin: waitForEnd,
   worker: (ctx, evaluator) => new WorkflowWorker(ctx, evaluator),
 };

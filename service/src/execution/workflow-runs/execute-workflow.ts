@@ -12,9 +12,9 @@ import { Answer } from "../../platform/http/route.ts";
 import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { noteFirstUse } from "../prompt-runs/run-prompt.ts";
 import { engine } from "./engine.ts";
-import { tooLongLists } from "./input-limits.ts";
+import { findOversizedLists } from "./input-limits.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
-import { lacking } from "./requirements.ts";
+import { findMissingRequirements } from "./requirements.ts";
 
 const MAX_WAIT_SECONDS = 60;
 
@@ -23,10 +23,10 @@ export async function executeWorkflow(
   ctx: Context,
   caller: Member,
   workflowId: string,
-  wish: ExecuteWorkflow,
+  request: ExecuteWorkflow,
   prefer: Preference,
 ): Promise<Answer<WorkflowExecution>> {
-  return answerFor(ctx, caller, await start(ctx, caller, workflowId, wish), prefer);
+  return toRunAnswer(ctx, caller, await startRun(ctx, caller, workflowId, request), prefer);
 }
 
 /** Of a run that was begun, or retried, under the same Idempotency-Key: it goes on whatever became of the process that wrote it. */
@@ -36,10 +36,10 @@ export const resumeExecution = (
   executionId: string,
   _input: unknown,
   { prefer }: { prefer: Preference },
-): Promise<Answer<WorkflowExecution>> => answerFor(ctx, caller, toUuid("exec", executionId)!, prefer);
+): Promise<Answer<WorkflowExecution>> => toRunAnswer(ctx, caller, toUuid("exec", executionId)!, prefer);
 
 /** 200 if it ends while the caller likes to wait, else 202. */
-export async function answerFor(
+export async function toRunAnswer(
   ctx: Context,
   caller: Member,
   id: string,
@@ -52,22 +52,22 @@ export async function answerFor(
   });
 }
 
-async function start(
+async function startRun(
   ctx: Context,
   caller: Member,
   workflowId: string,
-  wish: ExecuteWorkflow,
+  request: ExecuteWorkflow,
 ): Promise<string> {
   const product = await findProductToRun(ctx, caller, workflowId);
   mustBeBought(product);
   if (product.type !== "WORKFLOW") throw ruleViolation("workflowId", "is a prompt, not a workflow");
-  if (wish.webhookUrl !== undefined) normalizeEndpointUrl(ctx, wish.webhookUrl, "webhookUrl");
-  const version = await versionToRun(ctx, product, wish.options.version);
+  if (request.webhookUrl !== undefined) normalizeEndpointUrl(ctx, request.webhookUrl, "webhookUrl");
+  const version = await versionToRun(ctx, product, request.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));
-  const checked = checkInput(workflow.input, wish.input);
+  const checked = checkInput(workflow.input, request.input);
   const problems = [
-    ...("problems" in checked ? checked.problems : tooLongLists(workflow, checked.input)),
-    ...(await lacking(ctx, caller, workflow, wish.apiKeys)),
+    ...("problems" in checked ? checked.problems : findOversizedLists(workflow, checked.input)),
+    ...(await findMissingRequirements(ctx, caller, workflow, request.apiKeys)),
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
   await noteFirstUse(ctx, caller, { product });
@@ -76,10 +76,12 @@ async function start(
     version: version.version,
     definition: version.content,
     input: checked.input,
-    apiKeys: wish.apiKeys,
-    maxCost: wish.options.maxCost ?? null,
+    apiKeys: request.apiKeys,
+    maxCost: request.options.maxCost ?? null,
     callbackId:
-      wish.webhookUrl === undefined ? null : await findOrCreateCallback(ctx, caller.userId, wish.webhookUrl),
+      request.webhookUrl === undefined
+        ? null
+        : await findOrCreateCallback(ctx, caller.userId, request.webhookUrl),
     depth: 1,
     parent: null,
   });

@@ -2,20 +2,20 @@ import { EvaluationFault } from "../../formats/workflow-definition/evaluation-fa
 import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 
 /** Expressions of one account, which takes turns with others. */
-export interface Evaluation {
+export interface ExpressionScope {
   evaluator: Evaluator;
   userId: string;
 }
 
-export type Valued = { values: Record<string, unknown> } | { fault: string };
+export type EvaluatedExpressions = { values: Record<string, unknown> } | { fault: string };
 
 /** The values of expressions by their names, or why one has none: its place, and no value of anybody's. */
-export async function valuesOf(
-  { evaluator, userId }: Evaluation,
+export async function evaluateAll(
+  { evaluator, userId }: ExpressionScope,
   expressions: Readonly<Record<string, string>>,
   bindings: Bindings,
   field = "",
-): Promise<Valued> {
+): Promise<EvaluatedExpressions> {
   const values: Record<string, unknown> = {};
   for (const [name, expression] of Object.entries(expressions)) {
     try {

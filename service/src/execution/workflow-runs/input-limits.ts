@@ -2,16 +2,19 @@ import type { FieldProblem } from "../../core/errors.ts";
 import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 
 /** An expression that is nothing but a place in the input, such as `input.list` or `input.order.lines`. */
-const PLACE_IN_INPUT = /^input((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
+const INPUT_PATH = /^input((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
 
 /**
  * Lists of the input that are too long for the map that takes them as they are: such a run could only fail, after the
  * steps before it were paid for. Any other expression is known when it is evaluated.
  */
-export function tooLongLists({ steps }: Workflow, input: Readonly<Record<string, unknown>>): FieldProblem[] {
+export function findOversizedLists(
+  { steps }: Workflow,
+  input: Readonly<Record<string, unknown>>,
+): FieldProblem[] {
   return steps.flatMap((step) => {
     if (step.type !== "map" || step.when !== undefined || step.onError === "continue") return [];
-    const place = PLACE_IN_INPUT.exec(step.items.trim())?.[1];
+    const place = INPUT_PATH.exec(step.items.trim())?.[1];
     const list = place === undefined ? undefined : valueAt(input, place.slice(1).split("."));
     if (!Array.isArray(list) || list.length <= MAX_ITEMS) return [];
     const reason = `has ${list.length} items; the map ${step.id} takes at most ${MAX_ITEMS}`;

@@ -5,42 +5,46 @@ import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";
 import { endCall } from "../provider-keys/provider-calls.ts";
-import type { Surroundings } from "./prepare-step.ts";
-import { type Call, callOnce } from "./step-call.ts";
-import { failed, type Outcome } from "./step-result.ts";
-import type { Tally } from "./usage-total.ts";
+import type { RunContext } from "./prepare-step.ts";
+import { callProvider, type StepCall } from "./step-call.ts";
+import { type StepResult, toFailedStep } from "./step-result.ts";
+import type { UsageTotal } from "./usage-total.ts";
 
 /** Asks for JSON that fits a schema, and once more where it does not. */
 export async function callForJson(
   ctx: Context,
-  run: Surroundings,
-  call: Call,
+  run: RunContext,
+  call: StepCall,
   schema: JsonSchema,
-  tally: Tally,
-): Promise<Outcome> {
-  const first = await callOnce(ctx, run, call, tally);
-  const read = readOutput(first.answer.output, schema);
+  usageTotal: UsageTotal,
+): Promise<StepResult> {
+  const first = await callProvider(ctx, run, call, usageTotal);
+  const read = parseOutput(first.answer.output, schema);
   if (read.fits) {
-    await run.calls.end(first.end);
-    return { kind: "completed", output: read.value, facts: tally.facts };
+    await run.pendingCalls.end(first.end);
+    return { kind: "completed", output: read.value, callUsage: usageTotal.callUsage };
   }
   // At once: the second one takes its own part of the key's limits.
   if (first.end) await endCall(ctx, first.end);
-  const messages = [...call.messages, ...repairOf(first.answer, read.faults)];
-  const second = await callOnce(ctx, run, { ...call, messages, opened: undefined }, tally);
-  await run.calls.end(second.end);
-  const again = readOutput(second.answer.output, schema);
-  if (again.fits) return { kind: "completed", output: again.value, facts: tally.facts };
-  return failed("OUTPUT_SCHEMA_MISMATCH", "The provider's answer is no JSON that fits the step's schema.", {
-    isFinal: false,
-    facts: tally.facts,
-  });
+  const messages = [...call.messages, ...repairMessages(first.answer, read.faults)];
+  const second = await callProvider(ctx, run, { ...call, messages, opened: undefined }, usageTotal);
+  await run.pendingCalls.end(second.end);
+  const again = parseOutput(second.answer.output, schema);
+  if (again.fits) return { kind: "completed", output: again.value, callUsage: usageTotal.callUsage };
+  return toFailedStep(
+    "OUTPUT_SCHEMA_MISMATCH",
+    "The provider's answer is no JSON that fits the step's schema.",
+    {
+      isFinal: false,
+      callUsage: usageTotal.callUsage,
+    },
+  );
 }
 
-type Read = { fits: true; value: unknown } | { fits: false; faults: string[] };
+type ParsedOutput = { fits: true; value: unknown } | { fits: false; faults: string[] };
 
 /** Without the fence that some models put around JSON. By hand, because the text may be megabytes of anything. */
-function unfenced(text: string): string {
+function stripFence(text: string): string {
   const end = text.indexOf("\n");
   const isFenced = end !== -1 && text.endsWith("\n```") && FENCES.has(text.slice(0, end).trim());
   return isFenced ? text.slice(end, -"```".length) : text;
@@ -48,13 +52,13 @@ function unfenced(text: string): string {
 
 const FENCES: ReadonlySet<string> = new Set(["```", "```json"]);
 
-function readOutput(text: string, schema: JsonSchema): Read {
+function parseOutput(text: string, schema: JsonSchema): ParsedOutput {
   const bare = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
   if (isTooDeep(Buffer.from(bare)))
     return { fits: false, faults: [`It is nested deeper than ${MAX_DEPTH} levels.`] };
   let value: unknown;
   try {
-    value = JSON.parse(unfenced(bare.trim()));
+    value = JSON.parse(stripFence(bare.trim()));
   } catch {
     return { fits: false, faults: ["It is no JSON."] };
   }
@@ -66,7 +70,7 @@ function readOutput(text: string, schema: JsonSchema): Read {
   };
 }
 
-const repairOf = ({ output }: ProviderAnswer, faults: string[]): Message[] => [
+const repairMessages = ({ output }: ProviderAnswer, faults: string[]): Message[] => [
   { role: "assistant", content: output },
   {
     role: "user",

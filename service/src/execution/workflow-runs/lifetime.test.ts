@@ -21,7 +21,7 @@ import {
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
 import { forgetAllRuns } from "../prompt-runs/erase-runs.ts";
-import { forgetOldRuns } from "./text-retention.ts";
+import { eraseOldRunTexts } from "./text-retention.ts";
 
 const { provider, market, author, withOpenai } = await openWorkflows();
 const retries = (id: string, who = author, headers: Record<string, string> = {}) =>
@@ -278,10 +278,10 @@ suite("what is kept of a run", () => {
     const { executionId: id } = await executes(author, workflowId);
     assert.equal((await stepOf(author, id, "b")).output, "[sandbox] y");
     market.clock.forward(30 * 86_400_000 - 1);
-    await forgetOldRuns(market.service.ctx);
+    await eraseOldRunTexts(market.service.ctx);
     assert.equal((await stepOf(author, id, "b")).output, "[sandbox] y");
     market.clock.forward(2);
-    await forgetOldRuns(market.service.ctx);
+    await eraseOldRunTexts(market.service.ctx);
     const { status, output } = await stepOf(author, id, "b");
     assert.deepEqual([status, output], ["completed", null]);
     assert.match((await retries(id)).body.error.message, /no longer kept/);

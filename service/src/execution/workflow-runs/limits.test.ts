@@ -94,7 +94,7 @@ suite("a run ends", () => {
       async () => {
         // What could not be written is tried again a while later.
         market.clock.forward(10_000);
-        await worker.worker.round();
+        await worker.worker.claimDueRuns();
         return executionOf(author, id);
       },
       ({ status }) => status === "failed",

@@ -3,14 +3,18 @@ import { toId } from "../../core/ids.ts";
 import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { addingWorkflowExecution } from "../executions/workflow-executions.ts";
-import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
-import { type RunStart, sealStart } from "./sealed-texts.ts";
+import { findChildRun, insertRun, type NewRun } from "./run-queries.ts";
+import { type RunInput, sealRunInput } from "./sealed-texts.ts";
 
-export interface NewExecution extends RunStart, Pick<NewRun, "depth" | "parent"> {}
+export interface NewWorkflowRun extends RunInput, Pick<NewRun, "depth" | "parent"> {}
 
 /** Writes a run down for whichever worker comes first; answers its id. A step's attempt that called already gets what it called. */
-export async function newExecution(ctx: Context, userId: string, wish: NewExecution): Promise<string> {
-  const { depth, parent, ...rest } = wish;
+export async function insertWorkflowExecution(
+  ctx: Context,
+  userId: string,
+  newRun: NewWorkflowRun,
+): Promise<string> {
+  const { depth, parent, ...rest } = newRun;
   const start = { ...rest, traceparent: currentTraceparent() };
   const run = { id: ctx.newId(), userId };
   const write = async (db: Queries) => {
@@ -22,11 +26,12 @@ export async function newExecution(ctx: Context, userId: string, wish: NewExecut
       texts: { variables: start.input, output: null },
     });
     const now = ctx.now();
-    const row = { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent };
+    const row = { ...run, sealedStart: sealRunInput(ctx, run, start), dueAt: now, depth, parent };
     await insertRun(db, row, history, now);
     return run.id;
   };
-  if (parent) return ctx.db.transaction().execute(async (tx) => (await findCalled(tx, parent)) ?? write(tx));
+  if (parent)
+    return ctx.db.transaction().execute(async (tx) => (await findChildRun(tx, parent)) ?? write(tx));
   const { idempotencyKey } = ctx;
   if (!idempotencyKey) return write(ctx.db);
   return ctx.db.transaction().execute(async (tx) => {

@@ -1,56 +1,59 @@
-import { hasEnded, isPassed, NO_ITEM, type RunState, type Step, type StepRun } from "./run-state.ts";
+import { hasEnded, isSatisfied, NO_ITEM, type RunState, type Step, type StepRun } from "./run-state.ts";
 
 /** A step, or an item of a map. */
-export interface Place {
+export interface StepRef {
   stepId: string;
   item: number;
 }
 
 /** Of a map that names no number. */
-const ITEMS_AT_ONCE = 5;
+const DEFAULT_MAP_CONCURRENCY = 5;
 
 /** The run whose failure ends the whole, if there is one. */
 export const findFailure = (state: RunState): StepRun | undefined =>
   [...state.all()].find(
-    (run) => run.item === NO_ITEM && run.status === "failed" && !isPassed(run, state.work(run)),
+    (run) => run.item === NO_ITEM && run.status === "failed" && !isSatisfied(run, state.work(run)),
   );
 
 /** Whether nothing is left to do but to say what came out. */
-export const isDone = (state: RunState): boolean =>
+export const isCompleted = (state: RunState): boolean =>
   state.workflow.steps.every((step) => {
     const run = state.find(step.id);
-    return run !== undefined && isPassed(run, step);
+    return run !== undefined && isSatisfied(run, step);
   });
 
 /** What can begin now: steps whose needs have ended, and items for which their map has room. */
-export const readyIn = (state: RunState): Place[] =>
+export const nextSteps = (state: RunState): StepRef[] =>
   state.workflow.steps.flatMap((step) => [...readySteps(state, step), ...readyItems(state, step)]);
 
-function readySteps(state: RunState, step: Step): Place[] {
+function readySteps(state: RunState, step: Step): StepRef[] {
   if (!isOpen(state.find(step.id))) return [];
   const isFree = step.needs.every((id) => {
     const run = state.find(id);
-    return run !== undefined && isPassed(run, state.step(id));
+    return run !== undefined && isSatisfied(run, state.step(id));
   });
   return isFree ? [{ stepId: step.id, item: NO_ITEM }] : [];
 }
 
-function readyItems(state: RunState, step: Step): Place[] {
+function readyItems(state: RunState, step: Step): StepRef[] {
   const map = state.find(step.id);
   if (step.type !== "map" || map?.status !== "running" || map.items === null) return [];
   const items = state.itemsOf(map);
   const underWay = items.filter((run) => run && !isOpen(run) && !hasEnded(run)).length;
-  const room = Math.max(0, (step.maxConcurrency ?? ITEMS_AT_ONCE) - underWay);
+  const room = Math.max(0, (step.maxConcurrency ?? DEFAULT_MAP_CONCURRENCY) - underWay);
   return items.flatMap((run, item) => (isOpen(run) ? [{ stepId: step.id, item }] : [])).slice(0, room);
 }
 
 const isOpen = (run: StepRun | undefined): boolean => run === undefined || run.status === "queued";
 
 /** How a map stands: what came out of all its items, the item that failed it, or neither yet. */
-export function mapEnd(state: RunState, map: StepRun): { outputs: unknown[] } | { failed: StepRun } | null {
+export function findMapEnd(
+  state: RunState,
+  map: StepRun,
+): { outputs: unknown[] } | { failed: StepRun } | null {
   if (map.items === null) return null;
   const items = state.itemsOf(map);
-  const failed = items.find((run) => run?.status === "failed" && !isPassed(run, state.work(run)));
+  const failed = items.find((run) => run?.status === "failed" && !isSatisfied(run, state.work(run)));
   if (failed) return { failed };
   if (!items.every((run) => run && hasEnded(run))) return null;
   return { outputs: items.map((run) => run!.output) };

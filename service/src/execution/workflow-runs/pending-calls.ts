@@ -8,7 +8,7 @@ import {
   releaseCall,
 } from "../provider-keys/provider-calls.ts";
 
-export interface MovedCalls {
+export interface CallChanges {
   ended: CallEnd[];
   opened: readonly OpenCall[];
 }
@@ -17,7 +17,7 @@ export interface MovedCalls {
  * What the calls of a run that is driven here take of their keys' limits, and give back. Mostly both are written with the steps that
  * they are of: how a call ended waits for that no longer than the step does, and is written by itself where nobody drives the run.
  */
-export class KeyedCalls {
+export class PendingCalls {
   readonly #ctx: Context;
   readonly #reserved = new Map<string, Reserved<LateRefusal>>();
   #ended: CallEnd[] = [];
@@ -28,7 +28,7 @@ export class KeyedCalls {
   }
 
   /** Something is still to be written. */
-  get mustBeWritten(): boolean {
+  get hasEnded(): boolean {
     return this.#ended.length > 0;
   }
 
@@ -40,38 +40,38 @@ export class KeyedCalls {
   }
 
   /** For a statement that ends what has ended, and opens these. */
-  take(opened: readonly OpenCall[]): MovedCalls {
+  drain(opened: readonly OpenCall[]): CallChanges {
     const ended = this.#ended;
     this.#ended = [];
     return { ended, opened };
   }
 
   /** They could not be written. */
-  putBack({ ended }: MovedCalls): void {
+  restore({ ended }: CallChanges): void {
     this.#ended.unshift(...ended);
   }
 
   /** They are written: what became of those that were to be opened, by their ids. */
-  noteWritten(moved: MovedCalls, reserved: Record<string, Reserved<LateRefusal>>): void {
+  onWritten(moved: CallChanges, reserved: Record<string, Reserved<LateRefusal>>): void {
     for (const end of moved.ended) releaseCall(this.#ctx, end);
     for (const [callId, became] of Object.entries(reserved)) this.#reserved.set(callId, became);
   }
 
   /** What became of one. */
-  takeReserved({ reservation: { callId } }: OpenCall): Reserved<LateRefusal> {
+  takeReservation({ reservation: { callId } }: OpenCall): Reserved<LateRefusal> {
     const became = this.#reserved.get(callId) ?? {};
     this.#reserved.delete(callId);
     return became;
   }
 
   /** Writes by itself what waits to be written. */
-  async write(): Promise<void> {
-    await Promise.all(this.take([]).ended.map((end) => endCall(this.#ctx, end)));
+  async flush(): Promise<void> {
+    await Promise.all(this.drain([]).ended.map((end) => endCall(this.#ctx, end)));
   }
 
   /** The run is driven here no more: whatever ends from now on is written by itself. */
   async close(): Promise<void> {
     this.#isOver = true;
-    await this.write();
+    await this.flush();
   }
 }

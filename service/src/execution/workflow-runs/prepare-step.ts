@@ -3,22 +3,22 @@ import type { Bindings } from "../../formats/workflow-definition/evaluator.ts";
 import { validateValue } from "../../formats/workflow-definition/json-schema.ts";
 import { MAX_ITEMS } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { CostLimit } from "./cost-limit.ts";
-import { type Evaluation, valuesOf } from "./expressions.ts";
-import type { KeyedCalls } from "./pending-calls.ts";
+import { type ExpressionScope, evaluateAll } from "./expressions.ts";
+import type { PendingCalls } from "./pending-calls.ts";
 import { callProduct } from "./product-step.ts";
 import { preparePrompt } from "./prompt-step.ts";
 import type { RunKeys } from "./run-keys.ts";
-import type { StepRun, Work } from "./run-state.ts";
-import type { RunStart } from "./sealed-texts.ts";
-import { type CallFacts, type End, failed, type Prepared } from "./step-result.ts";
+import type { StepRun, StepWork } from "./run-state.ts";
+import type { RunInput } from "./sealed-texts.ts";
+import { type CallUsage, type PreparedStep, type StepEnd, toFailedStep } from "./step-result.ts";
 
 /** The run that a step belongs to. */
-export interface Surroundings extends Evaluation {
+export interface RunContext extends ExpressionScope {
   id: string;
   depth: number;
-  start: RunStart;
+  start: RunInput;
   keys: RunKeys;
-  calls: KeyedCalls;
+  pendingCalls: PendingCalls;
   /** null: whoever asked for it named none. */
   costLimit: CostLimit | null;
 }
@@ -26,30 +26,31 @@ export interface Surroundings extends Evaluation {
 /** What a step comes to by its definition and what ended before: all but asking somebody outside. */
 export async function prepareStep(
   ctx: Context,
-  run: Surroundings,
+  run: RunContext,
   step: StepRun,
-  work: Work,
+  work: StepWork,
   bindings: Bindings,
-): Promise<Prepared> {
+): Promise<PreparedStep> {
   // A map that goes on after a crash was not skipped when it began.
   if (work.when !== undefined && step.items === null) {
-    const valued = await valuesOf(run, { when: work.when }, bindings);
-    if ("fault" in valued) return expressionFailed(valued.fault);
-    if (typeof valued.values["when"] !== "boolean") return expressionFailed("when is neither true nor false");
+    const valued = await evaluateAll(run, { when: work.when }, bindings);
+    if ("fault" in valued) return toExpressionFailure(valued.fault);
+    if (typeof valued.values["when"] !== "boolean")
+      return toExpressionFailure("when is neither true nor false");
     if (!valued.values["when"]) return { kind: "skipped" };
   }
   return prepareWork(ctx, run, step, work, bindings);
 }
 
-const expressionFailed = (why: string): End => failed("EXPRESSION_FAILED", why);
+const toExpressionFailure = (why: string): StepEnd => toFailedStep("EXPRESSION_FAILED", why);
 
 async function prepareWork(
   ctx: Context,
-  run: Surroundings,
+  run: RunContext,
   step: StepRun,
-  work: Work,
+  work: StepWork,
   bindings: Bindings,
-): Promise<Prepared> {
+): Promise<PreparedStep> {
   const inSeconds = (seconds: number) => new Date(ctx.now().getTime() + seconds * 1000);
   switch (work.type) {
     case "approval":
@@ -57,7 +58,7 @@ async function prepareWork(
     case "delay":
       return { kind: "wait", until: inSeconds(work.seconds) };
     case "transform":
-      return withValue(run, "value", work.value, bindings, (value) => fitted(work, value));
+      return withValue(run, "value", work.value, bindings, (value) => checkOutput(work, value));
     case "map":
       return withValue(run, "items", work.items, bindings, toItems);
     case "prompt":
@@ -70,44 +71,49 @@ async function prepareWork(
         opens: null,
         call: async (signal) => {
           const outcome = await callProduct(ctx, run, step, work, values, signal);
-          return outcome.kind === "completed" ? fitted(work, outcome.output, outcome.facts) : outcome;
+          return outcome.kind === "completed"
+            ? checkOutput(work, outcome.output, outcome.callUsage)
+            : outcome;
         },
       }));
   }
 }
 
 async function withValue(
-  run: Surroundings,
+  run: RunContext,
   field: string,
   expression: string,
   bindings: Bindings,
-  then: (value: unknown) => Prepared,
-): Promise<Prepared> {
-  const valued = await valuesOf(run, { [field]: expression }, bindings);
-  return "fault" in valued ? expressionFailed(valued.fault) : then(valued.values[field]);
+  then: (value: unknown) => PreparedStep,
+): Promise<PreparedStep> {
+  const valued = await evaluateAll(run, { [field]: expression }, bindings);
+  return "fault" in valued ? toExpressionFailure(valued.fault) : then(valued.values[field]);
 }
 
 async function withValues(
-  run: Surroundings,
+  run: RunContext,
   field: string,
   expressions: Record<string, string>,
   bindings: Bindings,
-  then: (values: Record<string, unknown>) => Prepared | Promise<Prepared>,
-): Promise<Prepared> {
-  const valued = await valuesOf(run, expressions, bindings, field);
-  return "fault" in valued ? expressionFailed(valued.fault) : then(valued.values);
+  then: (values: Record<string, unknown>) => PreparedStep | Promise<PreparedStep>,
+): Promise<PreparedStep> {
+  const valued = await evaluateAll(run, expressions, bindings, field);
+  return "fault" in valued ? toExpressionFailure(valued.fault) : then(valued.values);
 }
 
-function toItems(value: unknown): Prepared {
-  if (!Array.isArray(value)) return expressionFailed("items is no list");
+function toItems(value: unknown): PreparedStep {
+  if (!Array.isArray(value)) return toExpressionFailure("items is no list");
   if (value.length > MAX_ITEMS)
-    return failed("LIMIT_EXCEEDED", `items: has ${value.length} items; a map takes at most ${MAX_ITEMS}`);
+    return toFailedStep(
+      "LIMIT_EXCEEDED",
+      `items: has ${value.length} items; a map takes at most ${MAX_ITEMS}`,
+    );
   return { kind: "map", items: value };
 }
 
 /** What came out, if it fits the step's schema. */
-export function fitted(work: Work, output: unknown, facts?: CallFacts): End {
+export function checkOutput(work: StepWork, output: unknown, callUsage?: CallUsage): StepEnd {
   if (work.output === undefined || validateValue(work.output, output).length === 0)
-    return { kind: "completed", output, facts };
-  return failed("OUTPUT_SCHEMA_MISMATCH", "The output does not fit the step's schema.", { facts });
+    return { kind: "completed", output, callUsage };
+  return toFailedStep("OUTPUT_SCHEMA_MISMATCH", "The output does not fit the step's schema.", { callUsage });
 }

@@ -12,51 +12,52 @@ import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { mustLetThrough, noteFirstUse } from "../prompt-runs/run-prompt.ts";
 import { keyToRunWith } from "../provider-keys/provider-keys.ts";
 import { toTexts } from "./expressions.ts";
-import { newExecution } from "./new-execution.ts";
-import type { Surroundings } from "./prepare-step.ts";
-import { memberOf } from "./run-caller.ts";
-import type { StepRun, Work } from "./run-state.ts";
-import { type Call, callForText, guarded, modelFor } from "./step-call.ts";
-import type { Outcome } from "./step-result.ts";
-import type { Tally } from "./usage-total.ts";
+import { insertWorkflowExecution } from "./new-execution.ts";
+import type { RunContext } from "./prepare-step.ts";
+import { runCaller } from "./run-caller.ts";
+import type { StepRun, StepWork } from "./run-state.ts";
+import { callForText, catchStepErrors, findModel, type StepCall } from "./step-call.ts";
+import type { StepResult } from "./step-result.ts";
+import type { UsageTotal } from "./usage-total.ts";
 
-type ProductWork = Extract<Work, { type: "product" }>;
+type ProductWork = Extract<StepWork, { type: "product" }>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
 /** Runs another product that the run's owner has: a prompt at once, a workflow as an execution of its own. */
 export const callProduct = (
   ctx: Context,
-  run: Surroundings,
+  run: RunContext,
   step: StepRun,
   work: ProductWork,
   values: Record<string, unknown>,
   signal: AbortSignal,
-): Promise<Outcome> =>
-  guarded(ctx, signal, async (tally) => {
-    const caller = memberOf(run.userId);
+): Promise<StepResult> =>
+  catchStepErrors(ctx, signal, async (usageTotal) => {
+    const caller = runCaller(run.userId);
     const goods = await retryWhileAway(signal, async () => {
       const product = await findProductToRun(ctx, caller, work.productId);
       mustBeBought(product);
       return { ...product, ...(await versionToRun(ctx, product, work.version)) };
     });
     const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
-    if (goods.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, timeoutMs, tally });
-    return retryWhileAway(signal, () => callWorkflowOf(ctx, run, step, goods, values));
+    if (goods.type === "PROMPT")
+      return callPromptProduct(ctx, run, goods, values, { signal, timeoutMs, usageTotal });
+    return retryWhileAway(signal, () => startChildRun(ctx, run, step, goods, values));
   });
 
-async function callPromptOf(
+async function callPromptProduct(
   ctx: Context,
-  run: Surroundings,
+  run: RunContext,
   product: Product,
   values: Record<string, unknown>,
-  { tally, ...limits }: { signal: AbortSignal; timeoutMs: number | undefined; tally: Tally },
-): Promise<Outcome> {
+  { usageTotal, ...limits }: { signal: AbortSignal; timeoutMs: number | undefined; usageTotal: UsageTotal },
+): Promise<StepResult> {
   const texts = toTexts(values);
   const checked = checkVariables(product.variables, texts);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
-  const provider = providerFor(product.compatibility, run.start.apiKeys);
+  const provider = findProvider(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
-  const caller = memberOf(run.userId);
+  const caller = runCaller(run.userId);
   const key = await retryWhileAway(limits.signal, () =>
     keyToRunWith(ctx, caller, run.start.apiKeys[provider]!),
   );
@@ -64,23 +65,23 @@ async function callPromptOf(
   await retryWhileAway(limits.signal, () => noteFirstUse(ctx, caller, { product }));
   const call = {
     key,
-    model: modelFor(key, provider, product.models[key.provider]),
+    model: findModel(key, provider, product.models[key.provider]),
     messages: renderMessages(parseMessages(product.contentFormat, product.content), checked.values),
     options: {},
     versionId: `${product.id}@${product.version}`,
     ...limits,
   };
-  return counted(ctx, run, product, call, () => callForText(ctx, run, call, tally));
+  return withRecordedRun(ctx, run, product, call, () => callForText(ctx, run, call, usageTotal));
 }
 
 /** Once the provider may have been asked. */
-async function counted(
+async function withRecordedRun(
   ctx: Context,
-  { userId }: Surroundings,
+  { userId }: RunContext,
   product: Product,
-  { key, model, signal }: Call,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
+  { key, model, signal }: StepCall,
+  work: () => Promise<StepResult>,
+): Promise<StepResult> {
   const run = {
     userId,
     productId: product.id,
@@ -103,7 +104,7 @@ async function counted(
 }
 
 /** The first provider for which there is a key and that a prompt runs on. */
-export const providerFor = (
+export const findProvider = (
   compatibility: readonly string[],
   apiKeys: Record<string, string>,
 ): string | undefined =>
@@ -111,20 +112,20 @@ export const providerFor = (
     (provider) => compatibility.includes(provider) || anyModelProviders.has(provider),
   );
 
-async function callWorkflowOf(
+async function startChildRun(
   ctx: Context,
-  run: Surroundings,
+  run: RunContext,
   step: StepRun,
   product: Product,
   values: Record<string, unknown>,
-): Promise<Outcome> {
+): Promise<StepResult> {
   if (run.depth >= MAX_CALL_DEPTH)
     throw ruleViolation("productId", `is a workflow in a workflow, more than ${MAX_CALL_DEPTH} deep`);
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
-  await noteFirstUse(ctx, memberOf(run.userId), { product });
-  const executionId = await newExecution(ctx, run.userId, {
+  await noteFirstUse(ctx, runCaller(run.userId), { product });
+  const executionId = await insertWorkflowExecution(ctx, run.userId, {
     productId: product.id,
     version: product.version,
     definition: product.content,

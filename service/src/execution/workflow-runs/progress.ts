@@ -1,15 +1,15 @@
-import { mapEnd, type Place } from "./next-steps.ts";
+import { findMapEnd, type StepRef } from "./next-steps.ts";
 import {
-  addSpent,
+  addUsage,
   hasEnded,
   NO_ITEM,
   type RunState,
   type StepError,
   type StepRun,
   type StepStatus,
-  type Work,
+  type StepWork,
 } from "./run-state.ts";
-import { type End, type Failure, failed } from "./step-result.ts";
+import { type StepEnd, type StepFailure, toFailedStep } from "./step-result.ts";
 
 /** Runs of steps and items together: more would be a bill that nobody foresaw. */
 const MAX_STEP_RUNS = 500;
@@ -27,7 +27,7 @@ export interface StepEvent {
   data: Record<string, unknown>;
 }
 
-interface Taken {
+interface Changes {
   steps: StepRun[];
   events: StepEvent[];
   abandoned: string[];
@@ -45,7 +45,7 @@ export class Progress {
   #abandoned: string[] = [];
   #characters = 0;
   /** Something moved that would be lost, or called again, if this process died now. */
-  mustBeWritten = false;
+  needsCheckpoint = false;
 
   constructor(state: RunState, now: () => Date) {
     this.state = state;
@@ -54,44 +54,44 @@ export class Progress {
   }
 
   /** What moved since it was last taken. */
-  take(): Taken {
+  drain(): Changes {
     const taken = { steps: [...this.#changed], events: this.#events, abandoned: this.#abandoned };
     this.#changed.clear();
     this.#events = [];
     this.#abandoned = [];
-    this.mustBeWritten = false;
+    this.needsCheckpoint = false;
     return taken;
   }
 
   /** What was taken could not be written: it is still to be. */
-  putBack({ steps, events, abandoned }: Taken): void {
+  restore({ steps, events, abandoned }: Changes): void {
     this.#abandoned.unshift(...abandoned);
     for (const step of steps) this.#changed.add(step);
     this.#events.unshift(...events);
-    this.mustBeWritten = true;
+    this.needsCheckpoint = true;
   }
 
   /** A step or an item begins; null where there have been too many. */
-  begin({ stepId, item }: Place): StepRun | null {
+  begin({ stepId, item }: StepRef): StepRun | null {
     const isNew = this.state.find(stepId, item) === undefined;
     const run = this.state.begin(stepId, item, this.#now());
     if (!isNew || this.state.count <= MAX_STEP_RUNS) return run;
-    this.settle(
+    this.end(
       run,
-      failed("LIMIT_EXCEEDED", `The workflow began more than ${MAX_STEP_RUNS} runs of steps.`),
+      toFailedStep("LIMIT_EXCEEDED", `The workflow began more than ${MAX_STEP_RUNS} runs of steps.`),
     );
     return null;
   }
 
   /** It is about to be called. Whoever finds it so without calling it may be the second to call. */
-  noteCall(run: StepRun): void {
+  startCall(run: StepRun): void {
     if (!this.#resumed.delete(run)) run.attempt++;
     this.#setDeadline(run);
     this.#changed.add(run);
     // Told when it first waited for its key: that it still does is nothing new.
-    if (!isBusy(run.error))
-      this.#tell("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
-    this.mustBeWritten = true;
+    if (!isKeyBusy(run.error))
+      this.#addEvent("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
+    this.needsCheckpoint = true;
   }
 
   /** What a dead process had begun begins again, unless that has ended too many of them. */
@@ -99,75 +99,79 @@ export class Progress {
     Object.assign(run, { repeats: run.repeats + 1, status: "queued" });
     this.#resumed.add(run);
     if (run.repeats > MAX_REPEATS)
-      this.settle(run, failed("INTERNAL_ERROR", "Several processes ended while they ran this step."));
+      this.end(run, toFailedStep("INTERNAL_ERROR", "Several processes ended while they ran this step."));
   }
 
   /** What a map runs through is known. */
-  noteMap(run: StepRun, items: number): void {
+  startMap(run: StepRun, items: number): void {
     run.items = items;
     this.#setDeadline(run);
     this.#changed.add(run);
-    this.#tell("step.started", run, { items });
+    this.#addEvent("step.started", run, { items });
   }
 
-  noteWait(run: StepRun, until: Date): void {
+  startWait(run: StepRun, until: Date): void {
     Object.assign(run, { status: "waiting", dueAt: until });
     this.#changed.add(run);
-    this.#tell("step.waiting", run, { until: until.toISOString() });
-    this.mustBeWritten = true;
+    this.#addEvent("step.waiting", run, { until: until.toISOString() });
+    this.needsCheckpoint = true;
   }
 
-  noteCalled(run: StepRun, executionId: string): void {
-    run.called = executionId;
+  linkChildRun(run: StepRun, executionId: string): void {
+    run.childRunId = executionId;
     this.#changed.add(run);
-    this.mustBeWritten = true;
+    this.needsCheckpoint = true;
   }
 
   /** How it went. A failure that may pass is tried again as often as its step says. */
-  settle(run: StepRun, outcome: End): void {
+  end(run: StepRun, outcome: StepEnd): void {
     if (outcome.kind === "failed") this.#fail(run, outcome);
-    else if (outcome.kind === "skipped") this.#end(run, "skipped", "step.skipped");
+    else if (outcome.kind === "skipped") this.#finish(run, "skipped", "step.skipped");
     else this.#complete(run, outcome);
   }
 
-  #complete(run: StepRun, { output, facts }: Extract<End, { kind: "completed" }>): void {
+  #complete(run: StepRun, { output, callUsage }: Extract<StepEnd, { kind: "completed" }>): void {
     const characters = JSON.stringify(output ?? null).length;
     if (characters > MAX_OUTPUT_CHARACTERS || this.#characters + characters > MAX_OUTPUTS_CHARACTERS) {
-      this.#fail(run, { ...tooLarge, facts });
+      this.#fail(run, { ...OUTPUT_TOO_LARGE, callUsage });
       return;
     }
     this.#characters += characters;
     run.output = output ?? null;
-    this.#note(run, facts);
-    this.#end(run, "completed", "step.completed");
+    this.#addCallUsage(run, callUsage);
+    this.#finish(run, "completed", "step.completed");
   }
 
-  #fail(run: StepRun, failure: Failure): void {
-    this.#note(run, failure.facts);
+  #fail(run: StepRun, failure: StepFailure): void {
+    this.#addCallUsage(run, failure.callUsage);
     this.#abandon(run);
-    const wasBusy = isBusy(run.error);
+    const wasBusy = isKeyBusy(run.error);
     run.error = failure.error;
-    const again = this.#triesAgainAt(run, this.state.work(run), failure);
-    if (again) this.#waitForAnother(run, again, wasBusy && isBusy(run.error));
-    else this.#end(run, "failed", "step.failed");
+    const again = this.#retryAt(run, this.state.work(run), failure);
+    if (again) this.#waitForRetry(run, again, wasBusy && isKeyBusy(run.error));
+    else this.#finish(run, "failed", "step.failed");
   }
 
-  #waitForAnother(run: StepRun, again: Date, isToldOf: boolean): void {
+  #waitForRetry(run: StepRun, again: Date, isToldOf: boolean): void {
     Object.assign(run, { status: "waiting", dueAt: again });
     this.#changed.add(run);
-    if (!isToldOf) this.#tell("step.retrying", run, { until: again.toISOString() });
-    this.mustBeWritten = true;
+    if (!isToldOf) this.#addEvent("step.retrying", run, { until: again.toISOString() });
+    this.needsCheckpoint = true;
   }
 
   #abandon(run: StepRun): void {
-    if (run.called !== null) this.#abandoned.push(run.called);
-    run.called = null;
+    if (run.childRunId !== null) this.#abandoned.push(run.childRunId);
+    run.childRunId = null;
   }
 
   /** null: never. */
-  #triesAgainAt(run: StepRun, work: Work, { error, isFinal, retryAfterSeconds = 0 }: Failure): Date | null {
+  #retryAt(
+    run: StepRun,
+    work: StepWork,
+    { error, isFinal, retryAfterSeconds = 0 }: StepFailure,
+  ): Date | null {
     const inMs = (ms: number) => new Date(this.#now().getTime() + ms);
-    if (isBusy(error)) {
+    if (isKeyBusy(error)) {
       // Nothing was sent.
       run.attempt--;
       return inMs(BUSY_KEY_MS);
@@ -179,27 +183,27 @@ export class Progress {
   }
 
   /** What calls have used that were given up, though the step may have ended by then. */
-  noteSpent(run: StepRun, facts: Failure["facts"]): void {
-    if (!facts) return;
-    this.#note(run, facts);
+  addUsage(run: StepRun, callUsage: StepFailure["callUsage"]): void {
+    if (!callUsage) return;
+    this.#addCallUsage(run, callUsage);
     this.#changed.add(run);
-    this.mustBeWritten = true;
+    this.needsCheckpoint = true;
   }
 
-  #note(run: StepRun, facts: Failure["facts"]): void {
-    if (!facts) return;
-    const { provider, model, spent } = facts;
-    Object.assign(run, { provider, model, spent: run.spent ? addSpent(run.spent, spent) : spent });
+  #addCallUsage(run: StepRun, callUsage: StepFailure["callUsage"]): void {
+    if (!callUsage) return;
+    const { provider, model, usage } = callUsage;
+    Object.assign(run, { provider, model, usage: run.usage ? addUsage(run.usage, usage) : usage });
   }
 
-  #end(run: StepRun, status: StepStatus, type: string): void {
+  #finish(run: StepRun, status: StepStatus, type: string): void {
     // What was asked of nobody can be worked out again.
     const isDear = run.attempt > 0 || run.status === "waiting";
     if (status === "completed" || status === "skipped") run.error = null;
     Object.assign(run, { status, dueAt: null, endedAt: this.#now() });
     this.#changed.add(run);
-    this.#tell(type, run, { ...(run.error && { error: run.error }) });
-    if (isDear) this.mustBeWritten = true;
+    this.#addEvent(type, run, { ...(run.error && { error: run.error }) });
+    if (isDear) this.needsCheckpoint = true;
   }
 
   #setDeadline(run: StepRun): void {
@@ -208,7 +212,7 @@ export class Progress {
     run.dueAt = new Date(run.startedAt!.getTime() + timeoutSeconds * 1000);
   }
 
-  #tell(type: string, run: StepRun, more: Record<string, unknown>): void {
+  #addEvent(type: string, run: StepRun, more: Record<string, unknown>): void {
     const { stepId, item, status, attempt } = run;
     const place = item === NO_ITEM ? { stepId } : { stepId, index: item };
     this.#events.push({
@@ -218,24 +222,24 @@ export class Progress {
   }
 
   /** What was decided on approvals. */
-  decide(stepId: string, decision: "approved" | "rejected", decidedAt: Date): void {
+  applyDecision(stepId: string, decision: "approved" | "rejected", decidedAt: Date): void {
     const run = this.state.find(stepId);
     if (run?.status !== "waiting") return;
     Object.assign(run, { decision, decidedAt });
-    if (decision === "rejected") this.settle(run, failed("APPROVAL_REJECTED", "The approval was refused."));
-    else
-      this.settle(run, { kind: "completed", output: { approved: true, decidedAt: decidedAt.toISOString() } });
+    if (decision === "rejected")
+      this.end(run, toFailedStep("APPROVAL_REJECTED", "The approval was refused."));
+    else this.end(run, { kind: "completed", output: { approved: true, decidedAt: decidedAt.toISOString() } });
   }
 
   /** Ends waits that are over; answers what begins again, and what had its time and must be given up. */
-  passTime(): { again: StepRun[]; late: StepRun[] } {
+  expireTimers(): { again: StepRun[]; late: StepRun[] } {
     const now = this.#now();
     const due = [...this.state.all()].filter(
       ({ status, dueAt }) => dueAt !== null && dueAt <= now && (status === "waiting" || status === "running"),
     );
     const late = due.filter(({ status }) => status === "running");
     for (const run of late)
-      this.settle(run, failed("STEP_TIMEOUT", "The step took longer than it may.", { isFinal: false }));
+      this.end(run, toFailedStep("STEP_TIMEOUT", "The step took longer than it may.", { isFinal: false }));
     const again = due.filter((run) => !late.includes(run) && !this.#endWait(run));
     return { again, late };
   }
@@ -243,23 +247,23 @@ export class Progress {
   /** False: it waited for its next attempt. */
   #endWait(run: StepRun): boolean {
     const { type } = this.state.work(run);
-    if (type === "delay") this.settle(run, { kind: "completed", output: null });
-    else if (type === "approval") this.settle(run, failed("APPROVAL_TIMEOUT", "Nobody decided in time."));
+    if (type === "delay") this.end(run, { kind: "completed", output: null });
+    else if (type === "approval") this.end(run, toFailedStep("APPROVAL_TIMEOUT", "Nobody decided in time."));
     else return false;
     return true;
   }
 
   /** Ends maps of which all items have, or one has failed; answers those whose other items must be given up. */
-  endMaps(fit: (map: StepRun, outputs: unknown[]) => End): StepRun[] {
+  endMaps(fit: (map: StepRun, outputs: unknown[]) => StepEnd): StepRun[] {
     const failedMaps: StepRun[] = [];
     for (const { id, type } of this.state.workflow.steps) {
       const map = this.state.find(id);
       if (type !== "map" || map?.status !== "running") continue;
-      const end = mapEnd(this.state, map);
-      if (end && "outputs" in end) this.settle(map, fit(map, end.outputs));
+      const end = findMapEnd(this.state, map);
+      if (end && "outputs" in end) this.end(map, fit(map, end.outputs));
       if (!end || "outputs" in end) continue;
       const { error, item } = end.failed;
-      this.settle(map, failed(error!.code, `Item ${item}: ${error!.message}`, { isFinal: false }));
+      this.end(map, toFailedStep(error!.code, `Item ${item}: ${error!.message}`, { isFinal: false }));
       failedMaps.push(map);
     }
     return failedMaps;
@@ -269,7 +273,7 @@ export class Progress {
   reopenItems(map: StepRun): void {
     for (const run of this.state.itemsOf(map)) {
       if (!run || run.status === "completed" || run.status === "skipped") continue;
-      Object.assign(run, { status: "queued", retries: 0, error: null, called: null, dueAt: null });
+      Object.assign(run, { status: "queued", retries: 0, error: null, childRunId: null, dueAt: null });
       this.#changed.add(run);
     }
   }
@@ -277,8 +281,8 @@ export class Progress {
   /** Nothing of it goes on: the run has ended without it, or its map has. */
   cancel(run: StepRun): void {
     if (hasEnded(run)) return;
-    if (run.called !== null) this.#abandoned.push(run.called);
-    this.#end(run, "canceled", "step.canceled");
+    if (run.childRunId !== null) this.#abandoned.push(run.childRunId);
+    this.#finish(run, "canceled", "step.canceled");
   }
 
   /** When time alone will move something; null: it will not. */
@@ -290,9 +294,9 @@ export class Progress {
   }
 }
 
-const isBusy = (error: StepError | null): boolean => error?.code === "KEY_CONCURRENCY_LIMIT";
+const isKeyBusy = (error: StepError | null): boolean => error?.code === "KEY_CONCURRENCY_LIMIT";
 
-const tooLarge = {
+const OUTPUT_TOO_LARGE = {
   error: { code: "LIMIT_EXCEEDED", message: "The output is too large for a workflow." },
   isFinal: true,
 };

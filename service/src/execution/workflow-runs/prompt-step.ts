@@ -4,42 +4,46 @@ import { generateSample } from "../../formats/workflow-definition/json-schema-sa
 import { type OpenCall, toOpenCall, withReserved } from "../provider-keys/provider-calls.ts";
 import { toTexts } from "./expressions.ts";
 import { callForJson } from "./json-output.ts";
-import type { Surroundings } from "./prepare-step.ts";
-import type { Work } from "./run-state.ts";
-import { type Call, callForText, guarded, modelFor } from "./step-call.ts";
-import type { Outcome, Prepared } from "./step-result.ts";
-import type { Tally } from "./usage-total.ts";
+import type { RunContext } from "./prepare-step.ts";
+import type { StepWork } from "./run-state.ts";
+import { callForText, catchStepErrors, findModel, type StepCall } from "./step-call.ts";
+import type { PreparedStep, StepResult } from "./step-result.ts";
+import type { UsageTotal } from "./usage-total.ts";
 
 /** A prompt step with the values of its variables. */
-interface Prompt {
-  work: Extract<Work, { type: "prompt" }>;
+interface PromptStep {
+  work: Extract<StepWork, { type: "prompt" }>;
   values: Record<string, unknown>;
 }
 
-type Asked = Omit<Call, "signal" | "opened">;
+type PromptCall = Omit<StepCall, "signal" | "opened">;
 
-/** What a prompt step asks, and what that takes of its key's limits. What stands against it is told when it would be called. */
-export async function preparePrompt(ctx: Context, run: Surroundings, prompt: Prompt): Promise<Prepared> {
+/** What a prompt step asks, and what that takes of its key's limits. What stands against it is reported when it would be called. */
+export async function preparePrompt(
+  ctx: Context,
+  run: RunContext,
+  prompt: PromptStep,
+): Promise<PreparedStep> {
   try {
-    const asked = await toAsked(run, prompt);
+    const asked = await toPromptCall(run, prompt);
     const opens = toOpenCall(ctx, asked.key, { ...asked, executionId: run.id });
     const call = (signal: AbortSignal) =>
-      guarded(ctx, signal, (tally) =>
-        callPrompt(ctx, run, prompt, { ...asked, opened: opens, signal }, tally),
+      catchStepErrors(ctx, signal, (usageTotal) =>
+        callPrompt(ctx, run, prompt, { ...asked, opened: opens, signal }, usageTotal),
       );
     return { kind: "call", opens, call };
   } catch (error) {
-    const call = (signal: AbortSignal) => guarded(ctx, signal, () => Promise.reject(error));
+    const call = (signal: AbortSignal) => catchStepErrors(ctx, signal, () => Promise.reject(error));
     return { kind: "call", opens: null, call };
   }
 }
 
-async function toAsked({ keys, start }: Surroundings, { work, values }: Prompt): Promise<Asked> {
+async function toPromptCall({ keys, start }: RunContext, { work, values }: PromptStep): Promise<PromptCall> {
   const key = await keys.find(work.provider);
   const { temperature, maxTokens, timeoutSeconds = work.timeoutSeconds } = work.options;
   return {
     key,
-    model: modelFor(key, work.provider, work.model),
+    model: findModel(key, work.provider, work.model),
     messages: renderMessages(work.messages, toTexts(values)),
     options: {
       ...(temperature !== undefined && { temperature }),
@@ -54,17 +58,19 @@ async function toAsked({ keys, start }: Surroundings, { work, values }: Prompt):
 
 async function callPrompt(
   ctx: Context,
-  run: Surroundings,
-  prompt: Prompt,
-  call: Call & { opened: OpenCall | null },
-  tally: Tally,
-): Promise<Outcome> {
+  run: RunContext,
+  prompt: PromptStep,
+  call: StepCall & { opened: OpenCall | null },
+  usageTotal: UsageTotal,
+): Promise<StepResult> {
   const { output, provider } = prompt.work;
   const current = call.opened ? await withOpened(call.opened) : call;
-  return output ? callForJson(ctx, run, current, output, tally) : callForText(ctx, run, current, tally);
+  return output
+    ? callForJson(ctx, run, current, output, usageTotal)
+    : callForText(ctx, run, current, usageTotal);
 
-  async function withOpened(opened: OpenCall): Promise<Call> {
-    const { refusedBy, maxTokens } = run.calls.takeReserved(opened);
+  async function withOpened(opened: OpenCall): Promise<StepCall> {
+    const { refusedBy, maxTokens } = run.pendingCalls.takeReservation(opened);
     if (refusedBy === "changed") return askedAnew();
     return {
       ...call,
@@ -73,8 +79,8 @@ async function callPrompt(
   }
 
   /** With the key as it is now. */
-  async function askedAnew(): Promise<Call> {
-    run.keys.forget(provider);
-    return { ...(await toAsked(run, prompt)), signal: call.signal };
+  async function askedAnew(): Promise<StepCall> {
+    run.keys.invalidate(provider);
+    return { ...(await toPromptCall(run, prompt)), signal: call.signal };
   }
 }

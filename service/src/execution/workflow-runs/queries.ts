@@ -53,7 +53,7 @@ export const findOwnExecution = (db: Queries, userId: string, id: string) =>
     .$castTo<{ id: string; type: "PROMPT" | "WORKFLOW"; status: RunRow["status"]; productId: string }>()
     .executeTakeFirst();
 
-export interface ListedStep {
+export interface StepListRow {
   stepId: string;
   item: number;
   type: "prompt" | "transform" | "map" | "approval" | "delay" | "product";
@@ -96,9 +96,13 @@ const steps = (db: Queries, executionId: string) =>
     .select(["provider", "model", "prompt_tokens as promptTokens", "completion_tokens as completionTokens"])
     .select(["cost_usd as costUsd", "cost_known as costKnown", "usage_estimated as estimated"])
     .select(["decision", "decided_at as decidedAt", "started_at as startedAt", "ended_at as endedAt"])
-    .$castTo<ListedStep>();
+    .$castTo<StepListRow>();
 
-export async function listSteps(db: Queries, executionId: string, paging: Paging): Promise<Page<ListedStep>> {
+export async function listSteps(
+  db: Queries,
+  executionId: string,
+  paging: Paging,
+): Promise<Page<StepListRow>> {
   const items = await steps(db, executionId)
     .orderBy("n", "desc")
     .limit(paging.limit)
@@ -144,13 +148,13 @@ export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined
  * Each after its row in the history, as by whoever moves or cancels one: in the other order they would wait for each other. Those that
  * somebody's runs called come before those that called them, which whoever tells the end of one locks in this order.
  */
-export const lockRunsOf = (tx: Tx, userId: string) =>
+export const lockRunsOfUser = (tx: Tx, userId: string) =>
   sql`
     select from workflow_runs r join executions e on e.id = r.execution_id
      where r.user_id = ${userId} and r.due_at is not null
      order by r.execution_id desc for no key update of e for update of r`.execute(tx);
 
-export const writeDecision = (
+export const updateDecision = (
   tx: Tx,
   id: string,
   stepId: string,
@@ -200,39 +204,39 @@ export async function requeueRun(
   );
 }
 
-export interface ToldEvent {
+export interface ExecutionEventRow {
   seq: number;
   type: string;
   data: Record<string, unknown>;
   createdAt: Date;
 }
 
-const EVENTS_AT_ONCE = 100;
+const EVENT_BATCH = 100;
 
-export async function listEventsAfter(db: Queries, id: string, after: number): Promise<ToldEvent[]> {
-  const { rows } = await sql<ToldEvent>`
+export async function listEventsAfter(db: Queries, id: string, after: number): Promise<ExecutionEventRow[]> {
+  const { rows } = await sql<ExecutionEventRow>`
     select seq, type, data, created_at as "createdAt" from execution_events
-     where execution_id = ${id} and seq > ${after} order by seq limit ${EVENTS_AT_ONCE}`.execute(db);
+     where execution_id = ${id} and seq > ${after} order by seq limit ${EVENT_BATCH}`.execute(db);
   return rows;
 }
 
-export async function findLastEvent(db: Queries, id: string): Promise<ToldEvent | undefined> {
-  const { rows } = await sql<ToldEvent>`
+export async function findLastEvent(db: Queries, id: string): Promise<ExecutionEventRow | undefined> {
+  const { rows } = await sql<ExecutionEventRow>`
     select seq, type, data, created_at as "createdAt" from execution_events
      where execution_id = ${id} order by seq desc limit 1`.execute(db);
   return rows[0];
 }
 
-const RUNS_AT_ONCE = 100;
+const ERASE_BATCH = 100;
 
 /** Of some of the runs that ended and whose ids are smaller; answers how many. */
-export async function eraseTextsOfSome(db: Queries, before: string): Promise<number> {
+export async function eraseRunTexts(db: Queries, before: string): Promise<number> {
   const { rows } = await sql`
     with old as (
       update workflow_runs set sealed_start = null, sealed_result = null
        where execution_id in (select execution_id from workflow_runs
                                where execution_id < ${before} and due_at is null and (sealed_start is not null or sealed_result is not null)
-                               order by execution_id limit ${RUNS_AT_ONCE} for update skip locked)
+                               order by execution_id limit ${ERASE_BATCH} for update skip locked)
       returning execution_id),
     steps as (
       update execution_steps s set sealed_output = null from old where s.execution_id = old.execution_id and sealed_output is not null)

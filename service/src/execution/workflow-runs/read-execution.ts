@@ -5,7 +5,7 @@ import { toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { openTexts } from "../executions/texts.ts";
 import { findWorkflowExecution } from "./queries.ts";
-import { usageOf } from "./usage.ts";
+import { toUsage } from "./usage.ts";
 
 /** How a workflow's execution stands, and what came of it. */
 export async function readWorkflowExecution(
@@ -27,7 +27,7 @@ export async function readWorkflowExecution(
     eventsUrl: `${path}/events`,
     output: row.sealedTexts === null ? null : openTexts(ctx, { id, userId }, row.sealedTexts).output,
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
-    usage: usageOf(row),
+    usage: toUsage(row),
     duration: row.durationMs === null ? null : row.durationMs / 1000,
     createdAt: row.createdAt.toISOString(),
     completedAt: row.completedAt?.toISOString() ?? null,

@@ -7,7 +7,7 @@ import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/work
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { versionToRun } from "../prompt-runs/prepare-run.ts";
 import { keyToRunWith } from "../provider-keys/provider-keys.ts";
-import { providerFor } from "./product-step.ts";
+import { findProvider } from "./product-step.ts";
 
 /** Products that a workflow and those that it calls name together. */
 const MAX_PRODUCTS = 50;
@@ -15,7 +15,7 @@ const MAX_PRODUCTS = 50;
 type Keys = Record<string, string>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
-interface Look {
+interface Inspection {
   ctx: Context;
   caller: Member;
   apiKeys: Keys;
@@ -26,33 +26,38 @@ interface Look {
 }
 
 /** All that a run would lack: keys of the providers that it calls, and products that it runs. */
-export async function lacking(
+export async function findMissingRequirements(
   ctx: Context,
   caller: Member,
   workflow: Workflow,
   apiKeys: Keys,
 ): Promise<FieldProblem[]> {
-  const look = await lookAt(ctx, caller, workflow, apiKeys);
-  return [...(await keyProblems(look)), ...look.problems];
+  const look = await inspect(ctx, caller, workflow, apiKeys);
+  return [...(await findKeyProblems(look)), ...look.problems];
 }
 
 /** The providers for which a run with these keys needs one. */
-export async function providersNeeded(
+export async function listRequiredProviders(
   ctx: Context,
   caller: Member,
   workflow: Workflow,
   apiKeys: Keys,
 ): Promise<ReadonlySet<string>> {
-  return (await lookAt(ctx, caller, workflow, apiKeys)).providers;
+  return (await inspect(ctx, caller, workflow, apiKeys)).providers;
 }
 
-async function lookAt(ctx: Context, caller: Member, workflow: Workflow, apiKeys: Keys): Promise<Look> {
-  const look: Look = { ctx, caller, apiKeys, providers: new Set(), problems: [], seen: new Set() };
-  await lookThrough(look, workflow, 1, "workflowId");
+async function inspect(ctx: Context, caller: Member, workflow: Workflow, apiKeys: Keys): Promise<Inspection> {
+  const look: Inspection = { ctx, caller, apiKeys, providers: new Set(), problems: [], seen: new Set() };
+  await inspectWorkflow(look, workflow, 1, "workflowId");
   return look;
 }
 
-async function lookThrough(look: Look, workflow: Workflow, depth: number, field: string): Promise<void> {
+async function inspectWorkflow(
+  look: Inspection,
+  workflow: Workflow,
+  depth: number,
+  field: string,
+): Promise<void> {
   for (const provider of listProviders(workflow)) look.providers.add(provider);
   for (const [index, step] of workflow.steps.entries()) {
     const work = step.type === "map" ? step.do : step;
@@ -60,40 +65,40 @@ async function lookThrough(look: Look, workflow: Workflow, depth: number, field:
     const key = `${work.productId}@${work.version ?? ""}@${depth}`;
     if (look.seen.has(key)) continue;
     look.seen.add(key);
-    const reason = await whyNotRunnable(look, work, depth, field);
+    const reason = await findProductProblem(look, work, depth, field);
     if (reason) look.problems.push({ field, reason: `${formatPath(["steps", index])} ${reason}` });
   }
 }
 
-/** null: it is fine, and so is all that it calls in turn; what these lack is told by themselves. */
-async function whyNotRunnable(
-  look: Look,
+/** null: it is fine, and so is all that it calls in turn; what these lack is reported by themselves. */
+async function findProductProblem(
+  look: Inspection,
   { productId, version: pinned }: { productId: string; version?: string | undefined },
   depth: number,
   field: string,
 ): Promise<string | null> {
   const { ctx, caller, apiKeys } = look;
   if (look.seen.size > MAX_PRODUCTS) return `is one product too many: ${MAX_PRODUCTS} may be named in all`;
-  const product = await found(() => findProductToRun(ctx, caller, productId));
+  const product = await valueOrMessage(() => findProductToRun(ctx, caller, productId));
   if (typeof product === "string") return `runs ${productId}: ${product}`;
   if (product.reason === "none") return `runs ${productId}, which you have not bought`;
-  const version = await found(() => versionToRun(ctx, product, pinned));
+  const version = await valueOrMessage(() => versionToRun(ctx, product, pinned));
   if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
   if (product.type === "WORKFLOW") {
     if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
-    await lookThrough(look, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
+    await inspectWorkflow(look, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
     return null;
   }
-  const provider = providerFor(product.compatibility, apiKeys);
+  const provider = findProvider(product.compatibility, apiKeys);
   if (provider) look.providers.add(provider);
-  else look.problems.push({ field: "apiKeys", reason: neededFor(product) });
+  else look.problems.push({ field: "apiKeys", reason: keyNeededReason(product) });
   return null;
 }
 
-const neededFor = ({ title, compatibility }: Product) =>
+const keyNeededReason = ({ title, compatibility }: Product) =>
   `must have a key of one of ${compatibility.join(", ")}, which “${toVisibleLine(title)}” runs on`;
 
-async function found<T>(find: () => Promise<T>): Promise<T | string> {
+async function valueOrMessage<T>(find: () => Promise<T>): Promise<T | string> {
   try {
     return await find();
   } catch (error) {
@@ -102,24 +107,24 @@ async function found<T>(find: () => Promise<T>): Promise<T | string> {
   }
 }
 
-async function keyProblems({ ctx, caller, apiKeys, providers }: Look): Promise<FieldProblem[]> {
+async function findKeyProblems({ ctx, caller, apiKeys, providers }: Inspection): Promise<FieldProblem[]> {
   const problems: FieldProblem[] = [];
   for (const provider of providers) {
-    const reason = await whyNoKey(ctx, caller, provider, apiKeys[provider]);
+    const reason = await findKeyProblem(ctx, caller, provider, apiKeys[provider]);
     if (reason) problems.push({ field: `apiKeys.${provider}`, reason });
   }
   return problems;
 }
 
 /** Keys that fit everything stand in for any provider's. */
-async function whyNoKey(
+async function findKeyProblem(
   ctx: Context,
   caller: Member,
   provider: string,
   apiKeyId: string | undefined,
 ): Promise<string | null> {
   if (apiKeyId === undefined) return "is required: the workflow calls this provider";
-  const key = await found(() => keyToRunWith(ctx, caller, apiKeyId));
+  const key = await valueOrMessage(() => keyToRunWith(ctx, caller, apiKeyId));
   if (typeof key === "string") return "names no provider key of yours";
   if (key.provider === provider || anyModelProviders.has(key.provider)) return null;
   return `is a key of ${key.provider}`;

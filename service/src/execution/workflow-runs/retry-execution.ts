@@ -7,8 +7,8 @@ import type { Preference } from "../../platform/http/prefer.ts";
 import type { Answer } from "../../platform/http/route.ts";
 import { mustBeBought } from "../prompt-runs/prepare-run.ts";
 import { engine } from "./engine.ts";
-import { answerFor } from "./execute-workflow.ts";
-import { mustFindExecution } from "./steps.ts";
+import { toRunAnswer } from "./execute-workflow.ts";
+import { mustFindOwnExecution } from "./steps.ts";
 
 /** Runs on what failed or was canceled: all that came to a good end stays as it is. */
 export async function retryExecution(
@@ -17,16 +17,16 @@ export async function retryExecution(
   executionId: string,
   prefer: Preference,
 ): Promise<Answer<WorkflowExecution>> {
-  const { id, type, productId } = await mustFindExecution(ctx, caller, executionId);
+  const { id, type, productId } = await mustFindOwnExecution(ctx, caller, executionId);
   if (type !== "WORKFLOW") throw ruleViolation("executionId", "is of a prompt: run that again");
   mustBeBought(await findProductToRun(ctx, caller, toId("prod", productId)));
-  if (!(await engine.runOn(ctx, { id, userId: caller.userId })))
+  if (!(await engine.retry(ctx, { id, userId: caller.userId })))
     throw await notRetryable(ctx, caller, executionId);
-  return answerFor(ctx, caller, id, prefer);
+  return toRunAnswer(ctx, caller, id, prefer);
 }
 
 async function notRetryable(ctx: Context, caller: Member, executionId: string): Promise<ApiError> {
-  const { status } = await mustFindExecution(ctx, caller, executionId);
+  const { status } = await mustFindOwnExecution(ctx, caller, executionId);
   return new ApiError("INVALID_STATE", "Only what failed or was canceled can be retried.", {
     current: status,
     allowed: ["failed", "canceled"],

@@ -6,12 +6,12 @@ import type { Tx } from "../../platform/db/database.ts";
 import { reopenWorkflowExecution } from "../executions/workflow-executions.ts";
 import { type LockedRun, lockRun, requeueRun } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
-import { isPassed } from "./run-state.ts";
-import { type Owned, openStart } from "./sealed-texts.ts";
-import { readState } from "./step-rows.ts";
+import { isSatisfied } from "./run-state.ts";
+import { openRunInput, type RunRef } from "./sealed-texts.ts";
+import { readRunState } from "./step-rows.ts";
 
 /** Has a run that failed or was canceled begin anew what did not come to a good end. False: it has not ended so. */
-export const runOn = (ctx: Context, run: Owned): Promise<boolean> =>
+export const retryRun = (ctx: Context, run: RunRef): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
     if (!(await reopenWorkflowExecution(tx, run.id))) return false;
     await reopen(ctx, tx, run, await lockRun(tx, run.id));
@@ -19,13 +19,13 @@ export const runOn = (ctx: Context, run: Owned): Promise<boolean> =>
     return true;
   });
 
-async function reopen(ctx: Context, tx: Tx, run: Owned, locked: LockedRun | undefined): Promise<void> {
+async function reopen(ctx: Context, tx: Tx, run: RunRef, locked: LockedRun | undefined): Promise<void> {
   const refused = (message: string) => new ApiError("INVALID_STATE", message);
   if (!locked || locked.sealedStart === null) throw refused("What it was started with is no longer kept.");
   if (locked.parentId !== null) throw refused("Another execution called it: retry that one.");
-  const { definition } = openStart(ctx, run, locked.sealedStart);
-  const state = await readState(ctx, tx, run, Workflow.parse(JSON.parse(definition)));
-  const unfinished = [...state.all()].filter((step) => !isPassed(step, state.work(step)));
+  const { definition } = openRunInput(ctx, run, locked.sealedStart);
+  const state = await readRunState(ctx, tx, run, Workflow.parse(JSON.parse(definition)));
+  const unfinished = [...state.all()].filter((step) => !isSatisfied(step, state.work(step)));
   await requeueRun(tx, run.id, unfinished, ctx.now());
   await notifyRun(tx, run.id);
 }

@@ -6,7 +6,7 @@ import { executeWorkflow, resumeExecution } from "./execute-workflow.ts";
 import { retryExecution } from "./retry-execution.ts";
 import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
 
-export const engineRoutes = [
+export const workflowRunRoutes = [
   leavingMemory(
     resumedBy(
       api.ai.executeWorkflow,

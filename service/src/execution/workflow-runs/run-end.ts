@@ -1,16 +1,16 @@
-import { valuesOf } from "./expressions.ts";
-import { findFailure, isDone } from "./next-steps.ts";
-import type { Surroundings } from "./prepare-step.ts";
+import { evaluateAll } from "./expressions.ts";
+import { findFailure, isCompleted } from "./next-steps.ts";
+import type { RunContext } from "./prepare-step.ts";
 import type { RunState, StepError } from "./run-state.ts";
 
 /** How a run ends. */
-export type Ending =
+export type RunEnd =
   | { status: "completed"; output: unknown }
   | { status: "failed"; error: StepError }
   | { status: "canceled"; error: StepError | null };
 
 /** How a run ends by what has become of its steps; null: it goes on. */
-export async function endingOf(run: Surroundings, state: RunState): Promise<Ending | null> {
+export async function findRunEnd(run: RunContext, state: RunState): Promise<RunEnd | null> {
   const refusal = run.costLimit?.refusal;
   if (refusal) return { status: "failed", error: { code: refusal.code, message: refusal.message } };
   const failure = findFailure(state);
@@ -19,12 +19,12 @@ export async function endingOf(run: Surroundings, state: RunState): Promise<Endi
       status: "failed",
       error: { code: failure.error!.code, message: `Step ${failure.stepId}: ${failure.error!.message}` },
     };
-  return isDone(state) ? completed(run, state) : null;
+  return isCompleted(state) ? completed(run, state) : null;
 }
 
-async function completed(run: Surroundings, state: RunState): Promise<Ending> {
+async function completed(run: RunContext, state: RunState): Promise<RunEnd> {
   const bindings = { input: run.start.input, steps: state.outputs() };
-  const valued = await valuesOf(run, { result: state.workflow.result }, bindings);
+  const valued = await evaluateAll(run, { result: state.workflow.result }, bindings);
   if ("fault" in valued)
     return { status: "failed", error: { code: "EXPRESSION_FAILED", message: valued.fault } };
   return { status: "completed", output: valued.values["result"] ?? null };

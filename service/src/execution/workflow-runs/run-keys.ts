@@ -1,16 +1,16 @@
 import type { Context } from "../../core/context.ts";
 import { findKeyToRunWith, type SealedKey } from "../provider-keys/provider-keys.ts";
-import { memberOf } from "./run-caller.ts";
-import type { RunStart } from "./sealed-texts.ts";
+import { runCaller } from "./run-caller.ts";
+import type { RunInput } from "./sealed-texts.ts";
 
 /** The provider keys of a run, each read once, and anew when a call has shown that it is another by now. */
 export class RunKeys {
   readonly #ctx: Context;
   readonly #userId: string;
-  readonly #ids: RunStart["apiKeys"];
+  readonly #ids: RunInput["apiKeys"];
   readonly #keys = new Map<string, Promise<SealedKey>>();
 
-  constructor(ctx: Context, userId: string, { apiKeys }: RunStart) {
+  constructor(ctx: Context, userId: string, { apiKeys }: RunInput) {
     this.#ctx = ctx;
     this.#userId = userId;
     this.#ids = apiKeys;
@@ -20,13 +20,13 @@ export class RunKeys {
   find(provider: string): Promise<SealedKey> {
     const known = this.#keys.get(provider);
     if (known) return known;
-    const found = findKeyToRunWith(this.#ctx, memberOf(this.#userId), this.#ids[provider] ?? "");
+    const found = findKeyToRunWith(this.#ctx, runCaller(this.#userId), this.#ids[provider] ?? "");
     this.#keys.set(provider, found);
     found.catch(() => this.#keys.delete(provider));
     return found;
   }
 
-  forget(provider: string): void {
+  invalidate(provider: string): void {
     this.#keys.delete(provider);
   }
 }

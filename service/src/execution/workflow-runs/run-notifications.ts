@@ -3,14 +3,14 @@ import type { Notices } from "../../platform/db/notices.ts";
 declare module "../../core/context.ts" {
   interface Context {
     /** Wakes requests that wait for a workflow run. */
-    runNotices: RunNotices;
+    runNotices: RunNotifications;
   }
 }
 
 type Listener = () => void;
 
 /** Tells who waits in this process for a run that something happened to it, here or in another process. */
-export class RunNotices {
+export class RunNotifications {
   readonly #ofRun = new Map<string, Set<Listener>>();
   readonly #ofAll = new Set<(id: string) => void>();
 
@@ -19,29 +19,29 @@ export class RunNotices {
       on: {
         workflow_run: (id) => {
           this.#tellAll(id);
-          this.#tell(id);
+          this.#addEvent(id);
         },
         workflow_due: (id) => this.#tellAll(id),
-        workflow_end: (id) => this.#tell(id),
+        workflow_end: (id) => this.#addEvent(id),
       },
       // Something may have been missed: everybody looks.
       forgetAll: () => {
         for (const id of [...this.#ofRun.keys()]) {
           this.#tellAll(id);
-          this.#tell(id);
+          this.#addEvent(id);
         }
       },
     });
   }
 
-  /** Of what somebody must work at, and what was told to a run. Until the answered function is called. */
-  hearAll(listener: (id: string) => void): () => void {
+  /** Of what somebody must work at, and what was reported to a run. Until the answered function is called. */
+  onAnyRun(listener: (id: string) => void): () => void {
     this.#ofAll.add(listener);
     return () => void this.#ofAll.delete(listener);
   }
 
-  /** Of what was told to one run, and of its end. Until the answered function is called. */
-  hear(id: string, listener: Listener): () => void {
+  /** Of what was reported to one run, and of its end. Until the answered function is called. */
+  onRun(id: string, listener: Listener): () => void {
     const listeners = this.#ofRun.get(id) ?? new Set();
     this.#ofRun.set(id, listeners.add(listener));
     return () => {
@@ -54,7 +54,7 @@ export class RunNotices {
     for (const listener of this.#ofAll) listener(id);
   }
 
-  #tell(id: string): void {
+  #addEvent(id: string): void {
     for (const listener of this.#ofRun.get(id) ?? []) listener();
   }
 }

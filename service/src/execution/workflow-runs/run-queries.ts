@@ -3,7 +3,7 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 import { type LateRefusal, movingCallsOf, type Reserved } from "../provider-keys/provider-calls.ts";
-import type { MovedCalls } from "./pending-calls.ts";
+import type { CallChanges } from "./pending-calls.ts";
 import type { StepRun, StepStatus } from "./run-state.ts";
 
 export interface NewRun {
@@ -24,7 +24,7 @@ export const insertRun = (db: Queries, run: NewRun, history: RawBuilder<unknown>
     values (${run.id}, ${run.userId}, ${run.sealedStart}, ${run.dueAt}, ${run.depth}, ${run.parent?.id ?? null},
             ${run.parent?.stepId ?? null}, ${run.parent?.item ?? null}, ${run.parent?.attempt ?? null})
     returning execution_id as id),
-  told as (
+  reported as (
     insert into execution_events (execution_id, seq, type, data, created_at)
     select id, 1, 'execution.queued', '{}', ${createdAt}::timestamptz from written)
   select pg_notify('workflow_due', id::text) from written`.execute(db);
@@ -33,7 +33,7 @@ export const insertRun = (db: Queries, run: NewRun, history: RawBuilder<unknown>
 export const notifyRun = (db: Queries, id: string) =>
   sql`${prepared("notify_workflow_run")}select pg_notify('workflow_run', ${id})`.execute(db);
 
-export interface Claimed {
+export interface ClaimedRun {
   id: string;
   userId: string;
   token: string;
@@ -46,34 +46,38 @@ export interface Lease {
   token: string;
 }
 
-export interface ClaimWish {
+export interface ClaimOptions {
   /** Runs that the caller drives already. */
   held: readonly string[];
   /** Accounts that get none now. */
-  notOf: readonly string[];
-  most: number;
+  excludedUsers: readonly string[];
+  limit: number;
   /** Also runs whose lease is over. */
-  takesOver: boolean;
+  includesExpired: boolean;
 }
 
 /** Leases runs that somebody must look at, those first that have waited longest. */
-export async function claimRuns(db: Queries, lease: Lease, wish: ClaimWish): Promise<Claimed[]> {
-  const { rows } = await sql<Claimed>`${wish.notOf.length === 0 ? prepared("claim_runs") : sql``}
-    with recursive ${wish.notOf.length === 0 ? ofAnybody(lease, wish) : ofOthers(lease, wish)}
+export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions): Promise<ClaimedRun[]> {
+  const { rows } =
+    await sql<ClaimedRun>`${options.excludedUsers.length === 0 ? prepared("claim_runs") : sql``}
+    with recursive ${options.excludedUsers.length === 0 ? dueRunsSql(lease, options) : dueRunsOfOthersSql(lease, options)}
     update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
       from due where r.execution_id = due.execution_id
     returning r.execution_id as id, r.user_id as "userId", r.lease_token as token, r.leases`.execute(db);
   return rows;
 }
 
-const ofAnybody = ({ now }: Lease, { held, most, takesOver }: ClaimWish) => sql`
+const dueRunsSql = ({ now }: Lease, { held, limit: most, includesExpired: takesOver }: ClaimOptions) => sql`
     due as (
       select execution_id from workflow_runs
        where due_at <= ${now} and (lease_token is null or ${takesOver}::boolean) and execution_id <> all (${held}::uuid[])
        order by due_at limit ${most} for update skip locked)`;
 
 /** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
-const ofOthers = ({ now }: Lease, { held, notOf, most, takesOver }: ClaimWish) => sql`
+const dueRunsOfOthersSql = (
+  { now }: Lease,
+  { held, excludedUsers: notOf, limit: most, includesExpired: takesOver }: ClaimOptions,
+) => sql`
     account (id) as (
       (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
       union all
@@ -93,7 +97,7 @@ const ofOthers = ({ now }: Lease, { held, notOf, most, takesOver }: ClaimWish) =
        where execution_id in (select execution_id from next) and due_at <= ${now}
        order by due_at limit ${most} for update skip locked)`;
 
-/** Renews leases; answers those that are still held, and how much each was told. They are locked in the order of `lockRunsOf`. */
+/** Renews leases; answers those that are still held, and how much each was reported. They are locked in the order of `lockRunsOf`. */
 export async function renewLeases(
   db: Queries,
   held: readonly { id: string; token: string }[],
@@ -112,7 +116,7 @@ export async function renewLeases(
 }
 
 /** Ends the lease of a run that nobody drives on: it is due again at a time. `isForgiven`: it is not counted against the run. */
-export const giveBack = (
+export const releaseLease = (
   db: Queries,
   held: { id: string; token: string },
   dueAt: Date,
@@ -137,8 +141,8 @@ export interface RunRow {
   isOwnerBanned: boolean;
 }
 
-/** What a run was told from outside. */
-export interface Heard {
+/** What a run was reported from outside. */
+export interface RunSignals {
   signals: number;
   cancelRequestedAt: Date | null;
   cancelReason: LeavingReason | null;
@@ -147,7 +151,7 @@ export interface Heard {
   ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
 }
 
-const heard = sql`
+const signalColumns = sql`
   r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
   (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
      from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
@@ -156,33 +160,33 @@ const heard = sql`
      from workflow_runs c where c.parent_id = r.execution_id and c.sealed_result is not null) as ends`;
 
 /** All that whoever drives a run begins with, of one moment. undefined: the lease has passed on, or the run is gone. */
-export async function openRun(
+export async function readLeasedRun(
   db: Queries,
   { id, token }: { id: string; token: string },
-): Promise<(RunRow & Heard) | undefined> {
-  const { rows } = await sql<RunRow & Heard>`${prepared("open_workflow_run")}
+): Promise<(RunRow & RunSignals) | undefined> {
+  const { rows } = await sql<RunRow & RunSignals>`${prepared("open_workflow_run")}
     select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
            e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
            (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq",
-           exists (select from execution_steps s where s.execution_id = r.execution_id) as "hasSteps", ${heard}
+           exists (select from execution_steps s where s.execution_id = r.execution_id) as "hasSteps", ${signalColumns}
       from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
      where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
   return rows[0];
 }
 
 /** undefined: the lease has passed on, or the run is gone. */
-export async function hear(
+export async function readSignals(
   db: Queries,
   { id, token }: { id: string; token: string },
-): Promise<Heard | undefined> {
-  const { rows } = await sql<Heard>`${prepared("hear_workflow_run")}
-    select ${heard} from workflow_runs r join executions e on e.id = r.execution_id
+): Promise<RunSignals | undefined> {
+  const { rows } = await sql<RunSignals>`${prepared("hear_workflow_run")}
+    select ${signalColumns} from workflow_runs r join executions e on e.id = r.execution_id
      where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
   return rows[0];
 }
 
 /** A step as it is kept. */
-export interface StepRow extends Omit<StepRun, "output" | "error" | "spent" | "decision" | "decidedAt"> {
+export interface StepRow extends Omit<StepRun, "output" | "error" | "usage" | "decision" | "decidedAt"> {
   type: string;
   sealedOutput: string | null;
   errorCode: string | null;
@@ -194,7 +198,7 @@ export interface StepRow extends Omit<StepRun, "output" | "error" | "spent" | "d
   estimated: boolean;
 }
 
-export interface EventRow {
+export interface NewEventRow {
   seq: number;
   type: string;
   data: unknown;
@@ -207,31 +211,31 @@ export interface Checkpoint {
   keepsLease: boolean;
   /** What moves its row in the history, which is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
   move: RawBuilder<unknown> | null;
-  /** Whoever waits for its end is told. */
-  tellsEnd: boolean;
+  /** Whoever waits for its end is reported. */
+  notifiesEnd: boolean;
   steps: StepRow[];
-  events: EventRow[];
-  calls: MovedCalls;
+  events: NewEventRow[];
+  callChanges: CallChanges;
 }
 
-export interface WrittenCheckpoint {
+export interface CheckpointResult {
   /** `signaled`: there is more to hear. `lost`: somebody else drives it. Neither writes anything. */
-  written: "written" | "signaled" | "lost";
+  status: "written" | "signaled" | "lost";
   /** What stands against calls that were to be opened, by their ids. */
-  reserved: Record<string, Reserved<LateRefusal>>;
+  reservations: Record<string, Reserved<LateRefusal>>;
 }
 
-/** Writes how far a run is, by whoever holds its lease and has heard all that it was told. */
+/** Writes how far a run is, by whoever holds its lease and has signals all that it was reported. */
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, move, tellsEnd, steps, events, calls }: Checkpoint,
-): Promise<WrittenCheckpoint> {
+  { dueAt, keepsLease, move, notifiesEnd: tellsEnd, steps, events, callChanges: calls }: Checkpoint,
+): Promise<CheckpointResult> {
   const moving = movingCallsOf(calls, sql`exists (select from held)`);
   const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
   const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
   const { rows } = await sql<
-    { isHeld: boolean; isWritten: boolean } & Pick<WrittenCheckpoint, "reserved">
+    { isHeld: boolean; isWritten: boolean } & Pick<CheckpointResult, "reservations">
   >`${prepared(name)}
     with ${history}
     held as (
@@ -244,12 +248,12 @@ export async function writeCheckpoint(
       insert into execution_steps as s (
         execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
         error_message, provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated, started_at, ended_at)
-      select held.execution_id, "stepId", item, n, type, status, attempt, retries, repeats, items, called, "dueAt", "sealedOutput",
+      select held.execution_id, "stepId", item, n, type, status, attempt, retries, repeats, items, "childRunId", "dueAt", "sealedOutput",
              "errorCode", "errorMessage",
              provider, model, "promptTokens", "completionTokens", "costUsd", "costKnown", estimated, "startedAt", "endedAt"
         from held, jsonb_to_recordset(${JSON.stringify(steps)}::jsonb) as step (
           "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer, items integer,
-          called uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" bigint,
+          "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" bigint,
           "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz, "endedAt" timestamptz)
       on conflict (execution_id, step_id, item) do update set
         status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
@@ -262,26 +266,26 @@ export async function writeCheckpoint(
       select held.execution_id, seq, type, data, "createdAt"
         from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
     ${moving.parts}
-    select exists (select from held) as "isWritten", ${moving.reserved} as reserved,
+    select exists (select from held) as "isWritten", ${moving.reserved} as reservations,
            (select pg_notify('workflow_end', execution_id::text) from held where ${tellsEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );
-  const { isWritten, isHeld, reserved } = rows[0]!;
+  const { isWritten, isHeld, reservations: reserved } = rows[0]!;
   const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
-  return { written, reserved };
+  return { status: written, reservations: reserved };
 }
 
-interface KeptStep extends Omit<StepRow, "type" | "costUsd"> {
+interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {
   costUsd: string | null;
   decision: StepRun["decision"];
   decidedAt: Date | null;
   status: StepStatus;
 }
 
-export async function listAllSteps(db: Queries, id: string): Promise<KeptStep[]> {
-  const { rows } = await sql<KeptStep>`${prepared("list_all_steps")}
-    select step_id as "stepId", item, n, status, attempt, retries, repeats, items, called, due_at as "dueAt", sealed_output as "sealedOutput",
+export async function listAllSteps(db: Queries, id: string): Promise<StoredStepRow[]> {
+  const { rows } = await sql<StoredStepRow>`${prepared("list_all_steps")}
+    select step_id as "stepId", item, n, status, attempt, retries, repeats, items, called as "childRunId", due_at as "dueAt", sealed_output as "sealedOutput",
            error_code as "errorCode", error_message as "errorMessage", provider, model, prompt_tokens as "promptTokens",
            completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
            decision, decided_at as "decidedAt", started_at as "startedAt", ended_at as "endedAt"
@@ -289,8 +293,13 @@ export async function listAllSteps(db: Queries, id: string): Promise<KeptStep[]>
   return rows;
 }
 
-/** How a run that a step called has ended, told to the run that the step is of. */
-export async function tellParent(db: Queries, id: string, sealedResult: string, now: Date): Promise<void> {
+/** How a run that a step called has ended, reported to the run that the step is of. */
+export async function reportToParent(
+  db: Queries,
+  id: string,
+  sealedResult: string,
+  now: Date,
+): Promise<void> {
   await sql`
     with ended as (
       update workflow_runs set sealed_result = ${sealedResult} where execution_id = ${id} and parent_id is not null returning parent_id)
@@ -299,7 +308,10 @@ export async function tellParent(db: Queries, id: string, sealedResult: string, 
 }
 
 /** What an attempt of a step has called. Its run is locked, so that a second look waits for the first. */
-export async function findCalled(tx: Tx, parent: NonNullable<NewRun["parent"]>): Promise<string | undefined> {
+export async function findChildRun(
+  tx: Tx,
+  parent: NonNullable<NewRun["parent"]>,
+): Promise<string | undefined> {
   await sql`select from workflow_runs where execution_id = ${parent.id} for update`.execute(tx);
   const row = await tx
     .selectFrom("workflow_runs")

@@ -3,7 +3,7 @@ import type { Workflow } from "../../formats/workflow-definition/workflow-schema
 export type Step = Workflow["steps"][number];
 type MapStep = Extract<Step, { type: "map" }>;
 /** What a run of a step does: a step, or what a map does for an item. */
-export type Work = Step | MapStep["do"];
+export type StepWork = Step | MapStep["do"];
 
 /** No item: the step itself. */
 export const NO_ITEM = -1;
@@ -15,7 +15,7 @@ export interface StepError {
 }
 
 /** What calls counted and cost, summed. */
-export interface Spent {
+export interface UsageSum {
   promptTokens: number;
   completionTokens: number;
   costUsd: number;
@@ -40,21 +40,21 @@ export interface StepRun {
   /** Of a map that runs. */
   items: number | null;
   /** The execution that does its work; null: no other does. */
-  called: string | null;
+  childRunId: string | null;
   /** When its wait ends, or while it runs its time is up. */
   dueAt: Date | null;
   output: unknown;
   error: StepError | null;
   provider: string | null;
   model: string | null;
-  spent: Spent | null;
+  usage: UsageSum | null;
   decision: "approved" | "rejected" | null;
   decidedAt: Date | null;
   startedAt: Date | null;
   endedAt: Date | null;
 }
 
-export const keyOf = (stepId: string, item: number): string =>
+export const stepKey = (stepId: string, item: number): string =>
   item === NO_ITEM ? stepId : `${stepId}#${item}`;
 
 /** All that began of a workflow's run, by what it is a run of. */
@@ -77,14 +77,14 @@ export class RunState {
   }
 
   find(stepId: string, item = NO_ITEM): StepRun | undefined {
-    return this.#runs.get(keyOf(stepId, item));
+    return this.#runs.get(stepKey(stepId, item));
   }
 
   /** The run of a step that begins, for the first time or once more. */
   begin(stepId: string, item: number, now: Date): StepRun {
     const known = this.find(stepId, item);
     if (known) return Object.assign(known, { status: "running", startedAt: now, endedAt: null, dueAt: null });
-    const run: StepRun = { ...nothingYet, stepId, item, n: this.#last + 1, startedAt: now };
+    const run: StepRun = { ...NEW_STEP_RUN, stepId, item, n: this.#last + 1, startedAt: now };
     this.#keep(run);
     return run;
   }
@@ -93,7 +93,7 @@ export class RunState {
     return this.workflow.steps.find(({ id }) => id === stepId)!;
   }
 
-  work({ stepId, item }: Pick<StepRun, "stepId" | "item">): Work {
+  work({ stepId, item }: Pick<StepRun, "stepId" | "item">): StepWork {
     const step = this.step(stepId);
     return item !== NO_ITEM && step.type === "map" ? step.do : step;
   }
@@ -114,40 +114,45 @@ export class RunState {
   }
 
   #keep(run: StepRun): void {
-    this.#runs.set(keyOf(run.stepId, run.item), run);
+    this.#runs.set(stepKey(run.stepId, run.item), run);
     this.#last = Math.max(this.#last, run.n);
   }
 }
 
-const nothingYet = {
+const NEW_STEP_RUN = {
   status: "running",
   attempt: 0,
   retries: 0,
   repeats: 0,
   items: null,
-  called: null,
+  childRunId: null,
   dueAt: null,
   output: null,
   error: null,
   provider: null,
   model: null,
-  spent: null,
+  usage: null,
   decision: null,
   decidedAt: null,
   endedAt: null,
 } as const;
 
-const ENDS: ReadonlySet<StepStatus> = new Set<StepStatus>(["completed", "failed", "skipped", "canceled"]);
+const END_STATUSES: ReadonlySet<StepStatus> = new Set<StepStatus>([
+  "completed",
+  "failed",
+  "skipped",
+  "canceled",
+]);
 
-export const hasEnded = ({ status }: StepRun): boolean => ENDS.has(status);
+export const hasEnded = ({ status }: StepRun): boolean => END_STATUSES.has(status);
 
 /** What others need of it is there: it went on with null where it failed and may. */
-export const isPassed = (run: StepRun, work: Work): boolean =>
+export const isSatisfied = (run: StepRun, work: StepWork): boolean =>
   run.status === "completed" ||
   run.status === "skipped" ||
   (run.status === "failed" && work.onError === "continue");
 
-export const noSpent: Spent = {
+export const NO_USAGE: UsageSum = {
   promptTokens: 0,
   completionTokens: 0,
   costUsd: 0,
@@ -155,7 +160,7 @@ export const noSpent: Spent = {
   estimated: false,
 };
 
-export const addSpent = (a: Spent, b: Spent): Spent => ({
+export const addUsage = (a: UsageSum, b: UsageSum): UsageSum => ({
   promptTokens: a.promptTokens + b.promptTokens,
   completionTokens: a.completionTokens + b.completionTokens,
   costUsd: a.costUsd + b.costUsd,
@@ -163,5 +168,5 @@ export const addSpent = (a: Spent, b: Spent): Spent => ({
   estimated: a.estimated || b.estimated,
 });
 
-export const sumOf = (runs: Iterable<StepRun>): Spent =>
-  [...runs].reduce((sum, { spent }) => (spent ? addSpent(sum, spent) : sum), noSpent);
+export const sumUsage = (runs: Iterable<StepRun>): UsageSum =>
+  [...runs].reduce((sum, { usage }) => (usage ? addUsage(sum, usage) : sum), NO_USAGE);

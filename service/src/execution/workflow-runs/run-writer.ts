@@ -7,57 +7,57 @@ import {
   type WorkflowMove,
 } from "../executions/workflow-executions.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
-import { tellCaller } from "./callbacks.ts";
-import type { KeyedCalls } from "./pending-calls.ts";
+import { sendRunCallback } from "./callbacks.ts";
+import type { PendingCalls } from "./pending-calls.ts";
 import type { Progress } from "./progress.ts";
-import type { Ending } from "./run-end.ts";
+import type { RunEnd } from "./run-end.ts";
 import {
   type Checkpoint,
-  type Claimed,
-  type EventRow,
+  type CheckpointResult,
+  type ClaimedRun,
+  type NewEventRow,
   notifyRun,
   type RunRow,
-  tellParent,
-  type WrittenCheckpoint,
+  reportToParent,
   writeCheckpoint,
 } from "./run-queries.ts";
-import { noSpent, type StepError, sumOf } from "./run-state.ts";
-import { type CalledResult, type RunStart, sealResult } from "./sealed-texts.ts";
+import { NO_USAGE, type StepError, sumUsage } from "./run-state.ts";
+import { type ChildResult, type RunInput, sealResult } from "./sealed-texts.ts";
 import { toStepRow } from "./step-rows.ts";
-import { tellEnd } from "./trace.ts";
+import { traceRunEnd } from "./trace.ts";
 
-export type Written = WrittenCheckpoint["written"];
+export type CheckpointStatus = CheckpointResult["status"];
 
 const OPEN = ["queued", "running", "waiting"] as const;
 
-type Told = Pick<EventRow, "type" | "data">;
+type NewEvent = Pick<NewEventRow, "type" | "data">;
 
-interface Stand {
+interface RunPosition {
   dueAt: Date;
   keepsLease: boolean;
   status: "running" | "waiting";
   opens: readonly OpenCall[];
 }
 
-/** A run comes to another state: what is told of that, and what is done in the same transaction beside its row. */
-interface Turn {
+/** A run comes to another state: what is reported of that, and what is done in the same transaction beside its row. */
+interface Transition {
   event: { type: string; error?: StepError };
   move: WorkflowMove;
   also: ((tx: Tx) => Promise<void>) | null;
 }
 
 /** What is written down of a run by whoever drives it: all of a moment at once, or nothing. */
-export class RunRecord {
+export class RunWriter {
   readonly #ctx: Context;
-  readonly #claimed: Claimed;
-  readonly #calls: KeyedCalls;
+  readonly #claimed: ClaimedRun;
+  readonly #calls: PendingCalls;
   readonly #row: RunRow;
-  readonly #start: RunStart | null;
-  /** How much of what it was told has been heard. */
+  readonly #start: RunInput | null;
+  /** How much of what it was reported has been signals. */
   signals = -1;
 
   /** `start` is null where it is forgotten. */
-  constructor(ctx: Context, claimed: Claimed, calls: KeyedCalls, row: RunRow, start: RunStart | null) {
+  constructor(ctx: Context, claimed: ClaimedRun, calls: PendingCalls, row: RunRow, start: RunInput | null) {
     this.#ctx = ctx;
     this.#calls = calls;
     this.#claimed = claimed;
@@ -71,9 +71,9 @@ export class RunRecord {
   }
 
   /** How far it is, for whoever may have to go on from there. */
-  async write(progress: Progress, { status, ...stand }: Stand): Promise<Written> {
+  async write(progress: Progress, { status, ...stand }: RunPosition): Promise<CheckpointStatus> {
     const before = this.#row.status;
-    const waitingFor = status === "waiting" ? approvalsIn(progress) : [];
+    const waitingFor = status === "waiting" ? listOpenApprovals(progress) : [];
     const written = await this.#checkpoint(
       progress,
       stand,
@@ -90,89 +90,89 @@ export class RunRecord {
   }
 
   /** That and how it has ended, with all that follows from it. */
-  async end(progress: Progress | null, ending: Ending): Promise<Written> {
+  async end(progress: Progress | null, runEnd: RunEnd): Promise<CheckpointStatus> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
     failPoint(this.#ctx, "workflow ends");
     const written = await this.#checkpoint(
       progress,
       { dueAt: null, keepsLease: false, opens: [] },
-      this.#toTurn(progress, ending),
+      this.#toTurn(progress, runEnd),
     );
-    if (written === "written") tellEnd(this.#ctx, ending, this.#row.createdAt);
+    if (written === "written") traceRunEnd(this.#ctx, runEnd, this.#row.createdAt);
     return written;
   }
 
-  #toTurn(progress: Progress | null, ending: Ending): Turn {
+  #toTurn(progress: Progress | null, runEnd: RunEnd): Transition {
     const ctx = this.#ctx;
     const { parentId, createdAt } = this.#row;
-    const spent = progress ? sumOf(progress.state.all()) : noSpent;
-    const output = ending.status === "completed" ? ending.output : null;
-    const error = ending.status === "completed" ? null : ending.error;
-    const told = ending.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
+    const usage = progress ? sumUsage(progress.state.all()) : NO_USAGE;
+    const output = runEnd.status === "completed" ? runEnd.output : null;
+    const error = runEnd.status === "completed" ? null : runEnd.error;
+    const reported = runEnd.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
     const tellCaller = this.#tellingCaller([]);
     return {
-      event: { type: `execution.${ending.status}`, ...(error && { error }) },
+      event: { type: `execution.${runEnd.status}`, ...(error && { error }) },
       move: {
         from: OPEN,
-        to: ending.status,
+        to: runEnd.status,
         ...(this.#start && { texts: { variables: this.#start.input, output } }),
         ...(error && { error }),
-        spent,
+        usage,
         durationMs: ctx.now().getTime() - createdAt.getTime(),
       },
       also: parentId
         ? async (tx) => {
-            await this.#tellParent(tx, parentId, { output, error: told, spent });
+            await this.#tellParent(tx, parentId, { output, error: reported, usage });
             await tellCaller?.(tx);
           }
         : tellCaller,
     };
   }
 
-  async #tellParent(tx: Tx, parentId: string, result: CalledResult): Promise<void> {
+  async #tellParent(tx: Tx, parentId: string, result: ChildResult): Promise<void> {
     const sealed = sealResult(this.#ctx, this.#claimed, result);
-    await tellParent(tx, this.#claimed.id, sealed, this.#ctx.now());
+    await reportToParent(tx, this.#claimed.id, sealed, this.#ctx.now());
     await notifyRun(tx, parentId);
   }
 
   /** null: nobody is called back. */
-  #tellingCaller(waitingFor: string[]): Turn["also"] {
+  #tellingCaller(waitingFor: string[]): Transition["also"] {
     const callbackId = this.#start?.callbackId ?? null;
     if (callbackId === null) return null;
-    return (tx) => tellCaller(this.#ctx, tx, this.#claimed, callbackId, waitingFor);
+    return (tx) => sendRunCallback(this.#ctx, tx, this.#claimed, callbackId, waitingFor);
   }
 
   async #checkpoint(
     progress: Progress | null,
-    { opens, ...stand }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<Stand, "opens">,
-    turn: Turn | null,
-  ): Promise<Written> {
-    const taken = progress?.take() ?? { steps: [], events: [], abandoned: [] };
-    const events = this.#toRows(inOrder(taken.events, turn?.event ?? null));
+    { opens, ...stand }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<RunPosition, "opens">,
+    turn: Transition | null,
+  ): Promise<CheckpointStatus> {
+    const taken = progress?.drain() ?? { steps: [], events: [], abandoned: [] };
+    const events = this.#toRows(withRunEvent(taken.events, turn?.event ?? null));
     const lease = { ...this.#claimed, signals: this.signals };
     const checkpoint = {
       ...stand,
       move: turn && movingWorkflowExecution(this.#ctx, this.#claimed, turn.move),
-      tellsEnd: stand.dueAt === null,
+      notifiesEnd: stand.dueAt === null,
       steps: taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
     };
-    const calls = this.#calls.take(opens);
-    const { written, reserved } = await this.#writeAll(
+    const calls = this.#calls.drain(opens);
+    const { status: written, reservations: reserved } = await this.#writeAll(
       lease,
-      { ...checkpoint, calls },
+      { ...checkpoint, callChanges: calls },
       turn?.also,
       taken.abandoned,
     ).catch((error) => {
-      this.#calls.putBack(calls);
+      this.#calls.restore(calls);
       throw error;
     });
     if (written === "written") {
       this.#row.lastSeq += events.length;
-      this.#calls.noteWritten(calls, reserved);
+      this.#calls.onWritten(calls, reserved);
     } else {
-      progress?.putBack(taken);
-      this.#calls.putBack(calls);
+      progress?.restore(taken);
+      this.#calls.restore(calls);
     }
     return written;
   }
@@ -181,25 +181,25 @@ export class RunRecord {
   #writeAll(
     lease: Parameters<typeof writeCheckpoint>[1],
     checkpoint: Checkpoint,
-    also: Turn["also"] | undefined,
+    also: Transition["also"] | undefined,
     abandoned: string[],
-  ): Promise<WrittenCheckpoint> {
+  ): Promise<CheckpointResult> {
     const { db, shutdown } = this.#ctx;
     const write = () =>
       !also && abandoned.length === 0
         ? writeCheckpoint(db, lease, checkpoint)
         : db.transaction().execute(async (tx) => {
             const result = await writeCheckpoint(tx, lease, checkpoint);
-            if (result.written !== "written") return result;
+            if (result.status !== "written") return result;
             await also?.(tx);
             await askToCancel(tx, abandoned, this.#ctx.now());
             return result;
           });
     // What providers have answered is held meanwhile: somebody was billed for it.
-    return retryWhileAway(shutdown, () => unlessDeadlocked(write));
+    return retryWhileAway(shutdown, () => signaledIfDeadlocked(write));
   }
 
-  #toRows(events: Told[]): EventRow[] {
+  #toRows(events: NewEvent[]): NewEventRow[] {
     const createdAt = this.#ctx.now();
     return events.map(({ type, data }, at) => ({ seq: this.#row.lastSeq + at + 1, type, data, createdAt }));
   }
@@ -208,28 +208,28 @@ export class RunRecord {
 const DEADLOCK = "40P01";
 
 /** A run that ends tells whoever called it, and may meet that one telling it to end: one of them looks again. */
-async function unlessDeadlocked(write: () => Promise<WrittenCheckpoint>): Promise<WrittenCheckpoint> {
+async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Promise<CheckpointResult> {
   try {
     return await write();
   } catch (error) {
-    if ((error as { code?: string }).code === DEADLOCK) return { written: "signaled", reserved: {} };
+    if ((error as { code?: string }).code === DEADLOCK) return { status: "signaled", reservations: {} };
     throw error;
   }
 }
 
 /** A run that starts or goes on does so before its steps; it waits or ends after them. */
-function inOrder(steps: Told[], event: Turn["event"] | null): Told[] {
+function withRunEvent(steps: NewEvent[], event: Transition["event"] | null): NewEvent[] {
   if (!event) return steps;
   const isFirst = event.type === "execution.started" || event.type === "execution.running";
   return isFirst ? [toEvent(event), ...steps] : [...steps, toEvent(event)];
 }
 
-const toEvent = ({ type, error }: Turn["event"]) => ({
+const toEvent = ({ type, error }: Transition["event"]) => ({
   type,
   data: error ? { error } : {},
 });
 
-const approvalsIn = ({ state }: Progress): string[] =>
+const listOpenApprovals = ({ state }: Progress): string[] =>
   [...state.all()].flatMap((run) =>
     run.status === "waiting" && state.work(run).type === "approval" ? [run.stepId] : [],
   );

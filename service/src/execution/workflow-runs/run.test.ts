@@ -357,7 +357,7 @@ suite("time", () => {
     const held = "select from workflow_runs where lease_token is not null and execution_id = $1";
     assert.equal((await market.query(held, [toUuid("exec", id)])).rows.length, 0);
     market.clock.forward(86_399_000);
-    await worker.worker.round();
+    await worker.worker.claimDueRuns();
     assert.equal((await stepOf(author, id, "later")).status, "waiting");
     market.clock.forward(1_000);
     assert.equal((await untilStatus(author, id, "completed")).output, "then");

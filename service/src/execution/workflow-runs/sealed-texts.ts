@@ -1,9 +1,9 @@
 import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed.ts";
-import { NO_ITEM, type Spent, type StepError } from "./run-state.ts";
+import { NO_ITEM, type StepError, type UsageSum } from "./run-state.ts";
 
 /** What a run was begun with: whatever becomes of the product or the keys' names, this is what runs. */
-export interface RunStart {
+export interface RunInput {
   productId: string;
   version: string;
   /** The JSON text of the definition. */
@@ -13,21 +13,21 @@ export interface RunStart {
   apiKeys: Record<string, string>;
   /** USD; null: as much as it takes. */
   maxCost: number | null;
-  /** The endpoint that is told how it stands. */
+  /** The endpoint that is reported how it stands. */
   callbackId: string | null;
   /** The span in which it was begun, for the trace of the run. */
   traceparent?: string | undefined;
 }
 
 /** Whose run it is: what is sealed for one opens for no other. */
-export interface Owned {
+export interface RunRef {
   id: string;
   userId: string;
 }
 
-const startContext = ({ id, userId }: Owned) => `workflow-start|${userId}|${id}`;
-const resultContext = ({ id, userId }: Owned) => `workflow-result|${userId}|${id}`;
-const outputContext = ({ id, userId }: Owned, key: string) => `workflow-step|${userId}|${id}|${key}`;
+const startContext = ({ id, userId }: RunRef) => `workflow-start|${userId}|${id}`;
+const resultContext = ({ id, userId }: RunRef) => `workflow-result|${userId}|${id}`;
+const outputContext = ({ id, userId }: RunRef, key: string) => `workflow-step|${userId}|${id}|${key}`;
 
 const ofRun = {
   key: { execution_id: "uuid" },
@@ -61,28 +61,28 @@ export const sealedOutputs = sealedColumn({
   contextOf: ({ id, userId, step }) => outputContext({ id, userId }, step),
 });
 
-export const sealStart = (ctx: Context, run: Owned, start: RunStart): string =>
+export const sealRunInput = (ctx: Context, run: RunRef, start: RunInput): string =>
   ctx.vault.seal(JSON.stringify(start), startContext(run));
 
-export const openStart = (ctx: Context, run: Owned, sealed: string): RunStart =>
+export const openRunInput = (ctx: Context, run: RunRef, sealed: string): RunInput =>
   JSON.parse(ctx.vault.open(sealed, startContext(run)));
 
 /** What came out, for the step of another run that called this one. */
-export const sealResult = (ctx: Context, run: Owned, result: CalledResult): string =>
+export const sealResult = (ctx: Context, run: RunRef, result: ChildResult): string =>
   ctx.vault.seal(JSON.stringify(result), resultContext(run));
 
-export const openResult = (ctx: Context, run: Owned, sealed: string): CalledResult =>
+export const openResult = (ctx: Context, run: RunRef, sealed: string): ChildResult =>
   JSON.parse(ctx.vault.open(sealed, resultContext(run)));
 
-export interface CalledResult {
+export interface ChildResult {
   output: unknown;
   error: StepError | null;
-  spent: Spent;
+  usage: UsageSum;
 }
 
 /** `key` says of which step, so that a row that is moved does not open. */
-export const sealOutput = (ctx: Context, run: Owned, key: string, json: string): string =>
+export const sealOutput = (ctx: Context, run: RunRef, key: string, json: string): string =>
   ctx.vault.seal(json, outputContext(run, key));
 
-export const openOutput = (ctx: Context, run: Owned, key: string, sealed: string): unknown =>
+export const openOutput = (ctx: Context, run: RunRef, key: string, sealed: string): unknown =>
   JSON.parse(ctx.vault.open(sealed, outputContext(run, key)));

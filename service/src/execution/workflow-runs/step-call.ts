@@ -15,12 +15,12 @@ import {
   toCallEnd,
 } from "../provider-keys/provider-calls.ts";
 import type { SealedKey } from "../provider-keys/provider-keys.ts";
-import type { Surroundings } from "./prepare-step.ts";
-import { failed, type Outcome } from "./step-result.ts";
-import { Tally } from "./usage-total.ts";
+import type { RunContext } from "./prepare-step.ts";
+import { type StepResult, toFailedStep } from "./step-result.ts";
+import { UsageTotal } from "./usage-total.ts";
 
 /** What trying again would not change. */
-const FINAL: ReadonlySet<string> = new Set([
+const FINAL_CODES: ReadonlySet<string> = new Set([
   "UNAUTHORIZED",
   "PRODUCT_NOT_FOUND",
   "PRODUCT_UNAVAILABLE",
@@ -32,7 +32,7 @@ const FINAL: ReadonlySet<string> = new Set([
 ]);
 
 /** A key of another provider, which stands in for it, has models of its own. */
-export function modelFor(key: SealedKey, provider: string, wished: string | undefined): string {
+export function findModel(key: SealedKey, provider: string, wished: string | undefined): string {
   const model =
     key.provider === provider
       ? (wished ?? defaultModels[key.provider])
@@ -41,36 +41,36 @@ export function modelFor(key: SealedKey, provider: string, wished: string | unde
   return model;
 }
 
-export interface Call extends Omit<KeyedCall, "executionId"> {
+export interface StepCall extends Omit<KeyedCall, "executionId"> {
   /** Has its part of the key's limits already, or needs none; undefined: takes it when it is made. */
   opened?: OpenCall | null | undefined;
 }
 
 export async function callForText(
   ctx: Context,
-  run: Surroundings,
-  call: Call,
-  tally: Tally,
-): Promise<Outcome> {
-  const { answer, end } = await callOnce(ctx, run, call, tally);
-  await run.calls.end(end);
-  return { kind: "completed", output: answer.output, facts: tally.facts };
+  run: RunContext,
+  call: StepCall,
+  usageTotal: UsageTotal,
+): Promise<StepResult> {
+  const { answer, end } = await callProvider(ctx, run, call, usageTotal);
+  await run.pendingCalls.end(end);
+  return { kind: "completed", output: answer.output, callUsage: usageTotal.callUsage };
 }
 
-/** Makes a call within what the run may cost, and tells the tally. `end` is what its key is still to be told of it. */
-export async function callOnce(
+/** Makes a call within what the run may cost, and tells the usageTotal. `end` is what its key is still to be reported of it. */
+export async function callProvider(
   ctx: Context,
-  run: Surroundings,
-  { opened, ...asked }: Call,
-  tally: Tally,
+  run: RunContext,
+  { opened, ...asked }: StepCall,
+  usageTotal: UsageTotal,
 ): Promise<{ answer: ProviderAnswer; end: CallEnd | null }> {
   const { provider } = asked.key;
   const call = { ...asked, executionId: run.id };
   const count = (model: string, usage: ProviderAnswer["usage"]) => {
-    const costUsd = tally.add({ provider, model, askedModel: call.model, usage });
+    const costUsd = usageTotal.add({ provider, model, askedModel: call.model, usage });
     run.costLimit?.spend(costUsd);
   };
-  const made = await withinCost(ctx, run, call, async () => {
+  const made = await withReservedCost(ctx, run, call, async () => {
     const made = await makeCall(
       ctx,
       opened === undefined ? await retryWhileAway(call.signal, () => openCall(ctx, call.key, call)) : opened,
@@ -82,18 +82,18 @@ export async function callOnce(
     return made;
   }).catch(async (cause): Promise<never> => {
     // It was not made.
-    await run.calls.end(toCallEnd(ctx, opened ?? null, { cause, cost: null }));
+    await run.pendingCalls.end(toCallEnd(ctx, opened ?? null, { cause, cost: null }));
     throw cause;
   });
   if ("answer" in made) return made;
-  await run.calls.end(made.end);
+  await run.pendingCalls.end(made.end);
   throw made.cause;
 }
 
-async function withinCost<T>(
+async function withReservedCost<T>(
   ctx: Context,
-  { costLimit }: Surroundings,
-  call: Call,
+  { costLimit }: RunContext,
+  call: StepCall,
   work: () => Promise<T>,
 ): Promise<T> {
   const expectedUsd = costLimit?.reserve({ ...call, provider: call.key.provider, at: ctx.now() }) ?? 0;
@@ -105,30 +105,30 @@ async function withinCost<T>(
 }
 
 /** A budget that calls under way hold limits how many run at once: the step waits for one of them to end. */
-const isReserved = ({ code, details }: ProviderError | ApiError): boolean =>
+const isBudgetReserved = ({ code, details }: ProviderError | ApiError): boolean =>
   code === "KEY_BUDGET_EXCEEDED" && details?.["reason"] === "reserved";
 
 /** What anything thrown says of a step. Nothing of it quotes a prompt, an output or a key. */
-export async function guarded(
+export async function catchStepErrors(
   ctx: Context,
   signal: AbortSignal,
-  work: (tally: Tally) => Promise<Outcome>,
-): Promise<Outcome> {
-  const tally = new Tally(ctx);
+  work: (usageTotal: UsageTotal) => Promise<StepResult>,
+): Promise<StepResult> {
+  const usageTotal = new UsageTotal(ctx);
   try {
-    return await work(tally);
+    return await work(usageTotal);
   } catch (error) {
-    if (signal.aborted) return { kind: "given_up", facts: tally.facts };
+    if (signal.aborted) return { kind: "aborted", callUsage: usageTotal.callUsage };
     if (error instanceof ProviderError || error instanceof ApiError)
-      return failed(isReserved(error) ? "KEY_CONCURRENCY_LIMIT" : error.code, error.message, {
-        isFinal: FINAL.has(error.code),
+      return toFailedStep(isBudgetReserved(error) ? "KEY_CONCURRENCY_LIMIT" : error.code, error.message, {
+        isFinal: FINAL_CODES.has(error.code),
         retryAfterSeconds: error.retryAfterSeconds,
-        facts: tally.facts,
+        callUsage: usageTotal.callUsage,
       });
     ctx.log.error({ err: error }, "a step of a workflow failed");
-    return failed("INTERNAL_ERROR", "Something went wrong on our side.", {
+    return toFailedStep("INTERNAL_ERROR", "Something went wrong on our side.", {
       isFinal: false,
-      facts: tally.facts,
+      callUsage: usageTotal.callUsage,
     });
   }
 }

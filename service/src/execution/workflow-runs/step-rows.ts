@@ -2,23 +2,24 @@ import type { Context } from "../../core/context.ts";
 import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { listAllSteps, type StepRow } from "./run-queries.ts";
-import { keyOf, RunState, type StepRun } from "./run-state.ts";
-import { type Owned, openOutput, sealOutput } from "./sealed-texts.ts";
+import { RunState, type StepRun, stepKey } from "./run-state.ts";
+import { openOutput, type RunRef, sealOutput } from "./sealed-texts.ts";
 
 /** How far a run had come when it was last written down. */
-export async function readState(
+export async function readRunState(
   ctx: Context,
   db: Queries,
-  run: Owned,
+  run: RunRef,
   workflow: Workflow,
 ): Promise<RunState> {
   const rows = await listAllSteps(db, run.id);
   const runs = rows.map(
     ({ sealedOutput, errorCode, errorMessage, ...row }): StepRun => ({
       ...row,
-      output: sealedOutput === null ? null : openOutput(ctx, run, keyOf(row.stepId, row.item), sealedOutput),
+      output:
+        sealedOutput === null ? null : openOutput(ctx, run, stepKey(row.stepId, row.item), sealedOutput),
       error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? "" },
-      spent:
+      usage:
         row.promptTokens === null
           ? null
           : {
@@ -34,19 +35,19 @@ export async function readState(
 }
 
 /** A step as it is written down: its output sealed, for it alone. */
-export function toStepRow(ctx: Context, run: Owned, state: RunState, step: StepRun): StepRow {
-  const { output, error, spent, decision: _, decidedAt: __, ...row } = step;
+export function toStepRow(ctx: Context, run: RunRef, state: RunState, step: StepRun): StepRow {
+  const { output, error, usage, decision: _, decidedAt: __, ...row } = step;
   return {
     ...row,
     type: state.work(step).type,
     sealedOutput:
-      output === null ? null : sealOutput(ctx, run, keyOf(step.stepId, step.item), JSON.stringify(output)),
+      output === null ? null : sealOutput(ctx, run, stepKey(step.stepId, step.item), JSON.stringify(output)),
     errorCode: error?.code ?? null,
     errorMessage: error?.message ?? null,
-    promptTokens: spent?.promptTokens ?? null,
-    completionTokens: spent?.completionTokens ?? null,
-    costUsd: spent?.costUsd ?? null,
-    costKnown: spent?.costKnown ?? null,
-    estimated: spent?.estimated ?? false,
+    promptTokens: usage?.promptTokens ?? null,
+    completionTokens: usage?.completionTokens ?? null,
+    costUsd: usage?.costUsd ?? null,
+    costKnown: usage?.costKnown ?? null,
+    estimated: usage?.estimated ?? false,
   };
 }

@@ -6,13 +6,13 @@ import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Decision } from "./approvals.ts";
 import { engine } from "./engine.ts";
-import { findOwnExecution, findSealedStart, findStep, type ListedStep, listSteps } from "./queries.ts";
-import { keyOf, NO_ITEM } from "./run-state.ts";
-import { type Owned, openOutput, openStart } from "./sealed-texts.ts";
-import { usageOf } from "./usage.ts";
+import { findOwnExecution, findSealedStart, findStep, listSteps, type StepListRow } from "./queries.ts";
+import { NO_ITEM, stepKey } from "./run-state.ts";
+import { openOutput, openRunInput, type RunRef } from "./sealed-texts.ts";
+import { toUsage } from "./usage.ts";
 
 /** The execution behind an id, of any type, if it is the caller's. */
-export async function mustFindExecution(ctx: Context, caller: Member, executionId: string) {
+export async function mustFindOwnExecution(ctx: Context, caller: Member, executionId: string) {
   const id = toUuid("exec", executionId);
   const execution = id ? await findOwnExecution(ctx.db, caller.userId, id) : undefined;
   if (!execution) throw new ApiError("EXECUTION_NOT_FOUND");
@@ -25,10 +25,10 @@ export async function listOwnSteps(
   executionId: string,
   paging: Paging,
 ): Promise<Page<WorkflowStep>> {
-  const { id } = await mustFindExecution(ctx, caller, executionId);
+  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
   const run = { id, userId: caller.userId };
   const page = await listSteps(ctx.db, id, paging);
-  const prompts = await promptsOf(ctx, run, page.items);
+  const prompts = await readApprovalPrompts(ctx, run, page.items);
   return mapPage(page, (step) => toStep(ctx, run, step, prompts));
 }
 
@@ -39,7 +39,7 @@ export async function decideStep(
   { executionId, stepId }: { executionId: string; stepId: string },
   decision: Decision,
 ): Promise<WorkflowStep> {
-  const { id } = await mustFindExecution(ctx, caller, executionId);
+  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
   await engine.decide(ctx, { id, userId: caller.userId }, stepId, decision);
   return readStep(ctx, caller, id, stepId);
 }
@@ -51,27 +51,31 @@ export const resumeDecision = async (
   executionId: string,
   { params }: { params: { stepId: string } },
 ): Promise<WorkflowStep> => {
-  const { id } = await mustFindExecution(ctx, caller, executionId);
+  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
   return readStep(ctx, caller, id, params.stepId);
 };
 
 async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
   const run = { id, userId: caller.userId };
   const step = (await findStep(ctx.db, id, stepId))!;
-  return toStep(ctx, run, step, await promptsOf(ctx, run, [step]));
+  return toStep(ctx, run, step, await readApprovalPrompts(ctx, run, [step]));
 }
 
 /** What approvals ask, by step: it stands in the definition that the run was begun with, sealed. */
-async function promptsOf(ctx: Context, run: Owned, rows: ListedStep[]): Promise<Map<string, string>> {
+async function readApprovalPrompts(
+  ctx: Context,
+  run: RunRef,
+  rows: StepListRow[],
+): Promise<Map<string, string>> {
   const sealed = rows.some(({ type }) => type === "approval") && (await findSealedStart(ctx.db, run.id));
   if (!sealed) return new Map();
-  const { steps } = Workflow.parse(JSON.parse(openStart(ctx, run, sealed).definition));
+  const { steps } = Workflow.parse(JSON.parse(openRunInput(ctx, run, sealed).definition));
   return new Map(
     steps.flatMap((step) => (step.type === "approval" && step.prompt ? [[step.id, step.prompt]] : [])),
   );
 }
 
-function toStep(ctx: Context, run: Owned, row: ListedStep, prompts: Map<string, string>): WorkflowStep {
+function toStep(ctx: Context, run: RunRef, row: StepListRow, prompts: Map<string, string>): WorkflowStep {
   const { stepId, item, sealedOutput } = row;
   return {
     stepId,
@@ -81,11 +85,11 @@ function toStep(ctx: Context, run: Owned, row: ListedStep, prompts: Map<string, 
     attempt: row.attempt,
     possiblyRepeated: row.repeats > 0,
     executionId: row.called === null ? null : toId("exec", row.called),
-    output: sealedOutput === null ? null : openOutput(ctx, run, keyOf(stepId, item), sealedOutput),
+    output: sealedOutput === null ? null : openOutput(ctx, run, stepKey(stepId, item), sealedOutput),
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
     provider: row.provider,
     model: row.model,
-    usage: usageOf(row),
+    usage: toUsage(row),
     dueAt: row.dueAt?.toISOString() ?? null,
     prompt: prompts.get(stepId) ?? null,
     decision: row.decision,

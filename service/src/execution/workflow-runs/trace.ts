@@ -2,21 +2,21 @@ import { type Span, trace } from "@opentelemetry/api";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { addSpanLink, inSpan, markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
-import type { Ending } from "./run-end.ts";
-import type { Claimed, RunRow } from "./run-queries.ts";
-import { NO_ITEM, type StepRun, type Work } from "./run-state.ts";
-import type { RunStart } from "./sealed-texts.ts";
-import type { Prepared } from "./step-result.ts";
+import type { RunEnd } from "./run-end.ts";
+import type { ClaimedRun, RunRow } from "./run-queries.ts";
+import { NO_ITEM, type StepRun, type StepWork } from "./run-state.ts";
+import type { RunInput } from "./sealed-texts.ts";
+import type { PreparedStep } from "./step-result.ts";
 
 /** What one process drives of a run, from its lease until it leaves it, as a span of a trace of its own. */
-export const traceDrive = ({ id }: Claimed, drive: () => Promise<void>): Promise<void> =>
+export const traceDrive = ({ id }: ClaimedRun, drive: () => Promise<void>): Promise<void> =>
   inSpan("invoke_workflow", { "gen_ai.operation.name": "invoke_workflow" }, (span) => {
     if (span.isRecording()) span.setAttribute("stoa.execution.id", toId("exec", id));
     return drive();
   });
 
 /** Of the run that is driven here: what runs, and the request or step that began it. */
-export function tellStart({ productId, version, traceparent }: RunStart, { depth }: RunRow): void {
+export function traceRunInput({ productId, version, traceparent }: RunInput, { depth }: RunRow): void {
   const span = trace.getActiveSpan();
   if (!span?.isRecording()) return;
   span.setAttributes({
@@ -29,9 +29,9 @@ export function tellStart({ productId, version, traceparent }: RunStart, { depth
 }
 
 /** A run has ended, here and for good. */
-export function tellEnd(ctx: Context, ending: Ending, createdAt: Date): void {
-  const { status } = ending;
-  const errorType = status === "failed" ? ending.error.code : status === "canceled" ? status : null;
+export function traceRunEnd(ctx: Context, runEnd: RunEnd, createdAt: Date): void {
+  const { status } = runEnd;
+  const errorType = status === "failed" ? runEnd.error.code : status === "canceled" ? status : null;
   ctx.metrics.runs(1, { "stoa.execution.type": "WORKFLOW", "stoa.execution.status": status });
   const seconds = (ctx.now().getTime() - createdAt.getTime()) / 1000;
   ctx.metrics.workflowDuration(seconds, errorType === null ? {} : { "error.type": errorType });
@@ -44,7 +44,7 @@ export function tellEnd(ctx: Context, ending: Ending, createdAt: Date): void {
 export class StepTrace {
   readonly #span: Span;
 
-  constructor({ stepId, item, attempt }: StepRun, { type }: Work) {
+  constructor({ stepId, item, attempt }: StepRun, { type }: StepWork) {
     this.#span = tracer.startSpan(`step ${type}`, {
       attributes: {
         "stoa.step.id": stepId,
@@ -60,9 +60,9 @@ export class StepTrace {
   }
 
   /** What it came to; a call goes on in it. */
-  cameTo(prepared: Prepared): void {
+  end(prepared: PreparedStep): void {
     if (prepared.kind === "call") return;
-    this.#span.setAttribute("stoa.step.outcome", prepared.kind);
+    this.#span.setAttribute("stoa.step.result", prepared.kind);
     if (prepared.kind === "failed") markFailed(this.#span, prepared.error.code);
     this.#span.end();
   }

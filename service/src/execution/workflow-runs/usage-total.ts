@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
 import type { ProviderAnswer, ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
 import { costOf } from "../provider-keys/cost.ts";
-import { addSpent } from "./run-state.ts";
-import type { CallFacts } from "./step-result.ts";
+import { addUsage } from "./run-state.ts";
+import type { CallUsage } from "./step-result.ts";
 
-export interface Counted {
+export interface CountedCall {
   provider: ProviderId;
   /** As the answer names it. */
   model: string;
@@ -13,23 +13,23 @@ export interface Counted {
 }
 
 /** What the calls of one attempt of a step were, summed: those that failed, too, where the provider counted. */
-export class Tally {
+export class UsageTotal {
   readonly #ctx: Context;
-  facts: CallFacts | undefined;
+  callUsage: CallUsage | undefined;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
   }
 
   /** Answers what that costs, in USD. */
-  add({ usage, ...call }: Counted): number {
+  add({ usage, ...call }: CountedCall): number {
     const { estimatedCost, costKnown } = costOf({ ...call, usage, at: this.#ctx.now() });
     const { promptTokens, completionTokens, estimated = false } = usage;
-    const spent = { promptTokens, completionTokens, costUsd: estimatedCost, costKnown, estimated };
-    this.facts = {
+    const sum = { promptTokens, completionTokens, costUsd: estimatedCost, costKnown, estimated };
+    this.callUsage = {
       provider: call.provider,
       model: call.model,
-      spent: this.facts ? addSpent(this.facts.spent, spent) : spent,
+      usage: this.callUsage ? addUsage(this.callUsage.usage, sum) : sum,
     };
     return estimatedCost;
   }

@@ -7,7 +7,7 @@ interface Counted {
 }
 
 /** null: no provider was asked. */
-export function usageOf({ promptTokens, completionTokens, costUsd, costKnown, estimated }: Counted) {
+export function toUsage({ promptTokens, completionTokens, costUsd, costKnown, estimated }: Counted) {
   if (promptTokens === null) return null;
   return {
     promptTokens,

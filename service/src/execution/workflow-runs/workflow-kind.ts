@@ -3,71 +3,71 @@ import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import type { ExecutionKind } from "../executions/kinds.ts";
-import { findLastEvent, hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
+import { type ExecutionEventRow, findLastEvent, hasRunEnded, listEventsAfter } from "./queries.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
 import { listAllSteps } from "./run-queries.ts";
 import { NO_ITEM } from "./run-state.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 
-const LOOK_EVERY_MS = 250;
+const POLL_MS = 250;
 /** Whoever drives the run hears at once. */
 const CANCEL_WITHIN_MS = 1_000;
 const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
 
 /** What the history asks of whoever runs workflows. */
 export const workflowKind: ExecutionKind = {
-  knows: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
-  async *follow(ctx, { id, userId }, lastEventId, signal) {
+  isEventId: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
+  async *streamEvents(ctx, { id, userId }, lastEventId, signal) {
     let after = Number(lastEventId ?? 0);
     while (!signal.aborted) {
       // Asked first: what is written before it ends is then found.
       const hasEnded = await hasRunEnded(ctx.db, id);
       const events = await listEventsAfter(ctx.db, id, after);
       for (const event of events) {
-        yield await toStreamed(ctx, userId, id, event);
+        yield await toStreamedEvent(ctx, userId, id, event);
         after = event.seq;
         if (ENDS.has(event.type)) return;
       }
       if (events.length > 0) continue;
       if (hasEnded) {
-        // Whoever had heard all, or names what was never told, hears the end all the same.
+        // Whoever had signals all, or names what was never reported, hears the end all the same.
         const end = await findLastEvent(ctx.db, id);
-        if (end) yield await toStreamed(ctx, userId, id, end);
+        if (end) yield await toStreamedEvent(ctx, userId, id, end);
         return;
       }
-      await nextNews(ctx, id, signal);
+      await waitForNotification(ctx, id, signal);
     }
   },
-  spentBySteps: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toSpent),
-  // What asked for it has told the run already, by a trigger.
+  listStepUsage: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toStepUsage),
+  // What asked for it has reported the run already, by a trigger.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };
 
-const toSpent = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
+const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
   id: step.stepId,
   item: step.item === NO_ITEM ? null : step.item,
   status: step.status,
   attempts: step.attempt,
-  executionId: step.called && toId("exec", step.called),
+  executionId: step.childRunId && toId("exec", step.childRunId),
   ...{ provider: step.provider, model: step.model },
   ...{ promptTokens: step.promptTokens, completionTokens: step.completionTokens, estimated: step.estimated },
   estimatedCost: step.costUsd === null ? null : Number(step.costUsd),
   costKnown: step.costKnown,
 });
 
-async function nextNews(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
-  const told = new AbortController();
-  const forget = ctx.runNotices.hear(id, () => told.abort());
-  await sleep(LOOK_EVERY_MS, null, { signal: AbortSignal.any([signal, told.signal]) }).catch(() => {});
+async function waitForNotification(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
+  const reported = new AbortController();
+  const forget = ctx.runNotices.onRun(id, () => reported.abort());
+  await sleep(POLL_MS, null, { signal: AbortSignal.any([signal, reported.signal]) }).catch(() => {});
   forget();
 }
 
 /** The last event tells the whole result. */
-async function toStreamed(
+async function toStreamedEvent(
   ctx: Context,
   userId: string,
   id: string,
-  event: ToldEvent,
+  event: ExecutionEventRow,
 ): Promise<StreamedEvent> {
   const { seq, type, createdAt } = event;
   const data = ENDS.has(type)

@@ -28,7 +28,7 @@ test("leases: a worker whose clock is 20 s ahead takes over no run that another 
     const isClaimed = async (dueAt: string) => {
       await market.query(`update workflow_runs set lease_token = gen_random_uuid(), due_at = ${dueAt}`);
       const worker = new WorkflowWorker(base.ctx, evaluator);
-      await worker.round();
+      await worker.claimDueRuns();
       await worker.idle();
       const { rows } = await market.query("select status from executions");
       return rows[0].status === "completed";
