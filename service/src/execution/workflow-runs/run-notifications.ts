@@ -18,17 +18,17 @@ export class RunNotifications {
     notices.keep({
       on: {
         workflow_run: (id) => {
-          this.#tellAll(id);
-          this.#addEvent(id);
+          this.#notifyAll(id);
+          this.#notify(id);
         },
-        workflow_due: (id) => this.#tellAll(id),
-        workflow_end: (id) => this.#addEvent(id),
+        workflow_due: (id) => this.#notifyAll(id),
+        workflow_end: (id) => this.#notify(id),
       },
       // Something may have been missed: everybody looks.
       forgetAll: () => {
         for (const id of [...this.#ofRun.keys()]) {
-          this.#tellAll(id);
-          this.#addEvent(id);
+          this.#notifyAll(id);
+          this.#notify(id);
         }
       },
     });
@@ -50,11 +50,11 @@ export class RunNotifications {
     };
   }
 
-  #tellAll(id: string): void {
+  #notifyAll(id: string): void {
     for (const listener of this.#ofAll) listener(id);
   }
 
-  #addEvent(id: string): void {
+  #notify(id: string): void {
     for (const listener of this.#ofRun.get(id) ?? []) listener();
   }
 }
