@@ -20,7 +20,7 @@ const at = (path: string) => join(folder.path, path);
 const stoa = (line: string, settings: Record<string, string> = {}) =>
   shell(`${STOA} ${line}`, { STOA_DATA_DIR: at("data"), ...settings });
 
-test("an archive goes to stdout beside the running service, and comes back from there", async () => {
+test("backup to stdout while the service runs: the archive restores", async () => {
   const { code, stderr } = await stoa(`backup - > ${at("piped.tar.gz")}`);
   assert.equal(code, 0, stderr);
   assert.match(stderr, /"file":"-".*"keys":"none"/);
@@ -37,7 +37,7 @@ test("an archive goes to stdout beside the running service, and comes back from 
   assert.ok(rows > 1_000);
 });
 
-test("an archive is its owner's alone, and never written over another file", async () => {
+test("backup: the archive is readable by its owner only and overwrites no file", async () => {
   const file = at("shop.tar.gz");
   const { code, stdout, stderr } = await stoa(`backup ${file} --json`);
   assert.equal(code, 0, stderr);
@@ -53,13 +53,13 @@ test("an archive is its owner's alone, and never written over another file", asy
   );
 });
 
-test("the database of a running service is not restored into", async () => {
+test("restore into the database of a running service: refused", async () => {
   const { code, stderr } = await stoa(`restore ${at("piped.tar.gz")}`);
   assert.equal(code, 1);
   assert.match(stderr, /This database is not empty: there are rows in .* and \d+ more\./);
 });
 
-test("a passphrase that is easily guessed wraps no keys", async () => {
+test("backup with a short passphrase: refused", async () => {
   const { code, stderr } = await stoa(`backup ${at("short.tar.gz")}`, { STOA_BACKUP_PASSPHRASE: "short" });
   assert.equal(code, 1);
   assert.match(stderr, /STOA_BACKUP_PASSPHRASE has fewer than 12 characters/);

@@ -79,7 +79,7 @@ async function statusOf(token: string, path = "/v1/products?limit=1"): Promise<n
   return (await fetch(market.origin + path, { headers })).status;
 }
 
-test("a program gets a token by sign-in and Allow, uses it, and loses it by Revoke", async () => {
+test("OAuth consent: Allow gives a token that works until Revoke", async () => {
   const verifier = newVerifier();
   const visitor = await asked(authorizeUrl(market, client, { verifier, scope: SCOPE }));
   const { page, complaints } = visitor;
@@ -102,7 +102,7 @@ test("a program gets a token by sign-in and Allow, uses it, and loses it by Revo
   await visitor.context.close();
 });
 
-test("a program learns of Deny, and gets nothing", async () => {
+test("OAuth consent: Deny redirects with an error and gives no token", async () => {
   const visitor = await asked(authorizeUrl(market, client, { verifier: newVerifier(), scope: SCOPE }));
   await click(visitor.page, "Deny");
   const answer = await answerAt(visitor.page);
@@ -121,7 +121,7 @@ for (const [scheme, width] of [
   ["light", 360],
   ["dark", 320],
 ] as const) {
-  test(`consent and what can go wrong with it hold at ${width} pixels, ${scheme}`, async () => {
+  test(`consent and its error pages, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
     const verifier = newVerifier();
     const ask = { verifier, scope: "openid profile email products:write purchases:write ai:execute" };
     const { page, context } = await asked(authorizeUrl(market, client, ask), { scheme, width });

@@ -61,7 +61,7 @@ async function follow(guide: string) {
   };
 }
 
-test("the lines of the guide to authentication do what it says", async () => {
+test("guide authentication: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("authentication.md");
   const [asked, signedIn] = after("Sign in by email").map((text) => JSON.parse(text));
   assert.equal(asked.success, true);
@@ -82,11 +82,11 @@ test("the lines of the guide to authentication do what it says", async () => {
       "Use OAuth for another program",
       "Rate limits",
     ],
-    "a block that nobody looks at",
+    "a shell block without an assertion",
   );
 });
 
-test("the lines of the guide to products do what it says", async () => {
+test("guide products: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("products.md");
   const [refused, published] = after("Create and publish a product").map((text) => JSON.parse(text));
   assert.deepEqual(
@@ -125,15 +125,15 @@ test("the lines of the guide to products do what it says", async () => {
   const inWriting = facets.data.category.find(({ value }: { value: string }) => value === "writing");
   assert.ok(inWriting.count >= cheap.meta.total && facets.data.category.length > 1, "its own filter aside");
   assert.equal(again, 304);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
   assert.deepEqual(
     headings,
     ["Products", "Create and publish a product", "Status", "Versions", "Search and filter", "Caching"],
-    "a block that nobody looks at",
+    "a shell block without an assertion",
   );
 });
 
-test("the lines of the guide to analytics do what it says", async () => {
+test("guide analytics: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("analytics.md");
   const { summary, timeline } = JSON.parse(after("Analytics")[0]!).data;
   assert.deepEqual([summary.grossRevenue, summary.platformFees, summary.netRevenue], [19.99, 2, 17.99]);
@@ -142,10 +142,10 @@ test("the lines of the guide to analytics do what it says", async () => {
   assert.match(names!, /^id,name,currency,/);
   assert.match(customer!, /^usr_[^,]*,[^,]*,USD,1,19\.99,/);
   assert.deepEqual(others, []);
-  assert.deepEqual(headings, ["Analytics", "Download as CSV"], "a block that nobody looks at");
+  assert.deepEqual(headings, ["Analytics", "Download as CSV"], "a shell block without an assertion");
 });
 
-test("the lines of the guide to selling do what it says", async () => {
+test("guide selling: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("selling.md");
   const [code] = after("Discount codes").map((text) => JSON.parse(text));
   assert.deepEqual([code.data.code, code.data.percentOff, code.data.redemptions], ["SPRING", 50, 0]);
@@ -164,7 +164,7 @@ test("the lines of the guide to selling do what it says", async () => {
   assert.deepEqual(
     headings,
     ["Selling", "Discount codes", "Referrals", "Sales", "Payouts"],
-    "a block that nobody looks at",
+    "a shell block without an assertion",
   );
 });
 
@@ -179,7 +179,7 @@ async function followWithKey(guide: string): Promise<string[]> {
   return run([...blocks, node]);
 }
 
-test("the lines of the guide to OpenAI's clients do what it says", async () => {
+test("guide openai: its shell blocks and its Node program give the described results", async () => {
   const [, listed, answered, refused, told, ...others] = await followWithKey("openai.md");
   const models = JSON.parse(listed!);
   assert.deepEqual([models.object, models.data[0].name], ["list", "Haiku about anything"]);
@@ -191,10 +191,10 @@ test("the lines of the guide to OpenAI's clients do what it says", async () => {
     ["n", "INVALID_REQUEST"],
   );
   assert.match(told!, /^\[sandbox\].*\n\d+ tokens, exec_[a-z0-9]+$/s);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to MCP clients do what it says", async () => {
+test("guide mcp: its shell blocks and its Node program give the described results", async () => {
   const [listed, told, ...others] = await followWithKey("mcp.md");
   const { tools } = JSON.parse(listed!).result;
   assert.deepEqual(
@@ -202,10 +202,10 @@ test("the lines of the guide to MCP clients do what it says", async () => {
     ["Look at a run", "Cancel a run", "Haiku about anything"],
   );
   assert.match(told!, /^\d+ characters so far\n.*\[sandbox\].* exec_[a-z0-9]+$/s);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to refunds and disputes do what it says", async () => {
+test("guide refunds: its shell blocks give the described results", async () => {
   const { headings, after } = await follow("refunds.md");
   const [refundable, atOnce] = after("As a buyer");
   assert.match(
@@ -233,18 +233,18 @@ test("the lines of the guide to refunds and disputes do what it says", async () 
   assert.deepEqual(
     headings,
     ["Refunds and disputes", "As a buyer", "As a seller", "Disputes"],
-    "a block that nobody looks at",
+    "a shell block without an assertion",
   );
 });
 
-test("the lines of the guide to import and export do what it says", async () => {
+test("guide import-export: its shell blocks give the described results", async () => {
   const blocks = await blocksOf("import-export.md");
   const example = "http://127.0.0.1:4000";
   assert.ok(blocks[0]!.lines.includes(example));
   blocks[0]!.lines = blocks[0]!.lines.replace(example, service.origin);
   const said = await run(blocks, { STOA_DATA_DIR: folder.path });
   const [, first, again, checked, published, exported, back, ...others] = said;
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
   assert.match(first!, /^created: 1\nupdated: 0\nunchanged: 0$/m);
   assert.match(again!, /^created: 0\nupdated: 0\nunchanged: 1$/m);
   assert.deepEqual(
@@ -257,17 +257,17 @@ test("the lines of the guide to import and export do what it says", async () => 
   assert.deepEqual(JSON.parse(back!).data.unchanged, 1);
 });
 
-test("the lines of the guide to files do what it says", async () => {
+test("guide files: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("files.md");
   const [, added, downloaded, shown, taken, ...others] = await run(blocks);
   assert.equal(JSON.parse(added!).data.name, "guide.md");
   assert.equal(downloaded, "# How to use it\n\nName a topic.");
   assert.equal(JSON.parse(shown!).data.alt, "A drop of rain");
   assert.equal(taken!.match(/"success":true/g)?.length, 2);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to payments do what it says", async () => {
+test("guide payments: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("payments.md");
   const [, bought, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
   const [declined, paid] = answersIn(bought!);
@@ -281,7 +281,7 @@ test("the lines of the guide to payments do what it says", async () => {
   assert.match(payments.data[0].receipt.number, /^R-STOA-\d{4}-\d{5}$/);
   const [cancelled, resumed] = answersIn(changedPlan!);
   assert.deepEqual([cancelled.data.scheduled.plan, resumed.data.scheduled], ["free", null]);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
 /** What curl printed, one answer after the other. */
@@ -292,7 +292,7 @@ const answersIn = (said: string) =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-test("the lines of the guide to webhooks do what it says", async () => {
+test("guide webhooks: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("webhooks.md");
   const [, arrived, looked, rotated, heard, egress, ...others] = await run(blocks);
   const [sent, inbox] = answersIn(arrived!);
@@ -306,10 +306,10 @@ test("the lines of the guide to webhooks do what it says", async () => {
   const { eventId } = delivery.data;
   assert.ok(heard!.includes(`id: ${eventId}\nevent: test\ndata: {"id":"${eventId}"`), heard);
   assert.deepEqual(answersIn(egress!)[0]!.data, { addresses: [] });
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to running prompts do what it says", async () => {
+test("guide running: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("running.md");
   const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
   const { output } = JSON.parse(whole!).data;
@@ -328,10 +328,10 @@ test("the lines of the guide to running prompts do what it says", async () => {
     [executionId, "canceled"],
     [executionId, "canceled"],
   ]);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to workflows do what it says", async () => {
+test("guide workflows: its shell blocks give the described results", async () => {
   const [, ran, ...others] = await run(await keyedBlocksOf("workflows.md"));
   const [steps, decided] = answersIn(ran!.slice(0, ran!.indexOf("retry: ")));
   const [ok, draft] = steps.data;
@@ -339,16 +339,16 @@ test("the lines of the guide to workflows do what it says", async () => {
   assert.equal(decided.data.decision, "approved");
   const [, told] = /^event: execution\.completed\ndata: (.*)$/m.exec(ran!)!;
   assert.deepEqual([JSON.parse(told!).status, JSON.parse(told!).output], ["completed", draft.output]);
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("the lines of the guide to operating make a backup and a shop of it, to which a key of before is good", async (t) => {
+test("guide operating: its shell blocks back up and restore, and an earlier API key works afterwards", async (t) => {
   const settings = { STOA_DATA_DIR: folder.path };
   const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
   const { key } = JSON.parse((await shell(line, settings)).stdout);
   const printed = await run(await blocksOf("operating.md"), settings);
   const [backedUp, restored, keys, rotated, rebuilt, ...others] = printed;
-  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.deepEqual(others, [], "a shell block without an assertion");
   assert.match(backedUp!, /^keys: wrapped$/m);
   assert.match(restored!, /^keys: put into the data folder$/m);
   assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);

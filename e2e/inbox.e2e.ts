@@ -33,7 +33,7 @@ async function sendTest({ id }: { id: string }): Promise<void> {
   await deliverAll(courier);
 }
 
-test("a newcomer makes an inbox, sees a signed delivery come in, and checks its secret", async () => {
+test("webhook inbox: a new user creates one, sees a signed delivery, and checks its secret", async () => {
   const context = await openContext(browser);
   const { page, foreign, complaints } = await openPage(context, market.origin);
   await page.goto(`${market.origin}/dev/hooks`);
@@ -55,7 +55,7 @@ test("a newcomer makes an inbox, sees a signed delivery come in, and checks its 
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1200, 360]) {
-    test(`inboxes and what came into one hold at ${width} pixels, ${scheme}`, async () => {
+    test(`webhook inboxes, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
       const url = `${market.origin}/dev/hooks/${scheme}-${width}`;
       await sendTest(await hasEndpoint(url));
       await market.as(null).request("POST", url, { body: `{"a-rather-long-word":"${"x".repeat(200)}"}` });

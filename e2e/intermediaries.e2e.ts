@@ -176,7 +176,7 @@ for (const [program, language, args] of [
   ["nginx", "nginx", (file: string) => ["-p", "FOLDER", "-c", file, "-e", "stderr"]],
   ["haproxy", "haproxy", (file: string) => ["-db", "-f", file]],
 ] as const)
-  test(`${program}: a node that drains and ends, no request fails`, { skip: without(program) }, async (t) => {
+  test(`${program}: one node drains and stops: no request fails`, { skip: without(program) }, async (t) => {
     const drained = Promise.withResolvers<void>();
     t.after(() => drained.resolve());
     const [first, second] = [

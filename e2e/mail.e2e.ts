@@ -38,7 +38,7 @@ async function printed({ npm, ended }: Started, pattern: RegExp): Promise<string
   return found[1]!;
 }
 
-test("without a mail server the console shows the link that was mailed, and /dev/mail the letter", async () => {
+test("email without a server: the console prints the link, and /dev/mail shows the email", async () => {
   const service = await npmStart(folder.path);
   assert.match(service.stdout, new RegExp(`Mailbox +${service.origin}/dev/mail`));
   const line = printed(service, /^Mail to ada@example\.com: .* → (http\S+)$/m);
@@ -52,7 +52,7 @@ test("without a mail server the console shows the link that was mailed, and /dev
   await stop(service);
 });
 
-test("a letter arrives though the process that promised it was killed at once", async () => {
+test("email queued by a process that is killed at once: arrives", async () => {
   const port = await freePort();
   const smtp = { SMTP_URL: `smtp://127.0.0.1:${port}` };
   const promising = await npmStart(folder.path, { ...smtp, STOA_ROLES: "api" });

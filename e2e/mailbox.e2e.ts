@@ -32,7 +32,7 @@ async function send(to: string, subject: string): Promise<void> {
   await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, to, letter));
 }
 
-test("a letter appears in the open mailbox without a reload", async () => {
+test("/dev/mail: a new email appears without a reload", async () => {
   await send("ada@example.com", "The first letter");
   const context = await openContext(browser);
   const { page, foreign, complaints } = await openPage(context, market.origin);
@@ -51,7 +51,7 @@ test("a letter appears in the open mailbox without a reload", async () => {
   await context.close();
 });
 
-test("a letter's button opens in a tab of its own, outside the frame that holds the letter", async () => {
+test("/dev/mail: a link in an email opens in its own tab, outside of the frame", async () => {
   await send("ada@example.com", "With a button");
   const context = await openContext(browser);
   const { page } = await openPage(context, market.origin);
@@ -69,7 +69,7 @@ test("a letter's button opens in a tab of its own, outside the frame that holds 
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1200, 360]) {
-    test(`the mailbox and a letter hold at ${width} pixels, ${scheme}`, async () => {
+    test(`/dev/mail, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
       await send(
         "a.rather.long.address.of.somebody.without.hyphens@subdomain.example.com",
         "Sign in to Stoa",

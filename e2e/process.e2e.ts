@@ -45,7 +45,7 @@ const runSlowly = (service: Started, productId: string) =>
     options: { model: "sandbox-slow" },
   });
 
-test("SIGTERM to npm lets a running call end, tells a collector of it, refuses new ones and exits 0", async () => {
+test("SIGTERM to npm: a running call ends and is traced, new calls are refused, exit code 0", async () => {
   const collector = await startCollector();
   const service = await npmStart(folder.path, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -68,7 +68,7 @@ test("SIGTERM to npm lets a running call end, tells a collector of it, refuses n
   await collector.close();
 });
 
-test("a second service on the same data folder joins the database, and outlives the first", async () => {
+test("a second service on the same data folder: joins the database and survives the first", async () => {
   const first = await npmStart(folder.path);
   const second = await npmStart(folder.path);
   assert.equal(second.postgresPid, first.postgresPid);
@@ -82,7 +82,7 @@ test("a second service on the same data folder joins the database, and outlives 
   assert.match(stat, /^gone$|^\d+ \(postgres\) [ZX]/);
 });
 
-test("every mistake in the settings is told at once, and nothing starts", async () => {
+test("start with several wrong settings: lists every mistake and starts nothing", async () => {
   const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: folder.path,
     PORT: "99999",
@@ -93,7 +93,7 @@ test("every mistake in the settings is told at once, and nothing starts", async 
   for (const name of ["PORT", "STOA_ENVIRONMENT", "STOA_CURRENCIES"]) assert.match(stderr, new RegExp(name));
 });
 
-test("a start on a taken port ends with one line that names PORT, before a database is made", async () => {
+test("start on a used port: one line names PORT, and no database is created", async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const { port } = other.address() as AddressInfo;
@@ -105,7 +105,7 @@ test("a start on a taken port ends with one line that names PORT, before a datab
   assert.ok(!existsSync(join(missing, "postgres")));
 });
 
-test("PostgreSQL is away at the start: one line names the address, the setting and what to check", async () => {
+test("start without PostgreSQL: one line names the address, the setting and what to check", async () => {
   const settings = { STOA_DATA_DIR: folder.path, PORT: "0" };
   const DATABASE_URL = "postgres://stoa:secret@127.0.0.1:1/stoa";
   const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
@@ -123,7 +123,7 @@ test("PostgreSQL is away at the start: one line names the address, the setting a
   assert.doesNotMatch(stderr, /^ +at |secret/m);
 });
 
-test("a command without a database names the folder, and makes none; start, migrate, restore and reset may", async () => {
+test("commands without a database: name the folder and create none, except start, migrate, restore and reset", async () => {
   const missing = join(folder.path, "mistyped");
   for (const command of ["key create --user a@example.com --name A", "ledger verify", "doctor"]) {
     const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: missing });
@@ -133,7 +133,7 @@ test("a command without a database names the folder, and makes none; start, migr
   assert.ok(!existsSync(missing));
 });
 
-test("production refuses to start without its secrets", async () => {
+test("start in production without secrets: refused", async () => {
   const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: folder.path,
     STOA_ENVIRONMENT: "production",
@@ -143,7 +143,7 @@ test("production refuses to start without its secrets", async () => {
   assert.match(stderr, /STOA_SESSION_KEYS must be set in production/);
 });
 
-test("a test database refuses a production process, and one with other master keys", async () => {
+test("a test database: refuses a production process and other master keys", async () => {
   const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
   const settings = { STOA_DATA_DIR: folder.path, STOA_MASTER_KEYS: key, STOA_SESSION_KEYS: key };
   const production = await shell(`${STOA} user create --email a@example.com --name A`, {
@@ -158,7 +158,7 @@ test("a test database refuses a production process, and one with other master ke
   assert.match(foreign.stderr, /STOA_MASTER_KEYS lacks the key/);
 });
 
-test("reset refuses while a service uses the database, and empties it afterwards", async () => {
+test("reset: refused while a service uses the database, empties it afterwards", async () => {
   const service = await npmStart(folder.path);
   const refused = await shell(`${STOA} reset`, { STOA_DATA_DIR: folder.path });
   assert.equal(refused.code, 1);
@@ -170,7 +170,7 @@ test("reset refuses while a service uses the database, and empties it afterwards
   assert.ok(JSON.parse(migrated.stdout).applied.includes("0001_people.sql"));
 });
 
-test("a database whose migrations differ from those on disk stops the start and names reset", async () => {
+test("start with other migrations than the database: stops and names reset", async () => {
   const other = await temporaryFolder();
   const server = await import("@stoa/service/platform/db/embedded.ts").then(({ startEmbedded }) =>
     startEmbedded(other.path),
@@ -193,7 +193,7 @@ test("a database whose migrations differ from those on disk stops the start and 
   await other.remove();
 });
 
-test("a Node that is too old is told so in a sentence", async () => {
+test("start with an old Node: one sentence names the required version", async () => {
   const fake = `Object.defineProperty(process, "versions", { value: { node: "20.1.0" } }); await import("./service/bin/stoa-server.mjs")`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", fake], {
     cwd: new URL("../", import.meta.url).pathname,
@@ -207,7 +207,7 @@ test("a Node that is too old is told so in a sentence", async () => {
   assert.match(stderr, /needs Node 22\.19 or newer/);
 });
 
-test("the embedded PostgreSQL is killed: the service starts it again and goes on", async () => {
+test("the embedded PostgreSQL is killed: the service restarts it and continues", async () => {
   const service = await npmStart(folder.path);
   const pidFile = join(folder.path, "postgres", "postmaster.pid");
   const pid = async () => Number((await readFile(pidFile, "utf8").catch(() => "")).split("\n")[0]);

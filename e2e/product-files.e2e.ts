@@ -25,7 +25,7 @@ const said = (stderr: string) => stderr.split("\n").filter((line) => line !== ""
 const line = (wish: object) =>
   JSON.stringify({ title: "Haiku", type: "PROMPT", price: 4.99, content: "On {{topic}}", ...wish });
 
-test("a file goes in beside the running service, and comes out on stdout as it was", async () => {
+test("products import and export of a file: the export on stdout equals the import", async () => {
   await writeFile(at("in.jsonl"), [line({ id: "a" }), line({ id: "b", title: "日本の俳句\n" })].join("\n"));
   const dry = await products(`import ${at("in.jsonl")} --dry-run --json`);
   assert.deepEqual([dry.code, JSON.parse(dry.stdout).created], [0, 2], dry.stderr);
@@ -46,7 +46,7 @@ test("a file goes in beside the running service, and comes out on stdout as it w
   );
 });
 
-test("problems are told one a line on stderr, fail the command, and leave everything as it was", async () => {
+test("products import with problems: one line each on stderr, exit code 1, nothing changes", async () => {
   await writeFile(at("bad.jsonl"), [line({ id: "new" }), line({ price: 0 }), "{"].join("\n"));
   const { code, stdout, stderr } = await products(`import ${at("bad.jsonl")}`);
   assert.equal(code, 1);
@@ -59,7 +59,7 @@ test("problems are told one a line on stderr, fail the command, and leave everyt
   assert.equal(after.trim().split("\n").length, 2);
 });
 
-test("a folder comes out into a new folder alone, and goes in again without a change", async () => {
+test("products export of a folder: needs a new folder, and importing it changes nothing", async () => {
   const out = await products(`export --format markdown --output ${at("out")}`);
   assert.equal(out.code, 0, out.stderr);
   const names = await readdir(at("out"));
@@ -76,7 +76,7 @@ test("a folder comes out into a new folder alone, and goes in again without a ch
   assert.equal(back.code, 0, "a draft's status says that it stays one");
 });
 
-test("what cannot be published is told, and what cannot be read is refused in a sentence", async () => {
+test("products import --publish: names incomplete products; an unreadable file is refused in one sentence", async () => {
   await writeFile(at("lacking.jsonl"), line({ id: "a", status: "published" }));
   const lacking = await products(`import ${at("lacking.jsonl")} --publish`);
   assert.equal(lacking.code, 1);
@@ -94,7 +94,7 @@ test("what cannot be published is told, and what cannot be read is refused in a 
   assert.match(nobody.stderr, /No account has the id or address nobody@example\.net/);
 });
 
-test("an export to a file is there when it is whole", async () => {
+test("products export to a file: the file appears when it is complete", async () => {
   const { code, stdout } = await products(`export --output ${at("out.jsonl")} --json`);
   assert.deepEqual([code, JSON.parse(stdout)], [0, { output: at("out.jsonl") }]);
   assert.equal((await readFile(at("out.jsonl"), "utf8")).trim().split("\n").length, 2);

@@ -43,13 +43,13 @@ const lastJson = (stdout: string) =>
       .at(-1)!,
   );
 
-test("the README has no shell block that these tests do not know", () => {
+test("README: every shell block has a test", () => {
   assert.deepEqual(others, []);
   assert.equal(install, "npm ci && npm start");
   assert.match(testing, /^npm test\b/);
 });
 
-test("npm start prints a line that lists real products", async () => {
+test("npm start: the printed line lists real products", async () => {
   const { stdout, code } = await shell(service.curl, {});
   assert.equal(code, 0);
   const { success, data, meta } = JSON.parse(stdout);
@@ -58,7 +58,7 @@ test("npm start prints a line that lists real products", async () => {
   assert.ok(meta.total >= 250, `only ${meta.total} products`);
 });
 
-test("the README's lines buy a prompt and run it in the sandbox", async () => {
+test("README: its lines buy a prompt and run it in the sandbox", async () => {
   const { stdout, stderr, code } = await shell(`${settingsHere()}\n${buying}`, {});
   assert.equal(code, 0, stderr);
   const { success, data } = lastJson(stdout);
@@ -66,7 +66,7 @@ test("the README's lines buy a prompt and run it in the sandbox", async () => {
   assert.match(data.output, /^\[sandbox\]/);
 });
 
-test("the README's lines run it with a key of one's own", async () => {
+test("README: its lines run the prompt with a stored provider key", async () => {
   const ollama = "http://127.0.0.1:11434/v1";
   assert.ok(ownKey.includes(ollama));
   const lines = `${settingsHere()}\n${buying.split("\n")[0]}\n${ownKey.replace(ollama, provider.url).replace('"key":"ollama"', `"key":"${GOOD_KEY}"`)}`;
@@ -78,7 +78,7 @@ test("the README's lines run it with a key of one's own", async () => {
   assert.ok(data.output.length > 0);
 });
 
-test("the README's operator commands work beside the running service", async () => {
+test("README: its operator commands work while the service runs", async () => {
   const lines = operating.split("\n");
   for (const line of lines.filter((command) => !command.includes(" demo "))) {
     const { code, stdout, stderr } = await shell(line, inFolder());
@@ -87,7 +87,7 @@ test("the README's operator commands work beside the running service", async () 
   assert.equal(lines.filter((command) => command.includes(" demo ")).length, 2);
 });
 
-test("everything is still there after the service and its PostgreSQL were killed", async () => {
+test("the service and its PostgreSQL are killed: all data is there after a restart", async () => {
   const bought = await purchases();
   assert.ok(bought.length > 0);
   process.kill(service.postgresPid, "SIGKILL");
@@ -100,7 +100,7 @@ test("everything is still there after the service and its PostgreSQL were killed
   );
 });
 
-test("a key that an earlier start printed works after the next one, which prints it again", async () => {
+test("API key printed by npm start: works after a restart, which prints it again", async () => {
   const old = service.key;
   assert.deepEqual(await stop(service).then(({ code }) => code), 0);
   service = await npmStart(folder.path);
@@ -109,7 +109,7 @@ test("a key that an earlier start printed works after the next one, which prints
   assert.equal(reply.status, 200);
 });
 
-test("the link that a start prints makes whoever is signed in the administrator, and then none is printed", async () => {
+test("first-admin link: makes the signed-in account an administrator, and the next start prints none", async () => {
   const linkIn = (stdout: string) => /^http\S+\/auth\/first-admin#token=([\w-]+)$/m.exec(stdout);
   const token = linkIn(service.stdout)![1];
   const made = await shell("npx stoa-server session create --user newcomer@stoa.example --json", inFolder());
@@ -125,7 +125,7 @@ test("the link that a start prints makes whoever is signed in the administrator,
   assert.equal(linkIn(service.stdout), null);
 });
 
-test("the demo shop can be removed and loaded again", async () => {
+test("demo remove and demo load: the demo goes and comes back", async () => {
   const [remove, load] = operating.split("\n").filter((command) => command.includes(" demo "));
   assert.equal((await shell(remove!, inFolder())).code, 0);
   assert.equal(await totalProducts(), 0);

@@ -140,7 +140,7 @@ const programs: Record<string, Program> = {
 for (const [name, program] of Object.entries(programs)) {
   const isThere = spawnSync(program.command, program.probe).status === 0;
   const isWhole = program.around === undefined;
-  suite(`the guide's receiver ${name}`, {
+  suite(`guide webhooks: the receiver ${name}`, {
     skip: !isThere && `there is no ${program.command}, or not all that it needs, on this machine`,
   }, () => {
     let running: Running;
@@ -167,7 +167,7 @@ for (const [name, program] of Object.entries(programs)) {
     /** What it says comes beside its answers, in its order. */
     const hasSaid = (lines: number) => until(`${lines} lines`, () => running.said.length >= lines);
 
-    test("takes what is delivered, also while its secret is being changed", async () => {
+    test("accepts deliveries, also during a change of the secret", async () => {
       assert.equal(await deliveredTest(webhookId), "succeeded");
       if (isWhole) await hasSaid(1);
       if (isWhole) assert.match(running.said[0]!, /^test evt_/);
@@ -185,9 +185,9 @@ for (const [name, program] of Object.entries(programs)) {
       assert.deepEqual(running.said.slice(before), ["review.created evt_1", "review.created evt_2"]);
     };
     // What is done with an event is left out of the others.
-    if (isWhole) test("works on an event once, however often it comes", worksOnce);
+    if (isWhole) test("processes a repeated event once", worksOnce);
 
-    test("answers 400 to whatever is forged, changed, old, from the future or not signed", async () => {
+    test("answers 400 to forged, changed, old, future and unsigned requests", async () => {
       const right = headersBy([secret]);
       const { "X-Service-Signature": signature, ...unsigned } = right;
       const forgeries: [Record<string, string>, string?][] = [

@@ -29,7 +29,7 @@ async function visit(path: string, look: Look = {}) {
   return { ...watched, close: () => context.close() };
 }
 
-test("the reference tries a call with the key that the box shows, and asks nobody else", async () => {
+test("API reference: sends a request with the printed key and contacts no other origin", async () => {
   const { page, foreign, complaints, close } = await visit("/docs");
   await page
     .getByRole("button", { name: /authorize/i })
@@ -49,7 +49,7 @@ test("the reference tries a call with the key that the box shows, and asks nobod
   await close();
 });
 
-test("the reference shows what is posted to webhooks for a type of event", async () => {
+test("API reference: shows the headers and the body of each webhook", async () => {
   const { page, close } = await visit("/docs");
   const webhook = page.locator(".webhooks .opblock", { hasText: "product.updated" });
   await webhook.locator(".opblock-summary-control").click();
@@ -60,7 +60,7 @@ test("the reference shows what is posted to webhooks for a type of event", async
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1200, 360]) {
-    test(`the pages hold at ${width} pixels, ${scheme}`, async () => {
+    test(`documentation pages, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
       for (const path of ["/docs", "/docs/errors", "/docs/guides", "/docs/guides/webhooks", "/nothing"]) {
         const { page, foreign, complaints, close } = await visit(path, { scheme, width });
         const overflow = await overflowOf(page);
@@ -104,7 +104,7 @@ interface Document {
   paths: Record<string, Record<string, { operationId?: string }>>;
 }
 
-test("the reference draws every operation of the document before anything is typed into the filter", async () => {
+test("API reference without a filter: shows every operation", async () => {
   const { page, complaints, close } = await visit("/docs", { scheme: "dark", width: 360 });
   const { paths } = (await (await fetch(`${service.origin}/v1/openapi.json`)).json()) as Document;
   const expected = Object.entries(paths).flatMap(([path, item]) =>
@@ -125,7 +125,7 @@ test("the reference draws every operation of the document before anything is typ
   await close();
 });
 
-test("the reference: words in the filter leave the operations that have all of them", async () => {
+test("API reference with filter words: shows the operations that have all of them", async () => {
   const { page, complaints, close } = await visit("/docs");
   const operations = page.locator(".opblock-tag-section .opblock");
   await page.getByLabel("Filter operations").fill("post refund");
@@ -148,7 +148,7 @@ test("the reference: words in the filter leave the operations that have all of t
 });
 
 for (const width of [360, 800, 1200])
-  test(`no code of an error is broken at ${width} pixels`, async () => {
+  test(`/docs/errors, ${width} pixels: no error code breaks over two lines`, async () => {
     const { page, close } = await visit("/docs/errors", { width });
     const lines = await page
       .locator("td:nth-child(2) code")

@@ -76,7 +76,7 @@ const checkers = {
 
 for (const [name, { language, command, file, needs }] of Object.entries(checkers)) {
   const isThere = spawnSync(command, needs).status === 0;
-  suite(`the guide's check of a receipt ${name}`, {
+  suite(`guide receipts-of-runs: the verifier ${name}`, {
     skip: !isThere && `there is no ${command} on this machine that can do it`,
   }, () => {
     let program: string;
@@ -88,7 +88,7 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
     const check = async (...given: string[]) =>
       (await execute(command, [program, market.origin, ...given])).stdout.trim().split("\n");
 
-    test("says what the receipt says, and whether these are the texts of the run", async () => {
+    test("prints the content of a receipt, and whether given texts are those of the run", async () => {
       const said = "completed 1.0.0 sandbox 0 USD";
       assert.deepEqual(await check(files.answer), [said]);
       assert.deepEqual(await check(files.answer, files.variables, files.output), [
@@ -103,12 +103,12 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
       ]);
     });
 
-    test("knows the input and the result of a workflow, however their JSON is written", async () => {
+    test("verifies input and output of a workflow in any JSON formatting", async () => {
       const [, ...said] = await check(ofWorkflow.answer, ofWorkflow.variables, ofWorkflow.output);
       assert.deepEqual(said, ["these variables", "this output"]);
     });
 
-    test("refuses one that was changed", async () => {
+    test("changed receipt: refused", async () => {
       const { data } = JSON.parse(await readFile(files.answer, "utf8"));
       const [header, payload, signature] = data.receipt.split(".");
       const changed = Buffer.from(payload, "base64url").toString().replace("completed", "failed");
@@ -119,18 +119,18 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
   });
 }
 
-suite("the shell lines of the guide", () => {
+suite("guide receipts-of-runs: its shell blocks", () => {
   const blocks = () => {
     const [setUp, ask, check, ...others] = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(
       ([, lines]) => lines!,
     );
-    assert.deepEqual(others, [], "a block that nobody looks at");
+    assert.deepEqual(others, [], "a shell block without an assertion");
     const begun = setUp!.replace("http://127.0.0.1:4000", market.origin).replace("stoa_test_…", author.key);
     return { begun, ask, check };
   };
   const run = (lines: string) => shell(lines, { TMPDIR: folder.path });
 
-  test("run a prompt, ask for its receipt and check it", async () => {
+  test("run a prompt, get its receipt and verify it", async () => {
     const { begun, ask, check } = blocks();
     const program = await kept("verify.mjs", programIn("js"));
     const { code, stdout, stderr } = await run(`${begun}${ask}cp '${program}' .\n${check}`);

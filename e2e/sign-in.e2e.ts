@@ -106,8 +106,8 @@ async function setsUpApp(page: Page) {
   return app;
 }
 
-suite("a mailed link", () => {
-  test("signs in by a click and not before, in an address bar that tells nothing", async () => {
+suite("a magic link", () => {
+  test("signs in on click only, and leaves no token in the address bar", async () => {
     const visitor = await walker("/auth/sign-in");
     const address = newAddress();
     // The field has the focus: whoever opens the page can type at once.
@@ -138,7 +138,7 @@ suite("a mailed link", () => {
     await leave(visitor);
   });
 
-  test("leads to where somebody wanted to go, also from another tab", async () => {
+  test("returns to the requested page, also from another tab", async () => {
     const visitor = await walker("/auth/two-factor/set-up");
     const address = newAddress();
     assert.match(pathOf(visitor.page), /^\/auth\/sign-in\?returnTo=/);
@@ -150,7 +150,7 @@ suite("a mailed link", () => {
     await leave(visitor);
   });
 
-  test("is no link without its token", async () => {
+  test("without its token: refused", async () => {
     const visitor = await walker("/auth/verify");
     await sees(visitor.page, "This link cannot be used");
     await leave(visitor);
@@ -158,7 +158,7 @@ suite("a mailed link", () => {
 });
 
 suite("a password", () => {
-  test("is registered, proven by mail and then opens the account, by keyboard alone", async () => {
+  test("registration, confirmation by email and sign-in: work with the keyboard alone", async () => {
     const visitor = await walker("/auth/register");
     const { keyboard } = visitor.page;
     const address = newAddress();
@@ -195,7 +195,7 @@ suite("a password", () => {
     await leave(visitor);
   });
 
-  test("that is left out is asked for above the form and beside the field", async () => {
+  test("missing: reported above the form and beside the field", async () => {
     const visitor = await walker("/auth/sign-in?with=password");
     const { page } = visitor;
     await page.getByLabel("Mail address").fill(newAddress());
@@ -209,7 +209,7 @@ suite("a password", () => {
     await leave(visitor);
   });
 
-  test("that was forgotten is replaced by a mailed link, and asks for a fresh sign-in", async () => {
+  test("forgotten: replaced after a magic link, with a fresh sign-in", async () => {
     const visitor = await walker("/auth/register");
     const { page } = visitor;
     const address = newAddress();
@@ -240,7 +240,7 @@ suite("a password", () => {
     await leave(visitor);
   });
 
-  test("can be seen on demand", async () => {
+  test("can be shown", async () => {
     const visitor = await walker("/auth/sign-in?with=password");
     const field = visitor.page.getByLabel("Password", { exact: true });
     assert.equal(await field.getAttribute("type"), "password");
@@ -251,7 +251,7 @@ suite("a password", () => {
 });
 
 suite("two-factor authentication", () => {
-  test("is set up with an app, and from then on asked for on every way in", async () => {
+  test("set-up with an app: every later sign-in asks for a code", async () => {
     const visitor = await walker("/auth/register");
     const { page } = visitor;
     const address = newAddress();
@@ -290,7 +290,7 @@ suite("two-factor authentication", () => {
     await leave(visitor);
   });
 
-  test("gives new backup codes for a code, and is turned off by one", async () => {
+  test("a code: gives new backup codes and turns it off", async () => {
     const visitor = await walker("/auth/register");
     const { page } = visitor;
     await registers(page, newAddress());
@@ -320,7 +320,7 @@ suite("two-factor authentication", () => {
     await leave(visitor);
   });
 
-  test("asks for a fresh sign-in where the last one is long ago, and comes back", async () => {
+  test("old sign-in: asks for a fresh one and returns", async () => {
     const visitor = await walker("/auth/register");
     const { page } = visitor;
     const address = newAddress();
@@ -338,7 +338,7 @@ suite("two-factor authentication", () => {
   });
 });
 
-test("the first administrator opens the printed link, signs in and takes the rights", async () => {
+test("first administrator: opens the printed link, signs in and gets the role", async () => {
   const link = (await firstAdminLink(market.service.ctx))!;
   const visitor = await walker("/auth/register");
   const { page } = visitor;
@@ -365,7 +365,7 @@ test("the first administrator opens the printed link, signs in and takes the rig
   await leave(visitor);
 });
 
-test("the first administrator may sign in by a mailed link, which opens in another tab", async () => {
+test("first administrator: may sign in with a magic link in another tab", async () => {
   await market.query("update users set role = 'user' where role = 'admin'");
   const visitor = await walker("/auth/sign-in");
   await visitor.page.goto((await firstAdminLink(market.service.ctx))!);
@@ -400,7 +400,7 @@ suite("sessions", () => {
   });
 });
 
-test("a form can be filled in before its script has come, and sent once it is there", async () => {
+test("a form whose script loads late: can be filled in, and sent when the script is there", async () => {
   const context = await openContext(browser);
   const { page } = await openPage(context, market.origin);
   let release = () => {};
@@ -449,7 +449,7 @@ for (const [scheme, width] of [
   ["light", 360],
   ["dark", 320],
 ] as const) {
-  test(`the pages hold at ${width} pixels, ${scheme}, and shut nobody out`, async () => {
+  test(`account pages, ${width} pixels, ${scheme}: no overflow, no complaints, accessible`, async () => {
     const context = await openContext(browser, { scheme, width });
     const look = async (path: string) => {
       const { page, foreign, complaints } = await openPage(context, market.origin);

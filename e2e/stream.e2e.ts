@@ -29,7 +29,7 @@ async function happens(): Promise<string> {
   return toId("evt", id);
 }
 
-test("a browser's EventSource hears what happens, and what happened while it was cut off", async () => {
+test("event stream in a browser's EventSource: receives events, also those during a disconnect", async () => {
   const context = await openContext(browser);
   const { page } = await openPage(context, market.origin);
   await page.goto(`${market.origin}/dev/hooks`);

@@ -70,7 +70,7 @@ async function hasSeller(): Promise<Client> {
   return seller;
 }
 
-test("two workers on one database pay each seller once, after days in which none of them ran", async () => {
+test("two workers after days of standstill: each seller is paid once", async () => {
   const sellers = await Promise.all(Array.from({ length: SELLERS }, hasSeller));
   const last = new Date(Date.now() - STANDSTILL_DAYS * DAY_MS);
   await market.query("insert into job_slots (job, slot, done_at) values ('pay-out', '-infinity', $1)", [
