@@ -1,4 +1,4 @@
-import { type Connection, oneClient } from "@stoa/service/platform/db/database.ts";
+import { type Connection, createClient } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { LOADING, withBase } from "./shop.ts";
 
@@ -18,7 +18,7 @@ export async function fillBooks(dataDir: string, statements: string[]): Promise<
 }
 
 async function run(connection: Connection, statements: string[]): Promise<void> {
-  const client = oneClient(connection, { application_name: "stoa bench" });
+  const client = createClient(connection, { application_name: "stoa bench" });
   await client.connect();
   try {
     await client.query("set statement_timeout = 0");

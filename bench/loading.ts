@@ -3,7 +3,7 @@ import { toVector } from "@stoa/service/catalog/search/search.ts";
 import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalog/search/upkeep.ts";
 import { fold, MIN_KNOWN_CHARACTERS } from "@stoa/service/catalog/search/words.ts";
 import type { Context } from "@stoa/service/core/context.ts";
-import { type Connection, oneClient } from "@stoa/service/platform/db/database.ts";
+import { type Connection, createClient } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
 import { copyInto } from "./copy.ts";
 import type { MadeProduct } from "./products.ts";
@@ -49,7 +49,7 @@ export async function load(
 }
 
 async function connect(connection: Connection): Promise<pg.Client> {
-  const client = oneClient(connection, { application_name: "stoa bench" });
+  const client = createClient(connection, { application_name: "stoa bench" });
   await client.connect();
   await client.query("set statement_timeout = 0");
   await client.query("set maintenance_work_mem = '1GB'");

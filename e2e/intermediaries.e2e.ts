@@ -156,7 +156,7 @@ test("PgBouncer in transaction mode: without a direct URL nothing is cached, and
   // Named statements, each on any of the pooler's connections.
   const replies = await Promise.all(Array.from({ length: 40 }, () => behind.get("/v1/products?limit=5")));
   assert.deepEqual([...new Set(replies.map((reply) => reply.status))], [200]);
-  assert.equal(node.ctx.notices.areCurrent(), false);
+  assert.equal(node.ctx.notifications.areCurrent(), false);
   await market.query("delete from api_keys where user_id = $1", [member.userId]);
   assert.equal((await behind.get("/v1/products?limit=5")).status, 401);
 });
@@ -165,11 +165,11 @@ test("PgBouncer with DATABASE_DIRECT_URL: notifications arrive, and answers are 
   skip: without("pgbouncer"),
 }, async (t) => {
   const { node } = await startNode(t, { target: await startPooler(t), direct: market.target });
-  for (let tries = 0; !node.ctx.notices.areCurrent(); tries++) {
-    assert.ok(tries < 200, String(node.ctx.notices.problem));
+  for (let tries = 0; !node.ctx.notifications.areCurrent(); tries++) {
+    assert.ok(tries < 200, String(node.ctx.notifications.problem));
     await sleep(25);
   }
-  assert.equal(node.ctx.notices.problem, null);
+  assert.equal(node.ctx.notifications.problem, null);
 });
 
 for (const [program, language, args] of [

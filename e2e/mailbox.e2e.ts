@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { composeLetter } from "@stoa/service/platform/email/letter.ts";
-import { sendMail } from "@stoa/service/platform/email/mail.ts";
+import { queueEmail } from "@stoa/service/platform/email/email-queue.ts";
+import { renderEmail } from "@stoa/service/platform/email/render-email.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
@@ -20,7 +20,7 @@ after(async () => {
 
 async function send(to: string, subject: string): Promise<void> {
   const { ctx } = market.service;
-  const letter = composeLetter({
+  const letter = renderEmail({
     subject,
     paragraphs: [
       "Hello Ada,",
@@ -29,7 +29,7 @@ async function send(to: string, subject: string): Promise<void> {
     action: { label: "Sign in to Stoa", url: `${market.origin}/auth/verify#token=${"Zm9vYmFy".repeat(6)}` },
     footnotes: ["If that was not you, do nothing: without the link nobody gets in."],
   });
-  await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, to, letter));
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, letter));
 }
 
 test("/dev/mail: a new email appears without a reload", async () => {

@@ -1,19 +1,19 @@
 import { closeSync, openSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { oneClient } from "@stoa/service/platform/db/database.ts";
+import { createClient } from "@stoa/service/platform/db/database.ts";
 import { findBinaries } from "@stoa/service/platform/db/embedded-binaries.ts";
 import {
+  type ClusterPaths,
   cacheSettings,
+  clusterPathsOf,
   findPostmaster,
-  type Place,
-  placeOf,
   prepareCluster,
 } from "@stoa/service/platform/db/embedded-cluster.ts";
 import { atEnd } from "../processes.ts";
 import { freePort } from "./ports.ts";
 
-export type Client = ReturnType<typeof oneClient>;
+export type Client = ReturnType<typeof createClient>;
 
 const HOST = "127.0.0.1";
 const LOOK_AGAIN_MS = 50;
@@ -34,7 +34,7 @@ export class PeerPostgres {
 
   /** Works on a database, with as much time as it takes. */
   async in<T>(database: string, work: (client: Client) => Promise<T>): Promise<T> {
-    const client = oneClient({ target: this.urlOf(database) }, { application_name: "stoa bench" });
+    const client = createClient({ target: this.urlOf(database) }, { application_name: "stoa bench" });
     await client.connect();
     try {
       await client.query("set statement_timeout = 0");
@@ -69,7 +69,7 @@ export class PeerPostgres {
 
 /** Joins the one that a killed run left, or starts it; it ends with this run. */
 export async function startPeerPostgres(folder: string): Promise<PeerPostgres> {
-  const place = await placeOf(folder);
+  const place = await clusterPathsOf(folder);
   const left = await findPostmaster(place);
   const server = left ? { port: left.connection.port, lives: () => true } : await launch(place);
   atEnd(() => shutDown(place));
@@ -82,7 +82,7 @@ export async function startPeerPostgres(folder: string): Promise<PeerPostgres> {
   throw new Error(`PostgreSQL does not start: see ${place.log}`);
 }
 
-async function launch(place: Place) {
+async function launch(place: ClusterPaths) {
   const binaries = await findBinaries();
   await prepareCluster(place, binaries, true);
   const port = await freePort();
@@ -102,7 +102,7 @@ async function launch(place: Place) {
   return { port, lives: () => lives };
 }
 
-async function shutDown(place: Place): Promise<void> {
+async function shutDown(place: ClusterPaths): Promise<void> {
   const running = await findPostmaster(place);
   if (running) process.kill(running.pid, "SIGINT");
   while (await findPostmaster(place)) await sleep(LOOK_AGAIN_MS);

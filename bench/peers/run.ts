@@ -6,7 +6,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { tryLock } from "@stoa/service/platform/db/embedded-lock.ts";
+import { tryFileLock } from "@stoa/service/platform/db/embedded-lock.ts";
 import { machine } from "../machine.ts";
 import { atEnd, endAll } from "../processes.ts";
 import { keep, toMarkdown } from "../report.ts";
@@ -78,7 +78,7 @@ async function runSize(peers: Peer[], work: string, size: number, rounds: number
 
 async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void> {
   await mkdir(work, { recursive: true });
-  const lock = tryLock(join(work, "run.lock"));
+  const lock = tryFileLock(join(work, "run.lock"));
   if (!lock) throw new Error(`Another run works in ${work}.`);
   atEnd(async () => lock.release());
   const postgres = await startPeerPostgres(join(work, "peers"));

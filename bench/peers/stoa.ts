@@ -8,7 +8,7 @@ import { readConfig } from "@stoa/service/core/config/config.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
-import { findPostmaster, placeOf } from "@stoa/service/platform/db/embedded-cluster.ts";
+import { clusterPathsOf, findPostmaster } from "@stoa/service/platform/db/embedded-cluster.ts";
 import { argumentsOfStart, atEnd, start } from "../processes.ts";
 import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
 import { fillStoa } from "./stoa-fill.ts";
@@ -27,7 +27,7 @@ export async function startStoa(work: string, size: number): Promise<Running> {
   atEnd(() => database.stop());
   const shop = await fill(dataDir, database.connection, size);
   const service = await startService(dataDir);
-  const postmaster = await findPostmaster(await placeOf(dataDir));
+  const postmaster = await findPostmaster(await clusterPathsOf(dataDir));
   return {
     ...service,
     postmaster: postmaster!.pid,

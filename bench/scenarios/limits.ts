@@ -1,7 +1,11 @@
 import type { Quota } from "@stoa/contract";
 import { builtInPlans } from "@stoa/service/core/config/plan-config.ts";
-import { redisCounters } from "@stoa/service/platform/http/counters.redis.ts";
-import { type Allowance, type Counters, memoryCounters } from "@stoa/service/platform/http/counters.ts";
+import {
+  memoryCounters,
+  type RateLimitCounters,
+  type RateLimitKey,
+} from "@stoa/service/platform/http/counters.ts";
+import { redisCounters } from "@stoa/service/platform/http/redis-counters.ts";
 import { type Redis, startRedis, whyNoRedis } from "@stoa/service/test/redis.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
@@ -60,7 +64,7 @@ async function redisSubjects(): Promise<Subject[]> {
   return [ping, ...subjectsOf("Redis", counters, TAKES.redis)];
 }
 
-const subjectsOf = (where: string, counters: Counters, times: number): Subject[] =>
+const subjectsOf = (where: string, counters: RateLimitCounters, times: number): Subject[] =>
   (
     [
       ["one window", oneWindow],
@@ -70,10 +74,10 @@ const subjectsOf = (where: string, counters: Counters, times: number): Subject[]
   ).map(([what, quotas]) => ({
     name: `${where}: ${what}`,
     times,
-    run: (turn) => counters.take(allowanceOf(what, quotas, turn)),
+    run: (turn) => counters.consume(allowanceOf(what, quotas, turn)),
   }));
 
-const allowanceOf = (what: string, quotas: Quota[], turn: number): Allowance => ({
+const allowanceOf = (what: string, quotas: Quota[], turn: number): RateLimitKey => ({
   key: `account:${what}:${turn % ACCOUNTS}`,
   quotas,
 });

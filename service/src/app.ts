@@ -66,16 +66,16 @@ import { auditRoutes } from "./platform/audit/routes.ts";
 import { describeSkew, measureSkew } from "./platform/db/clock.ts";
 import type { Connection } from "./platform/db/database.ts";
 import { acceptsWrites, isMigrated } from "./platform/db/migrate.ts";
-import { addMailPages } from "./platform/email/pages.ts";
+import { addEmailPages } from "./platform/email/pages.ts";
 import { addAssets } from "./platform/http/assets.ts";
-import type { Door, RequestDeadlines } from "./platform/http/door.ts";
-import type { StreamTimes } from "./platform/http/event-stream.ts";
-import { createMetrics } from "./platform/http/metrics.ts";
-import { addPages } from "./platform/http/pages.ts";
+import type { StreamTimeouts } from "./platform/http/event-stream.ts";
 import { hasPlainCookies } from "./platform/http/plain-cookies.ts";
-import { createRateLimits, type Entrance, type RateLimits } from "./platform/http/rate-limit.ts";
+import { createPrometheusMetrics } from "./platform/http/prometheus.ts";
+import { type AuthChannel, createRateLimits, type RateLimits } from "./platform/http/rate-limit.ts";
 import { buildServer, originOf } from "./platform/http/server.ts";
-import { every } from "./platform/jobs/every.ts";
+import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
+import { addSystemPages } from "./platform/http/system-pages.ts";
+import { runPeriodically } from "./platform/jobs/interval.ts";
 
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
@@ -121,12 +121,12 @@ export const routes = [
 ];
 
 export interface Overrides extends BaseOverrides {
-  inspect?: Door["inspect"];
+  inspect?: ServerDependencies["inspect"];
   requestDeadlines?: RequestDeadlines;
-  streamTimes?: Partial<StreamTimes>;
+  streamTimeouts?: Partial<StreamTimeouts>;
   /** Resolves when load balancers have seen that `/readyz` is 503. */
   drain?: () => Promise<void>;
-  /** When all is prepared but the door. */
+  /** Called before the HTTP server listens. */
   beforeListening?(): Promise<void>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
@@ -141,7 +141,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** The whole service: the base, its jobs and its door. */
+/** The whole service: the base, its jobs and its HTTP server. */
 export async function startService(
   config: Config,
   connection: Connection,
@@ -152,13 +152,13 @@ export async function startService(
   const evaluator = new Evaluator();
   const workers = new Workers(ctx, evaluator);
   const state: State = { workers, isEnding: false };
-  const app = await buildDoor(ctx, state, overrides);
-  ctx.notices.listen();
+  const app = await buildHttpServer(ctx, state, overrides);
+  ctx.notifications.listen();
   await ctx.presence.start();
-  const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
-  const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
-  const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
-  const leases = every(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
+  const views = runPeriodically(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
+  const kept = runPeriodically(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
+  const cancels = runPeriodically(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
+  const leases = runPeriodically(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
   await overrides.beforeListening?.();
   await app.listen({ host: config.host, port: config.port });
@@ -190,19 +190,19 @@ export async function startService(
 }
 
 /** What people and programs come in by. */
-function buildDoor(
+function buildHttpServer(
   ctx: Context,
   state: State,
-  { inspect, requestDeadlines, streamTimes }: Overrides,
+  { inspect, requestDeadlines, streamTimeouts }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
-  const metrics = createMetrics({
+  const metrics = createPrometheusMetrics({
     registry: ctx.metrics.registry,
-    jobs: () => ctx.jobs.count(),
+    jobs: () => ctx.jobs.readStatus(),
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
-    verdict: () => lastVerdict(ctx.db),
-    waitingSales: () => countWaiting(ctx.db),
-    oldestUnsentEvent: () => findOldestUnprocessedEvent(ctx.pool),
+    lastLedgerCheck: () => lastVerdict(ctx.db),
+    pendingSales: () => countWaiting(ctx.db),
+    oldestPendingEvent: () => findOldestUnprocessedEvent(ctx.pool),
     clockSkew: () => measureSkew(ctx.pool),
     now: ctx.now,
   });
@@ -211,11 +211,11 @@ function buildDoor(
     now: ctx.now,
     allowanceOf: (caller, ip) => allowanceOf(config.planConfig, caller, ip),
     failedCredentials: config.planConfig.failedCredentials,
-    barred: (entrance, ip) => reportBarred(ctx, entrance, ip),
+    onBlocked: (entrance, ip) => reportBarred(ctx, entrance, ip),
   });
   return buildServer({
     ctx,
-    // A worker opens its door for health, figures and the reference alone.
+    // A worker serves health checks, metrics and the reference only.
     routes: config.roles.api ? routes : [],
     metrics,
     identify: {
@@ -226,7 +226,7 @@ function buildDoor(
     },
     limits,
     ...(requestDeadlines && { requestDeadlines }),
-    adminRefused: (caller, { method, path }, source) =>
+    onAdminRefused: (caller, { method, path }, source) =>
       reportFailure(ctx, {
         action: "admin.refused",
         subject: caller.userId,
@@ -234,17 +234,18 @@ function buildDoor(
         source,
         details: { endpoint: `${method} ${path}`, credential: caller.kind },
       }),
-    ...(streamTimes && { streamTimes }),
+    ...(streamTimeouts && { streamTimeouts }),
     ...(inspect && { inspect }),
-    pages: (server) => {
-      addPages(server, {
+    addPages: (server) => {
+      addSystemPages(server, {
         endpoints,
         origin: () => ctx.links.origin(),
         headerPrefix: config.webhookHeaderPrefix,
         metrics,
         metricsToken: config.metricsToken,
-        whyNotReady: () => whyNotReady(ctx, state),
-        warnings: () => (ctx.notices.problem ? [`Nothing is cached: ${ctx.notices.problem}`] : []),
+        findReadinessProblems: () => whyNotReady(ctx, state),
+        warnings: () =>
+          ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : [],
       });
       if (config.roles.api) addRoomsPages(server, ctx, limits);
     },
@@ -252,7 +253,7 @@ function buildDoor(
 }
 
 /** Beside the request that was one too many, which does not wait for it. */
-function reportBarred(ctx: Context, entrance: Entrance, ip: string): void {
+function reportBarred(ctx: Context, entrance: AuthChannel, ip: string): void {
   const source = { ip, userAgent: null, requestId: "" };
   const failure = { subject: networkOf(ip), accountId: null, source, details: { entrance } };
   reportFailure(ctx, { action: "sign_in.network_barred", ...failure }).catch((error) =>
@@ -269,7 +270,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialSignInRoutes(server, ctx);
-  addMailPages(server, ctx);
+  addEmailPages(server, ctx);
   addInboxPages(server, ctx);
   addOAuthServer(server, ctx, limits);
   addReceiptKeys(server, ctx);
@@ -291,7 +292,7 @@ async function whyNotReady(ctx: Context, { workers, isEnding }: State): Promise<
   if (isEnding) return ["the service is ending"];
   const problems: string[] = [];
   const writable = await acceptsWrites(ctx.pool).catch(() => null);
-  const refused = writable === false ? "the database is read-only" : await ctx.refusedWrites.confirm();
+  const refused = writable === false ? "the database is read-only" : await ctx.refusedWrites.findReason();
   if (refused) problems.push(refused);
   const migrated = await isMigrated(ctx.pool).catch(() => null);
   if (migrated === null) problems.push("the database does not answer");

@@ -4,7 +4,7 @@ import { engine } from "./execution/workflow-runs/engine.ts";
 import type { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { askedJobsOf, scheduledJobsOf } from "./jobs.ts";
 import { describeSkew } from "./platform/db/clock.ts";
-import { startQueue } from "./platform/jobs/queue.ts";
+import { startJobWorker } from "./platform/jobs/job-worker.ts";
 
 interface Running {
   isQueueRunning(): boolean;
@@ -63,7 +63,7 @@ export class Workers {
 
   async #startAll(): Promise<Running> {
     const ctx = this.#ctx;
-    const queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+    const queue = await startJobWorker(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
     const courier = new DeliveryWorker(ctx, { presence: ctx.presence });
     const workflows = engine.worker(ctx, this.#evaluator);
     courier.start();

@@ -23,16 +23,16 @@ import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
 import { jobKinds } from "./jobs.ts";
 import { DatabaseClock, exactClock, type SkewedClock } from "./platform/db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./platform/db/database.ts";
-import { DatabaseWatch } from "./platform/db/database-watch.ts";
-import { claimInstallation, claimOf } from "./platform/db/installation.ts";
+import { DatabaseUptime } from "./platform/db/database-uptime.ts";
+import { claimInstallation, installationOf } from "./platform/db/installation.ts";
 import { migrate } from "./platform/db/migrate.ts";
-import { Notices } from "./platform/db/notices.ts";
+import { Notifications } from "./platform/db/notifications.ts";
 import { WorkerPresence } from "./platform/db/presence.ts";
 import { RefusedWrites } from "./platform/db/refused-writes.ts";
-import { insuredCounters } from "./platform/http/counters.insured.ts";
-import { type Counters, memoryCounters } from "./platform/http/counters.ts";
+import { memoryCounters, type RateLimitCounters } from "./platform/http/counters.ts";
+import { countersWithFallback } from "./platform/http/fallback-counters.ts";
 import { createGuests } from "./platform/http/guests.ts";
-import { openJobs } from "./platform/jobs/jobs.ts";
+import { openJobQueue } from "./platform/jobs/job-queue.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface BaseOverrides extends IntegrationOverrides {
@@ -94,8 +94,8 @@ async function buildBase(
   { log, now, clock, ...overrides }: BaseOverrides & { log: Logger; now: () => Date; clock: SkewedClock },
 ): Promise<Base> {
   const db = openDatabase(pool);
-  const notices = new Notices(connection, log);
-  await claimInstallation(db, claimOf(config), now());
+  const notifications = new Notifications(connection, log);
+  await claimInstallation(db, installationOf(config), now());
   await seedCategories(db);
   let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
@@ -103,7 +103,7 @@ async function buildBase(
   const { answerMemory = new AnswerMemory() } = overrides;
   const needs = { pool, now, metrics, origin: () => origin, answerMemory };
   const outside = await openIntegrations(config, needs, overrides);
-  const jobs = await openJobs(pool, log, jobKinds);
+  const jobs = await openJobQueue(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
   const ctx: Context = {
@@ -121,16 +121,16 @@ async function buildBase(
     guests: createGuests(secretsFor("stoa guests")),
     counters: await openCounters(config, now, log),
     jobs,
-    notices,
+    notifications,
     presence: new WorkerPresence(connection, pool, log),
-    databaseWatch: new DatabaseWatch(now),
+    databaseUptime: new DatabaseUptime(now),
     refusedWrites: new RefusedWrites(pool, now),
-    keyCache: new KeyCache(notices),
-    kept: new Kept(notices, now),
+    keyCache: new KeyCache(notifications),
+    kept: new Kept(notifications, now),
     views: new ViewBuffer(),
-    runNotices: new RunNotifications(notices),
+    runNotices: new RunNotifications(notifications),
     feed: new EventFeed(pool, log),
-    live: new LiveRuns(notices, answerMemory),
+    live: new LiveRuns(notifications, answerMemory),
     shutdown: shutdown.signal,
     idempotencyKey: null,
     failPoints: overrides.failPoints ?? null,
@@ -147,22 +147,22 @@ async function buildBase(
       await outside.close();
       await ctx.counters.close();
       await jobs.close();
-      await notices.close();
+      await notifications.close();
       await pool.end();
     },
   };
 }
 
 /** The client of Redis is loaded where there is one. */
-async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<Counters> {
+async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<RateLimitCounters> {
   const own = memoryCounters(now);
   if (!redisUrl) return own;
-  const { pingRedis, redisCounters } = await import("./platform/http/counters.redis.ts");
+  const { pingRedis, redisCounters } = await import("./platform/http/redis-counters.ts");
   pingRedis(redisUrl).catch((error) =>
     log.error(
       { err: error },
       "REDIS_URL: Redis does not answer, so this process counts rate limits for itself until it does",
     ),
   );
-  return insuredCounters(redisCounters(redisUrl, now), own, { now, log });
+  return countersWithFallback(redisCounters(redisUrl, now), own, { now, log });
 }

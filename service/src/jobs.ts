@@ -35,12 +35,12 @@ import { recoverJob, runRecovery } from "./events/webhooks/recoveries.ts";
 import { endAbandonedRuns, forgetTexts } from "./execution/executions/executions.ts";
 import { forgetOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
-import { carryMail, forgetOldMails, mailJob } from "./platform/email/mail.ts";
-import { forgetOldAnswers } from "./platform/http/idempotency.ts";
-import type { AskedJob, ScheduledJob } from "./platform/jobs/queue.ts";
+import { deleteOldEmails, sendEmailJob, sendQueuedEmail } from "./platform/email/email-queue.ts";
+import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
+import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, deleteWebhookLogJob];
+export const jobKinds = [sendEmailJob, refundBuyersJob, forgetMethodJob, recoverJob, deleteWebhookLogJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -73,8 +73,8 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
   { name: "forget-workflow-runs", cron: "19 * * * *", run: () => eraseOldRunTexts(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
-  { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
-  { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
+  { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => deleteExpiredIdempotencyKeys(ctx) },
+  { name: "forget-mails", cron: "23 * * * *", run: () => deleteOldEmails(ctx) },
   { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => sendKeyExpiryEmails(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => deleteExpiredSignInData(ctx) },
   { name: "tidy-oauth", cron: "41 * * * *", run: () => deleteExpiredOAuthData(ctx) },
@@ -92,8 +92,11 @@ function payOutJobs(ctx: Context): ScheduledJob[] {
 }
 
 /** What workers do when they are asked to. */
-export const askedJobsOf = (ctx: Context): AskedJob[] => [
-  { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
+export const askedJobsOf = (ctx: Context): QueuedJob[] => [
+  {
+    ...sendEmailJob,
+    run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),
+  },
   { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
   { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
   {

@@ -17,8 +17,8 @@ import { toUuid } from "./core/ids.ts";
 import { createVault, type MasterKey, type Vault } from "./core/vault.ts";
 import { signingKey } from "./execution/run-receipts/signing-keys.ts";
 import { rotateKeyring, sealedColumns } from "./keyring.ts";
-import { claimInstallation, claimOf } from "./platform/db/installation.ts";
-import { countSealed, type SealedColumn } from "./platform/db/sealed.ts";
+import { claimInstallation, installationOf } from "./platform/db/installation.ts";
+import { countSealed, type SealedColumn } from "./platform/db/sealed-columns.ts";
 
 const keyOf = (id: string): MasterKey => ({ id, bytes: randomBytes(32) });
 const nameOf = ({ table, column }: SealedColumn) => `${table}.${column}`;
@@ -141,7 +141,7 @@ suite("a rotation", () => {
   test("gives the installation to the new key, once the old one holds nothing", async () => {
     const { ctx } = market.service;
     const claim = (masterKeys: MasterKey[]) =>
-      claimInstallation(ctx.db, claimOf({ ...ctx.config, masterKeys }), ctx.now());
+      claimInstallation(ctx.db, installationOf({ ...ctx.config, masterKeys }), ctx.now());
     takesNewKey();
     await assert.rejects(claim(ring.slice(0, 1)), /lacks the key/);
     await rotateKeyring(ctx);

@@ -8,9 +8,9 @@ import { sealedTexts } from "./execution/executions/texts.ts";
 import { sealedKeys } from "./execution/provider-keys/provider-keys.ts";
 import { sealedReceiptKeys } from "./execution/run-receipts/signing-keys.ts";
 import { sealedOutputs, sealedResults, sealedStarts } from "./execution/workflow-runs/sealed-texts.ts";
-import { moveInstallation } from "./platform/db/installation.ts";
-import { countSealed, type Rewrapped, rewrapColumn } from "./platform/db/sealed.ts";
-import { sealedLetters } from "./platform/email/mail.ts";
+import { updateInstallationKey } from "./platform/db/installation.ts";
+import { countSealed, type Rewrapped, rewrapColumn } from "./platform/db/sealed-columns.ts";
+import { sealedEmails } from "./platform/email/email-queue.ts";
 import { sealedBodies, sealedResources } from "./platform/http/idempotency.ts";
 
 /** All that the vault keeps in the database; cookies that it sealed go by themselves. */
@@ -20,7 +20,7 @@ export const sealedColumns = [
   sealedEvents,
   sealedResources,
   sealedKeys,
-  sealedLetters,
+  sealedEmails,
   sealedOutputs,
   sealedReceiptKeys,
   sealedResults,
@@ -58,7 +58,7 @@ export async function rotateKeyring({ db, vault }: Pick<Context, "db" | "vault">
   const others = await heldByOthers({ db, vault });
   const left = others.reduce((sum, { texts }) => sum + texts, 0);
   // What cannot be opened now can be opened by no key.
-  if (left === lost) await moveInstallation(db, vault.fingerprint);
+  if (left === lost) await updateInstallationKey(db, vault.fingerprint);
   return { key: vault.keyIds[0]!, rewrapped, others };
 }
 

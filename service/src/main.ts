@@ -41,7 +41,7 @@ import { jobKinds } from "./jobs.ts";
 import { type Rotation, rotateKeyring } from "./keyring.ts";
 import { openPool } from "./platform/db/database.ts";
 import { migrate } from "./platform/db/migrate.ts";
-import { openJobs } from "./platform/jobs/jobs.ts";
+import { openJobQueue } from "./platform/jobs/job-queue.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
 
@@ -109,7 +109,7 @@ async function migrateAll({ target, direct }: Place): Promise<string[]> {
   const log = createLog("warn");
   try {
     const applied = await migrate(pool, new Date(), log);
-    await (await openJobs(pool, log, jobKinds)).close();
+    await (await openJobQueue(pool, log, jobKinds)).close();
     return applied;
   } finally {
     await pool.end();

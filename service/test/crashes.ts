@@ -8,7 +8,7 @@ import {
   type Refund,
   startFakeProvider,
 } from "../src/integrations/payments/payments.fake.ts";
-import { SILENT_SECONDS } from "../src/platform/http/idempotency.ts";
+import { DEAD_AFTER_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type DoomedService, startDoomed } from "./doomed.ts";
 import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
 
@@ -80,7 +80,7 @@ export async function openCrashSite(config: MarketWish["config"] = {}): Promise<
 export async function answeredRepeat(
   { clock }: Market,
   repeat: () => Promise<Reply>,
-  silentMs = SILENT_SECONDS * 1000 + 1,
+  silentMs = DEAD_AFTER_SECONDS * 1000 + 1,
 ): Promise<Reply> {
   clock.forward(silentMs);
   let reply = await repeat();

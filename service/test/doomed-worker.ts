@@ -17,7 +17,7 @@ export interface WorkerWish {
 process.once("message", async ({ config, target, now, baseUrls }: WorkerWish) => {
   const overrides = { log: createLog("silent"), now: () => now, providers: { baseUrls } };
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, overrides);
-  ctx.notices.listen();
+  ctx.notifications.listen();
   new WorkflowWorker(ctx, new Evaluator()).start();
   process.send!("at work");
 });

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { Letter } from "../src/platform/email/letter.ts";
+import type { Email } from "../src/platform/email/render-email.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
 export const someAddress = () => `${randomUUID()}@example.com`;
 
 /** What was written to a mailbox, newest first, as its owner reads it. */
-export async function lettersTo(market: Market, address: string): Promise<Letter[]> {
+export async function lettersTo(market: Market, address: string): Promise<Email[]> {
   const { rows } = await market.query(
     "select id, sealed_letter from mails where recipient = $1 order by id desc",
     [address],
@@ -15,7 +15,7 @@ export async function lettersTo(market: Market, address: string): Promise<Letter
 }
 
 /** What was written to the owner of an account. */
-export async function lettersToUser(market: Market, userId: string): Promise<Letter[]> {
+export async function lettersToUser(market: Market, userId: string): Promise<Email[]> {
   const { rows } = await market.query("select email from users where id = $1", [userId]);
   return lettersTo(market, rows[0].email);
 }

@@ -18,7 +18,7 @@ import { toId } from "../src/core/ids.ts";
 import { createLog } from "../src/core/log.ts";
 import type { TransactionTimeouts } from "../src/platform/db/client.ts";
 import { openDatabase, openPool } from "../src/platform/db/database.ts";
-import { mustBeDeclared } from "../src/platform/http/declared.ts";
+import { mustMatchContract } from "../src/platform/http/contract-check.ts";
 
 /** Where the databases of the tests are: the runner starts the server and migrates the template. */
 const SERVER_URL = process.env["STOA_TEST_DATABASE"];
@@ -192,7 +192,7 @@ export async function openMarket({
         log: createLog("info", { write: (line: string) => void logs.push(line) }),
         inspect: (endpoint, answer) => {
           try {
-            mustBeDeclared(endpoint, answer);
+            mustMatchContract(endpoint, answer);
           } catch (error) {
             undeclared.push(error as Error);
           }
@@ -235,7 +235,7 @@ export async function openMarket({
     },
     async query(text, values) {
       const result = await service.ctx.pool.query(text, values);
-      await Promise.all(nodes.map(({ ctx }) => ctx.notices.caughtUp()));
+      await Promise.all(nodes.map(({ ctx }) => ctx.notifications.catchUp()));
       return result;
     },
     async close() {

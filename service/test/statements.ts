@@ -1,5 +1,5 @@
 import pg from "pg";
-import { PROOF_CHANNEL } from "../src/platform/db/notices.ts";
+import { PROOF_CHANNEL } from "../src/platform/db/notifications.ts";
 
 export interface Asked {
   /** Which connection, in the order in which they were first used. */

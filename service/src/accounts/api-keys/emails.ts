@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
-import { ifNotYou } from "../../platform/email/if-not-you.ts";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
+import { securityFootnote } from "../../platform/email/security-footnote.ts";
 
 /** How a letter names a key: the owner knows it by its name, and finds it in their code by how it begins. */
 interface NamedKey {
@@ -10,27 +10,27 @@ interface NamedKey {
 
 const describeKey = ({ name, prefix }: NamedKey) => `“${name}” (${prefix}…)`;
 
-export const keyCreatedEmail = (ctx: Context, key: NamedKey & { canSpend: boolean }): Letter =>
-  composeLetter({
+export const keyCreatedEmail = (ctx: Context, key: NamedKey & { canSpend: boolean }): Email =>
+  renderEmail({
     subject: key.canSpend ? "A new API key can spend money for you" : "A new API key was created",
     paragraphs: [
       `The API key ${describeKey(key)} was created in your account.${key.canSpend ? " It can buy and run things at your cost." : ""}`,
     ],
-    footnotes: [ifNotYou(ctx)],
+    footnotes: [securityFootnote(ctx)],
   });
 
-export const keyRotatedEmail = (ctx: Context, old: NamedKey & { expiresAt: Date }): Letter =>
-  composeLetter({
+export const keyRotatedEmail = (ctx: Context, old: NamedKey & { expiresAt: Date }): Email =>
+  renderEmail({
     subject: "An API key was replaced",
     paragraphs: [
       `The API key ${describeKey(old)} was replaced by a new one with the same name and permissions.`,
       `The old key stops working on ${old.expiresAt.toUTCString()}. Until then, give the new one to everything that uses it.`,
     ],
-    footnotes: [ifNotYou(ctx)],
+    footnotes: [securityFootnote(ctx)],
   });
 
-export const keyExpiringEmail = (key: NamedKey & { expiresAt: Date }): Letter =>
-  composeLetter({
+export const keyExpiringEmail = (key: NamedKey & { expiresAt: Date }): Email =>
+  renderEmail({
     subject: "An API key is about to expire",
     paragraphs: [
       `The API key ${describeKey(key)} stops working on ${key.expiresAt.toUTCString()}.`,
@@ -39,8 +39,8 @@ export const keyExpiringEmail = (key: NamedKey & { expiresAt: Date }): Letter =>
     footnotes: ["If nothing uses it any more, there is nothing to do."],
   });
 
-export const keyRevokedEmail = (key: NamedKey): Letter =>
-  composeLetter({
+export const keyRevokedEmail = (key: NamedKey): Email =>
+  renderEmail({
     subject: "An API key was revoked",
     paragraphs: [
       `The API key ${describeKey(key)} was revoked by the operator of this marketplace and no longer works.`,

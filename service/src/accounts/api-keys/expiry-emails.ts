@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyExpiringEmail } from "./emails.ts";
 import { claimExpiringKeys } from "./queries.ts";
@@ -16,7 +16,7 @@ export async function sendKeyExpiryEmails(ctx: Context): Promise<void> {
       const until = daysAfter(now, days);
       for (const { name, lookup, expiresAt, email } of await claimExpiringKeys(tx, days, now, until)) {
         const prefix = toKeyPrefix(ctx.config.environment, lookup);
-        await sendMail(ctx, tx, email, keyExpiringEmail({ name, prefix, expiresAt }));
+        await queueEmail(ctx, tx, email, keyExpiringEmail({ name, prefix, expiresAt }));
       }
     });
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Memory } from "../../platform/db/notices.ts";
+import type { NotifiedCache } from "../../platform/db/notifications.ts";
 import { KeyCache } from "./key-cache.ts";
 import type { KeyRow } from "./queries.ts";
 
@@ -10,14 +10,14 @@ const LOOKUPS = Object.keys(OWNERS);
 
 /** A database of versions, whose notices are told when the test says so, over a line that can be lost. */
 function world() {
-  let memory: Memory | null = null;
+  let memory: NotifiedCache | null = null;
   let current = true;
   const committed = new Map(LOOKUPS.map((lookup) => [lookup, 1]));
   const told = new Map(committed);
   const queue: { channel: string; payload: string; versions: Map<string, number> }[] = [];
   const cache = new KeyCache({
     areCurrent: () => current,
-    keep: (one) => {
+    register: (one) => {
       memory = one;
     },
   });
@@ -50,7 +50,7 @@ function world() {
     lose() {
       current = false;
       queue.length = 0;
-      memory!.forgetAll();
+      memory!.clear();
     },
     regain() {
       if (current) return;

@@ -1,4 +1,4 @@
-import type { Notices } from "../../platform/db/notices.ts";
+import type { Notifications } from "../../platform/db/notifications.ts";
 import type { KeyRow } from "./queries.ts";
 
 declare module "../../core/context.ts" {
@@ -15,19 +15,19 @@ const MAX_KEYS = 10_000;
  * is not asked while it could have missed one. Only what exists is kept: a stranger's guesses take no place.
  */
 export class KeyCache {
-  readonly #notifications: Pick<Notices, "areCurrent">;
+  readonly #notifications: Pick<Notifications, "areCurrent">;
   readonly #rows = new Map<string, KeyRow>();
   /** Counts what was forgotten: a row that was asked for before that may be the old one. */
   #evictions = 0;
 
-  constructor(notices: Pick<Notices, "areCurrent" | "keep">) {
+  constructor(notices: Pick<Notifications, "areCurrent" | "register">) {
     this.#notifications = notices;
-    notices.keep({
+    notices.register({
       on: {
         api_key_changed: (lookup) => this.#evict(lookup),
         user_changed: (userId) => this.#evictUser(userId),
       },
-      forgetAll: () => this.#clear(),
+      clear: () => this.#clear(),
     });
   }
 

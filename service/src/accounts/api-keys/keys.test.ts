@@ -139,7 +139,7 @@ suite("the operator revokes a key", () => {
       assert.equal((await ask(made.key)).status, 200);
       const expected = { id: made.id, user: toId("usr", userId), name: "Leaked", revoked: true };
       assert.deepEqual(await revoke(made[by]), expected);
-      await market.service.ctx.notices.caughtUp();
+      await market.service.ctx.notifications.catchUp();
       assertError(await ask(made.key), 401, "INVALID_API_KEY");
       assert.deepEqual(await revoke(made[by]), expected, "said again, nothing changes");
       const [letter, ...more] = await lettersToUser(market, userId);

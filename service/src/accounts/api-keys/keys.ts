@@ -3,9 +3,9 @@ import type { Context, RequestSource } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { mintKey, parseKeyLookup, toKeyPrefix } from "./api-key.ts";
 import { keyRevokedEmail } from "./emails.ts";
 import {
@@ -33,7 +33,7 @@ export const auditKeyAction = (
   deed: "created" | "rotated" | "revoked",
   key: { id: string; details?: Record<string, unknown> },
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     ...by,
     action: `api_key.${deed}`,
     target: { type: "api_key", id: toId("key", key.id) },
@@ -98,7 +98,7 @@ export const revokeKeyAsOperator = (ctx: Context, idOrValue: string) =>
     if (await revokeLockedKey(ctx, tx, key, OPERATOR)) {
       const { email } = await findOwner(tx, key.userId);
       const prefix = toKeyPrefix(ctx.config.environment, key.lookup);
-      await sendMail(ctx, tx, email, keyRevokedEmail({ name: key.name, prefix }));
+      await queueEmail(ctx, tx, email, keyRevokedEmail({ name: key.name, prefix }));
     }
     return { id: toId("key", key.id), user: toId("usr", key.userId), name: key.name, revoked: true };
   });

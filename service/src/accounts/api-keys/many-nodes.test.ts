@@ -22,7 +22,8 @@ beforeEach(async () => {
   owner = await market.hasSession(userId);
 });
 
-const areCurrent = () => market.service.ctx.notices.areCurrent() && other.ctx.notices.areCurrent();
+const areCurrent = () =>
+  market.service.ctx.notifications.areCurrent() && other.ctx.notifications.areCurrent();
 
 async function make(): Promise<{ id: string; key: string; here: Client; there: Client }> {
   const permissions = { "products:read": true };
@@ -171,7 +172,7 @@ suite("when the connection for notices is lost", () => {
     await allowConnections(false);
     try {
       await change(`select pg_terminate_backend(pid) from ${listeners}`);
-      await until("the loss is noticed", () => !other.ctx.notices.areCurrent(), WITHIN_MS);
+      await until("the loss is noticed", () => !other.ctx.notifications.areCurrent(), WITHIN_MS);
       assert.equal(await statusOf(there), 200, "asked of the database");
       await change(
         "update api_keys set revoked_at = $1 where lookup = $2",

@@ -11,7 +11,7 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyCreatedEmail } from "./emails.ts";
 import { auditKeyAction, type CreatedKey, createKey, revokeLockedKey } from "./keys.ts";
@@ -86,7 +86,7 @@ export async function createOwnKey(
     const details = { permissions: granted };
     await auditKeyAction(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
     const canSpend = SPENDING_PERMISSIONS.some((permission) => granted.includes(permission));
-    await sendMail(
+    await queueEmail(
       ctx,
       tx,
       owner.email,

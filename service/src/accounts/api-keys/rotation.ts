@@ -2,7 +2,7 @@ import type { RotatedApiKey } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { toKeyPrefix } from "./api-key.ts";
 import { keyRotatedEmail } from "./emails.ts";
 import { auditKeyAction, createKey } from "./keys.ts";
@@ -32,7 +32,7 @@ export const rotateKey = (
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
     await auditKeyAction(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
     const prefix = toKeyPrefix(ctx.config.environment, old.lookup);
-    await sendMail(ctx, tx, email, keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt }));
+    await queueEmail(ctx, tx, email, keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt }));
     const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
     return { ...toNewApiKey(made, key), replaced };
   });

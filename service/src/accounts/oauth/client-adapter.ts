@@ -1,7 +1,7 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
 import { networkOf } from "../../core/network.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { unusedMethods } from "./adapter-defaults.ts";
 import { isClientId } from "./client-id.ts";
 import { type ClientRow, findActiveClient, insertRegisteredClient } from "./queries.ts";
@@ -35,7 +35,7 @@ export const clientAdapter = (ctx: Context): Adapter => ({
         limit: { since: new Date(now.getTime() - PERIOD_MS), count: MAX_REGISTRATIONS_PER_NETWORK },
       });
       if (!isWritten) throw tooManyRegistrations();
-      await record(ctx, tx, {
+      await recordAudit(ctx, tx, {
         actorId: null,
         action: "oauth_client.registered",
         target: { type: "oauth_client", id },

@@ -3,11 +3,11 @@ import { type CreateOAuthClient, type NewOAuthClient, type OAuthClient, permissi
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import type { Letter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import type { Email } from "../../platform/email/render-email.ts";
 import { generateClientId, isClientId } from "./client-id.ts";
 import { clientCreatedEmail, clientSecretRotatedEmail } from "./emails.ts";
 import {
@@ -112,9 +112,9 @@ export async function rotateClientSecret(
   });
 }
 
-async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Letter) {
+async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Email) {
   const owner = await findAccount(tx, userId);
-  if (owner) await sendMail(ctx, tx, owner.email, letter);
+  if (owner) await queueEmail(ctx, tx, owner.email, letter);
 }
 
 /** With every grant and token of it. */
@@ -142,7 +142,7 @@ const auditClientAction = (
   id: string,
   details: Record<string, unknown> = {},
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: userId,
     action: `oauth_client.${verb}`,
     target: { type: "oauth_client", id },

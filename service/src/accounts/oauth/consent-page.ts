@@ -1,10 +1,10 @@
 import { scopeDescriptions } from "@stoa/contract";
-import { html, type Page } from "../../platform/http/html.ts";
+import { type HtmlPage, html } from "../../platform/http/html.ts";
 import type { ConsentRequest } from "./consent.ts";
 import { isLoopbackUri, toFormActionSource } from "./redirect-uris.ts";
 
 /** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
-export function consentPage({ client, account, redirectUri, identity, resources }: ConsentRequest): Page {
+export function consentPage({ client, account, redirectUri, identity, resources }: ConsentRequest): HtmlPage {
   const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
   return {
     title: `Allow ${client.name}?`,

@@ -1,35 +1,35 @@
 import type { Context } from "../../core/context.ts";
-import { ifNotYou } from "../../platform/email/if-not-you.ts";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
+import { securityFootnote } from "../../platform/email/security-footnote.ts";
 
 export const clientCreatedEmail = (
   ctx: Context,
   { name, actsAlone }: { name: string; actsAlone: boolean },
-): Letter =>
-  composeLetter({
+): Email =>
+  renderEmail({
     subject: "A new OAuth client was created",
     paragraphs: [
       `The OAuth client “${name}” was created in your account.${actsAlone ? " Its secret alone acts as your account (client credentials)." : ""}`,
     ],
-    footnotes: [ifNotYou(ctx)],
+    footnotes: [securityFootnote(ctx)],
   });
 
-export const clientSecretRotatedEmail = (ctx: Context, { name }: { name: string }): Letter =>
-  composeLetter({
+export const clientSecretRotatedEmail = (ctx: Context, { name }: { name: string }): Email =>
+  renderEmail({
     subject: "An OAuth client has a new secret",
     paragraphs: [`The OAuth client “${name}” of your account has a new secret. The old one works no longer.`],
-    footnotes: [ifNotYou(ctx)],
+    footnotes: [securityFootnote(ctx)],
   });
 
 export const grantCreatedEmail = (
   ctx: Context,
   { name, host, scopes }: { name: string; host: string; scopes: string[] },
-): Letter =>
-  composeLetter({
+): Email =>
+  renderEmail({
     subject: "An application may act for you",
     paragraphs: [
       `You allowed the application “${name}” (${host}) to act in your name, with these scopes: ${scopes.join(", ")}.`,
       `You can take this back at any time, at ${ctx.links.origin()}/auth/signed-in.`,
     ],
-    footnotes: [ifNotYou(ctx)],
+    footnotes: [securityFootnote(ctx)],
   });

@@ -12,6 +12,6 @@ export const limitFlowsPerNetwork =
   async ({ ip }: FastifyRequest): Promise<void> => {
     const network = networkUnlessLoopback(ip);
     if (network === null) return;
-    const { allowed } = await ctx.counters.take({ key: `oauth flows:${network}`, quotas: [FLOW_QUOTA] });
+    const { allowed } = await ctx.counters.consume({ key: `oauth flows:${network}`, quotas: [FLOW_QUOTA] });
     if (!allowed) throw new ApiError("RATE_LIMIT_EXCEEDED", undefined, undefined, FLOW_QUOTA.seconds);
   };

@@ -1,9 +1,9 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { fromSeconds, toSeconds, unusedMethods } from "./adapter-defaults.ts";
 import { interactionExpired } from "./consent.ts";
 import { grantCreatedEmail } from "./emails.ts";
@@ -36,7 +36,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
         created_at: ctx.now(),
         expires_at: fromSeconds(payload.exp!),
       });
-      await record(ctx, tx, {
+      await recordAudit(ctx, tx, {
         actorId: userId,
         action: "oauth_grant.given",
         target: { type: "oauth_grant", id: toId("grant", id) },
@@ -59,7 +59,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
     await ctx.db.transaction().execute(async (tx) => {
       const grant = await deleteGrant(tx, id);
       if (!grant) return;
-      await record(ctx, tx, {
+      await recordAudit(ctx, tx, {
         actorId: null,
         action: "oauth_grant.revoked",
         target: { type: "oauth_grant", id: toId("grant", id) },
@@ -103,7 +103,7 @@ async function emailAddedScopes(
   const client = await findActiveClient(tx, given.clientId);
   if (!account || !client) return;
   const host = listHosts(client.redirectUris).join(", ");
-  await sendMail(ctx, tx, account.email, grantCreatedEmail(ctx, { name: client.name, host, scopes }));
+  await queueEmail(ctx, tx, account.email, grantCreatedEmail(ctx, { name: client.name, host, scopes }));
 }
 
 const toPayload = (grant: GrantRow): AdapterPayload => ({

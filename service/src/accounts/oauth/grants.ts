@@ -2,7 +2,7 @@ import type { Grant } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { listGrantScopes } from "./grant-adapter.ts";
 import { deleteOwnGrant, type GrantRow, listActiveGrants } from "./queries.ts";
@@ -36,7 +36,7 @@ export async function revokeGrant(
   return ctx.db.transaction().execute(async (tx) => {
     const grant = id ? await deleteOwnGrant(tx, caller.userId, id) : undefined;
     if (!grant) throw new ApiError("GRANT_NOT_FOUND");
-    await record(ctx, tx, {
+    await recordAudit(ctx, tx, {
       actorId: caller.userId,
       action: "oauth_grant.revoked",
       target: { type: "oauth_grant", id: grantId },

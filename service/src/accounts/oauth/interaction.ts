@@ -5,7 +5,7 @@ import type { Context, SessionCaller } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { isFresh } from "../../platform/http/fresh-sign-in.ts";
 import { sendPage } from "../../platform/http/html.ts";
-import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
+import { requireSameOrigin } from "../../platform/http/same-origin.ts";
 import { toSeconds } from "./adapter-defaults.ts";
 import { grantConsent, interactionExpired, readConsentRequest } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
@@ -35,7 +35,7 @@ export async function showInteraction(step: InteractionRequest) {
 
 /** POST /oauth/interaction/:uid with `decision`: the click. */
 export async function decideInteraction(step: InteractionRequest) {
-  mustNotComeFromElsewhere(step.request, step.ctx.links.origin(), "proof");
+  requireSameOrigin(step.request, step.ctx.links.origin(), "proof");
   const interaction = await findInteraction(step);
   const caller = await findSignedInCaller(step.ctx);
   if (!caller) return redirectToSignIn(step);

@@ -1,7 +1,7 @@
 import type { Provider, Session } from "oidc-provider";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import { hasPlainCookies, toPlainName } from "../../platform/http/plain-cookies.ts";
 import { endSessions } from "../sessions/sessions.ts";
@@ -43,7 +43,7 @@ function isConfirmedLogout({ oidc, status }: Koa): boolean {
 async function signOut(ctx: Context, koa: Koa, { userId, sessionId }: SessionCaller): Promise<void> {
   await ctx.db.transaction().execute(async (tx) => {
     await endSessions(ctx, tx, userId, { only: sessionId });
-    await record(ctx, tx, {
+    await recordAudit(ctx, tx, {
       actorId: userId,
       action: "session.ended",
       target: { type: "session", id: toId("ses", sessionId) },

@@ -3,8 +3,8 @@ import type { FastifyRequest } from "fastify";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import type { Page } from "../../platform/http/html.ts";
-import { sourceOf } from "../../platform/http/source.ts";
+import type { HtmlPage } from "../../platform/http/html.ts";
+import { requestSourceOf } from "../../platform/http/request-source.ts";
 import { authenticateSession } from "../sessions/sessions.ts";
 
 export type Middleware = Parameters<Provider["use"]>[0];
@@ -14,7 +14,7 @@ export type Koa = Parameters<Middleware>[0] & { oidc?: KoaContextWithOIDC["oidc"
 interface ProviderRequest {
   request: FastifyRequest;
   /** Set: the provider wants this shown, by our door. */
-  page: Page | null;
+  page: HtmlPage | null;
 }
 
 const storage = new AsyncLocalStorage<ProviderRequest>();
@@ -23,7 +23,7 @@ const storage = new AsyncLocalStorage<ProviderRequest>();
 export async function runWithRequest(
   request: FastifyRequest,
   answer: () => Promise<unknown>,
-): Promise<Page | null> {
+): Promise<HtmlPage | null> {
   const visit: ProviderRequest = { request, page: null };
   await storage.run(visit, answer);
   return visit.page;
@@ -35,7 +35,7 @@ function currentRequest(): ProviderRequest {
   return current;
 }
 
-export const requestSource = (): RequestSource => sourceOf(currentRequest().request);
+export const requestSource = (): RequestSource => requestSourceOf(currentRequest().request);
 
 /** Whoever is signed in on our own site, in the browser that visits. */
 export async function findSignedInCaller(ctx: Context): Promise<SessionCaller | null> {
@@ -44,7 +44,7 @@ export async function findSignedInCaller(ctx: Context): Promise<SessionCaller | 
 }
 
 /** Leaves the answer to our own door. */
-export function showPage(koa: KoaContextWithOIDC, page: Page): void {
+export function showPage(koa: KoaContextWithOIDC, page: HtmlPage): void {
   currentRequest().page = { status: koa.status, ...page };
   koa.respond = false;
 }

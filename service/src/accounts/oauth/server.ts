@@ -8,9 +8,9 @@ import type {
 import type { Provider } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
 import { once } from "../../core/once.ts";
-import { SECURITY_HEADERS } from "../../platform/http/door.ts";
 import { sendPage } from "../../platform/http/html.ts";
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
+import { SECURITY_HEADERS } from "../../platform/http/server-dependencies.ts";
 import { limitFlowsPerNetwork } from "./flow-rate-limit.ts";
 import { decideInteraction, type InteractionRequest, showInteraction } from "./interaction.ts";
 import { runWithRequest } from "./request-context.ts";

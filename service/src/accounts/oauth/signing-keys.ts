@@ -1,7 +1,7 @@
 import { exportJWK, generateKeyPair } from "jose";
 import type { JWK, JWKS } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
 
 /** The first signs id tokens unless a client asks for another. */

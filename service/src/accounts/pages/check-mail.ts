@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { form } from "./form.ts";
 import { type PageRequest, withReturnTo } from "./page-request.ts";
 
 /** The address is told by the script, which alone knows it: a query would stand in histories and logs. */
-export const checkMailPage = ({ config }: Context, visit: PageRequest): Page => ({
+export const checkMailPage = ({ config }: Context, visit: PageRequest): HtmlPage => ({
   title: "Check your mail",
   scripts: ["form.js", "memory.js", "check-mail.js"],
   main: html`<section class="card">

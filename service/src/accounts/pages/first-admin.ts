@@ -1,11 +1,11 @@
 import type { Context } from "../../core/context.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Where the one-time link of the first start leads. */
-export async function firstAdminPage(ctx: Context, { user }: PageRequest): Promise<Page> {
+export async function firstAdminPage(ctx: Context, { user }: PageRequest): Promise<HtmlPage> {
   return {
     title: "First administrator",
     scripts: ["form.js", "memory.js", "first-admin.js"],

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import { noSession } from "../../platform/http/envelope.ts";
+import { clearedSessionCookie } from "../../platform/http/envelope.ts";
 import { safeReturnTo } from "../../platform/http/return-to.ts";
-import { setCookies } from "../../platform/http/send.ts";
+import { setCookies } from "../../platform/http/send-response.ts";
 import { findUser, toUserId } from "../people/users.ts";
 import { authenticateSession } from "../sessions/sessions.ts";
 
@@ -37,7 +37,7 @@ export async function readPageRequest(
 function clearInvalidSession(request: FastifyRequest, reply: FastifyReply): void {
   if (request.cookies[SESSION_COOKIE] === undefined) return;
   delete request.cookies[SESSION_COOKIE];
-  setCookies(reply, [noSession]);
+  setCookies(reply, [clearedSessionCookie]);
 }
 
 async function findSignedInUser(ctx: Context, request: FastifyRequest): Promise<SignedInUser | null> {

@@ -1,11 +1,11 @@
 import type { Context } from "../../core/context.ts";
 import { isFresh } from "../../platform/http/fresh-sign-in.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { form, newPasswordField } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
 /** Where a forgotten password is replaced too: a mailed link is a fresh sign-in. */
-export const passwordPage = (ctx: Context, { user }: PageRequest & { user: SignedInUser }): Page => ({
+export const passwordPage = (ctx: Context, { user }: PageRequest & { user: SignedInUser }): HtmlPage => ({
   title: "Set a password",
   scripts: ["form.js", "password.js"],
   main: html`<section class="card">

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
-import { type Page, sendPage } from "../../platform/http/html.ts";
+import { type HtmlPage, sendPage } from "../../platform/http/html.ts";
 import { wrongAddress } from "../../platform/http/plain-cookies.ts";
 import { checkMailPage } from "./check-mail.ts";
 import { firstAdminPage } from "./first-admin.ts";
@@ -13,7 +13,7 @@ import { twoFactorSetUpPage } from "./two-factor-set-up.ts";
 import { verifyPage } from "./verify.ts";
 import { wrongOriginPage } from "./wrong-origin.ts";
 
-type PageFor<V> = (ctx: Context, visit: V) => Page | Promise<Page>;
+type PageFor<V> = (ctx: Context, visit: V) => HtmlPage | Promise<HtmlPage>;
 
 /** The pages that people sign in by. What they do, they ask of /api/auth and /v1, as any client could. */
 export function addSignInPages(app: FastifyInstance, ctx: Context): void {

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
 import { type Field, field, form, newPasswordField, passwordField } from "./form.ts";
 import { type PageRequest, withReturnTo } from "./page-request.ts";
@@ -20,7 +20,7 @@ const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
   });
 
 /** By a mailed link, or by a password where that is asked for or no mail is sent. */
-export function signInPage(ctx: Context, visit: PageRequest): Page {
+export function signInPage(ctx: Context, visit: PageRequest): HtmlPage {
   const byPassword = visit.query["with"] === "password" || ctx.config.mail === "off";
   return {
     title: "Sign in",
@@ -70,7 +70,7 @@ ${config.github && button("github", GITHUB_LOGO, "GitHub")}
 ${config.google && button("google", GOOGLE_LOGO, "Google")}`;
 }
 
-export function registerPage(ctx: Context, visit: PageRequest): Page {
+export function registerPage(ctx: Context, visit: PageRequest): HtmlPage {
   return {
     title: "Register",
     scripts: ["form.js", "memory.js", "sign-in.js"],

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { safeReturnTo } from "../../platform/http/return-to.ts";
 import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
@@ -9,7 +9,7 @@ import type { PageRequest, SignedInUser } from "./page-request.ts";
 export async function signedInPage(
   ctx: Context,
   { user, returnTo }: PageRequest & { user: SignedInUser },
-): Promise<Page> {
+): Promise<HtmlPage> {
   const isProtected = await hasSecondFactor(ctx.db, user.session.userId);
   return {
     title: "Signed in",

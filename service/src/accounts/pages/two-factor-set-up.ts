@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { readTwoFactor } from "../two-factor/two-factor.ts";
 import { field, form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
@@ -11,7 +11,7 @@ const FEW_CODES = 3;
 export async function twoFactorSetUpPage(
   ctx: Context,
   visit: PageRequest & { user: SignedInUser },
-): Promise<Page> {
+): Promise<HtmlPage> {
   const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.user.session);
   if (enabled) return enabledPage(backupCodesLeft, visit.returnTo);
   return {
@@ -21,7 +21,7 @@ export async function twoFactorSetUpPage(
   };
 }
 
-const enabledPage = (codesLeft: number, returnTo: string): Page => ({
+const enabledPage = (codesLeft: number, returnTo: string): HtmlPage => ({
   title: "Two-factor authentication",
   scripts: ["form.js", "two-factor-set-up.js"],
   main: html`<section class="card">

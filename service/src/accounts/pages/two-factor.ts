@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
-import { html, type Page } from "../../platform/http/html.ts";
+import { type HtmlPage, html } from "../../platform/http/html.ts";
 import { field, form } from "./form.ts";
 import { type PageRequest, withReturnTo } from "./page-request.ts";
 
 /** The second step of signing in; the challenge of the first is in the fragment. */
-export const twoFactorPage = (_ctx: Context, { returnTo }: PageRequest): Page => ({
+export const twoFactorPage = (_ctx: Context, { returnTo }: PageRequest): HtmlPage => ({
   title: "Two-factor authentication",
   scripts: ["form.js", "memory.js", "two-factor.js"],
   main: html`<section class="card" id="by-app">

@@ -1,8 +1,8 @@
-import { html, type Page } from "../../platform/http/html.ts";
+import { type HtmlPage, html } from "../../platform/http/html.ts";
 import { form } from "./form.ts";
 
 /** Where the mailed link leads. Programs that look into mail open links too: only the click uses the token up. */
-export const verifyPage = (): Page => ({
+export const verifyPage = (): HtmlPage => ({
   title: "Sign in",
   scripts: ["form.js", "memory.js", "verify.js"],
   main: html`<section class="card" id="ask">

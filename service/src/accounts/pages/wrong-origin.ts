@@ -1,8 +1,8 @@
 import type { Context } from "../../core/context.ts";
-import { html, type Page } from "../../platform/http/html.ts";
+import { type HtmlPage, html } from "../../platform/http/html.ts";
 
 /** In the place of a form that would only fail: nobody loses a link or a password there. */
-export const wrongOriginPage = ({ config, links }: Context, given: string): Page => ({
+export const wrongOriginPage = ({ config, links }: Context, given: string): HtmlPage => ({
   title: "Sign in at another address",
   status: 400,
   main: html`<section class="card">

@@ -2,10 +2,10 @@ import type { Session } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { noSession } from "../../platform/http/envelope.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { clearedSessionCookie } from "../../platform/http/envelope.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { listActiveSessions, type OwnSessionRow } from "./queries.ts";
 import { endSessions, toIdleCutoff } from "./sessions.ts";
 
@@ -32,7 +32,7 @@ export function endOtherSessions(ctx: Context, caller: SessionCaller, source: Re
   return ctx.db.transaction().execute(async (tx) => {
     const ended = await endSessions(ctx, tx, caller.userId, { but: caller.sessionId });
     const details = { which: "others", ended };
-    await record(ctx, tx, { actorId: caller.userId, action: "session.ended", source, details });
+    await recordAudit(ctx, tx, { actorId: caller.userId, action: "session.ended", source, details });
     return { ended };
   });
 }
@@ -49,8 +49,8 @@ export async function endOwnSession(
     const ended = await endSessions(ctx, tx, caller.userId, { only: id });
     if (ended === 0) throw new ApiError("SESSION_NOT_FOUND");
     const target = { type: "session", id: sessionId };
-    await record(ctx, tx, { actorId: caller.userId, action: "session.ended", target, source });
+    await recordAudit(ctx, tx, { actorId: caller.userId, action: "session.ended", target, source });
   });
-  const cookies = id === caller.sessionId ? [noSession] : [];
-  return new Answer({ id: sessionId, ended: true as const }, { cookies });
+  const cookies = id === caller.sessionId ? [clearedSessionCookie] : [];
+  return new DataResponse({ id: sessionId, ended: true as const }, { cookies });
 }

@@ -2,7 +2,7 @@ import type { TwoFactor } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { findSignInAccount } from "../people/credentials.ts";
 import {
   mustBeValidCode,
@@ -15,7 +15,7 @@ import { reportInvalidToken } from "./failures.ts";
 import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 /** The second half of a sign-in. A wrong code leaves the challenge; the right one uses it up, and so does one of parallel calls. */
-export async function completeChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestFacts) {
+export async function completeChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestInfo) {
   const { userId, data } = await reportInvalidToken(ctx, facts.source, () =>
     mustFindOneTimeToken(ctx, challenge, "two-factor"),
   );

@@ -1,9 +1,9 @@
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import { Answer, type Cookie } from "../../platform/http/route.ts";
+import { type Cookie, DataResponse } from "../../platform/http/route.ts";
 import { lockSignInAccount, type SignInAccount } from "../people/credentials.ts";
 import { SESSION_SECONDS } from "../sessions/session-token.ts";
 import { authenticateSession, endSessions, startSession } from "../sessions/sessions.ts";
@@ -100,7 +100,7 @@ async function recordAndStartSession(
   secondFactor: boolean,
 ) {
   const details = { via, secondFactor };
-  await record(ctx, tx, { actorId: user.id, action: "session.started", source, details });
+  await recordAudit(ctx, tx, { actorId: user.id, action: "session.started", source, details });
   return startSession(ctx, tx, { user, via, secondFactor, source });
 }
 
@@ -111,7 +111,7 @@ async function endPreviousSession(
   source: RequestSource,
 ) {
   await endSessions(ctx, tx, userId, { only: sessionId });
-  await record(ctx, tx, {
+  await recordAudit(ctx, tx, {
     actorId: userId,
     action: "session.ended",
     source,
@@ -121,7 +121,7 @@ async function endPreviousSession(
 
 /** The envelope, a top-level `sessionToken` beside it, and the cookie; others may come along. */
 export const sessionResponse = (sessionToken: string, others: Cookie[] = []) =>
-  new Answer(
+  new DataResponse(
     { sessionToken },
     {
       beside: { sessionToken },

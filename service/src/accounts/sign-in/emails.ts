@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 import type { RevokedAccess } from "./password.ts";
 
@@ -25,8 +25,8 @@ export async function createSignInLink(ctx: Context, tx: Queries, wish: SignInLi
   return `${ctx.links.origin()}/auth/verify#token=${token}`;
 }
 
-export const signInEmail = (url: string): Letter =>
-  composeLetter({
+export const signInEmail = (url: string): Email =>
+  renderEmail({
     subject: "Your sign-in link for Stoa",
     paragraphs: ["Use this link to sign in to Stoa."],
     action: { label: "Sign in", url },
@@ -34,8 +34,8 @@ export const signInEmail = (url: string): Letter =>
   });
 
 // Whoever fills in the form decides on the name: it is in no letter, or strangers could write what they like to anybody.
-export const registrationEmail = (url: string): Letter =>
-  composeLetter({
+export const registrationEmail = (url: string): Email =>
+  renderEmail({
     subject: "Confirm your registration at Stoa",
     paragraphs: [
       "Somebody, you we hope, registered at Stoa with this address and a password. Confirm it, and the account is yours.",
@@ -48,8 +48,8 @@ export const registrationEmail = (url: string): Letter =>
     ],
   });
 
-export const passwordNotSetEmail = (ctx: Context): Letter =>
-  composeLetter({
+export const passwordNotSetEmail = (ctx: Context): Email =>
+  renderEmail({
     subject: "Your account at Stoa has no password yet",
     paragraphs: [
       "You confirmed the registration in another browser than the one in which its password was chosen. So that nobody else's password opens your account, it was left out.",
@@ -57,8 +57,8 @@ export const passwordNotSetEmail = (ctx: Context): Letter =>
     ],
   });
 
-export const accountExistsEmail = (url: string): Letter =>
-  composeLetter({
+export const accountExistsEmail = (url: string): Email =>
+  renderEmail({
     subject: "You have an account at Stoa already",
     paragraphs: [
       "Somebody, you we hope, tried to register at Stoa with this address, which has an account. Nothing was changed. This link signs you in; a new password can be set in your account then.",
@@ -70,8 +70,8 @@ export const accountExistsEmail = (url: string): Letter =>
 export const passwordChangedEmail = (
   ctx: Context,
   { keysRevoked, grantsRevoked, clientSecretsRevoked }: RevokedAccess,
-): Letter =>
-  composeLetter({
+): Email =>
+  renderEmail({
     subject: "Your password at Stoa was changed",
     paragraphs: [
       "The password of your account was changed, and all other sessions were ended.",

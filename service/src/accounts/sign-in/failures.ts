@@ -3,7 +3,7 @@ import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { networkOf } from "../../core/network.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { addFailure } from "./queries.ts";
 
 const WINDOW_SECONDS = 15 * 60;
@@ -48,7 +48,7 @@ export async function reportFailure(ctx: Context, failure: SignInFailure): Promi
     seconds: WINDOW_SECONDS,
   });
   if (!isPowerOfTen(failures)) return;
-  await record(ctx, ctx.db, {
+  await recordAudit(ctx, ctx.db, {
     actorId: null,
     action,
     ...(account && { target: { type: "user", id: account } }),

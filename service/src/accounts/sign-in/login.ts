@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { findSignInAccountByEmail } from "../people/credentials.ts";
 import { verifyPassword } from "../people/password-hash.ts";
 import { countAttempts, releaseAttempts, runWithinLimits } from "./attempts.ts";
@@ -14,7 +14,7 @@ import { reportFailure } from "./failures.ts";
 const invalidCredentials = () => new ApiError("INVALID_CREDENTIALS");
 
 /** Unknown, unproven, banned, without a password, or with another one: the same work and the same answer. */
-export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestFacts) {
+export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestInfo) {
   const { source, cookies } = facts;
   const browser = readDeviceId(ctx, cookies, email);
   const limited = { subject: email, account: () => findSignInAccountByEmail(ctx.db, email), source };

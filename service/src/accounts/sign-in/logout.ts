@@ -1,19 +1,19 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import { noSession } from "../../platform/http/envelope.ts";
-import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+import { clearedSessionCookie } from "../../platform/http/envelope.ts";
+import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { authenticateSession, endSessions } from "../sessions/sessions.ts";
 
 /** Ends the session of the header, else of the cookie. A bad header never falls through, here as anywhere. */
-export async function logOut(ctx: Context, { bearer, cookies, source }: RequestFacts) {
+export async function logOut(ctx: Context, { bearer, cookies, source }: RequestInfo) {
   const session = await authenticateSession(ctx, bearer ?? cookies[SESSION_COOKIE] ?? "");
   if (!session) throw new ApiError("INVALID_SESSION");
   const { userId, sessionId } = session;
   await ctx.db.transaction().execute(async (tx) => {
     await endSessions(ctx, tx, userId, { only: sessionId });
-    await record(ctx, tx, { actorId: userId, action: "session.ended", source });
+    await recordAudit(ctx, tx, { actorId: userId, action: "session.ended", source });
   });
-  return new Answer({ signedOut: true as const }, { cookies: [noSession] });
+  return new DataResponse({ signedOut: true as const }, { cookies: [clearedSessionCookie] });
 }

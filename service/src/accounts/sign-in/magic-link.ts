@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
-import { sendMail } from "../../platform/email/mail.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { findSignInAccountByEmail } from "../people/credentials.ts";
 import { countAttempts, runWithinLimits } from "./attempts.ts";
 import { readDeviceId } from "./device-cookie.ts";
@@ -14,7 +14,7 @@ import { createSignInLink, LINK_LIFETIME_SECONDS, signInEmail } from "./emails.t
 export async function sendMagicLink(
   ctx: Context,
   email: string,
-  { source, cookies }: Pick<RequestFacts, "source" | "cookies">,
+  { source, cookies }: Pick<RequestInfo, "source" | "cookies">,
 ) {
   const browser = readDeviceId(ctx, cookies, email);
   const limited = { subject: email, account: () => findSignInAccountByEmail(ctx.db, email), source };
@@ -23,7 +23,7 @@ export async function sendMagicLink(
       browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
       ["letters for a network", networkUnlessLoopback(source.ip)],
     ]);
-    await sendMail(
+    await queueEmail(
       ctx,
       tx,
       email,

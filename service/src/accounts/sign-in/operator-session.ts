@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { findSignInAccount } from "../people/credentials.ts";
 import { toUserId } from "../people/users.ts";
 import { startSession } from "../sessions/sessions.ts";
@@ -12,7 +12,7 @@ export async function startOperatorSession(ctx: Context, userId: string): Promis
   const user = await findSignInAccount(ctx.db, userId);
   if (!user) throw new ApiError("INVALID_STATE", "This account is banned or closed.");
   return ctx.db.transaction().execute(async (tx) => {
-    await record(ctx, tx, {
+    await recordAudit(ctx, tx, {
       actorId: null,
       action: "session.started",
       target: { type: "user", id: toUserId(userId) },

@@ -1,9 +1,9 @@
 import type { ChangePassword } from "@stoa/contract";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import { revokeAllKeys } from "../api-keys/keys.ts";
 import { revokeGrantsAndSecrets } from "../oauth/cleanup.ts";
@@ -35,8 +35,8 @@ export async function changePassword(
     await deleteChallengesOfUser(tx, account.id);
     const revoked = wish.revokeAccess ? await revokeAccess(ctx, tx, account.id) : nothingRevoked;
     const details = { sessionsEnded, ...revoked };
-    await record(ctx, tx, { actorId: account.id, action: "password.changed", source, details });
-    await sendMail(ctx, tx, account.email, passwordChangedEmail(ctx, revoked));
+    await recordAudit(ctx, tx, { actorId: account.id, action: "password.changed", source, details });
+    await queueEmail(ctx, tx, account.email, passwordChangedEmail(ctx, revoked));
     return details;
   });
 }

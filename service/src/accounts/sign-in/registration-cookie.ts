@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { Cookie, RequestFacts } from "../../platform/http/route.ts";
+import type { Cookie, RequestInfo } from "../../platform/http/route.ts";
 
 const COOKIE = "__Host-registration";
 const SECRET_PATTERN = /^[\w-]{43}$/;
@@ -7,7 +7,7 @@ const SECRET_PATTERN = /^[\w-]{43}$/;
 const digestOf = (mark: string) => createHash("sha256").update(mark).digest("base64url");
 
 /** By what a browser is known again that registers somebody. One that registers twice keeps its mark: either link will do. */
-export function issueRegistrationSecret({ cookies }: RequestFacts, maxAgeSeconds: number) {
+export function issueRegistrationSecret({ cookies }: RequestInfo, maxAgeSeconds: number) {
   const kept = cookies[COOKIE] ?? "";
   const value = SECRET_PATTERN.test(kept) ? kept : randomBytes(32).toString("base64url");
   return {
@@ -18,7 +18,7 @@ export function issueRegistrationSecret({ cookies }: RequestFacts, maxAgeSeconds
 }
 
 interface Confirmation {
-  cookies: RequestFacts["cookies"];
+  cookies: RequestInfo["cookies"];
   /** As a program returns it, which keeps no cookies. */
   registrationSecret: string | undefined;
 }

@@ -1,8 +1,8 @@
 import type { Register } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
-import { sendMail } from "../../platform/email/mail.ts";
-import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { findSignInAccountByEmail } from "../people/credentials.ts";
 import { hashPassword } from "../people/password-hash.ts";
 import { countAttempts, runWithinLimits } from "./attempts.ts";
@@ -14,7 +14,7 @@ import { issueRegistrationSecret } from "./registration-cookie.ts";
  * Makes no account: name and password wait in the token of the letter for whoever reads the mailbox, so that nobody can
  * put a password on an address that is not theirs. A known address costs the same work and gets the same answer.
  */
-export async function register(ctx: Context, { email, password, name }: Register, facts: RequestFacts) {
+export async function register(ctx: Context, { email, password, name }: Register, facts: RequestInfo) {
   validatePassword(password, { email, name });
   const limited = {
     subject: email,
@@ -38,9 +38,9 @@ export async function register(ctx: Context, { email, password, name }: Register
           email,
           data: { name, passwordHash, browser },
         });
-    await sendMail(ctx, tx, email, isKnown ? accountExistsEmail(link) : registrationEmail(link));
+    await queueEmail(ctx, tx, email, isKnown ? accountExistsEmail(link) : registrationEmail(link));
   });
   const message = "A letter is on its way to this address: its link finishes the registration.";
   const data = { message, lifetimeSeconds: LINK_LIFETIME_SECONDS, registrationSecret: secret };
-  return new Answer(data, { cookies: [cookie] });
+  return new DataResponse(data, { cookies: [cookie] });
 }

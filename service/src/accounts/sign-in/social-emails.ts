@@ -1,7 +1,7 @@
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 
-export const identityLinkedEmail = (provider: string): Letter =>
-  composeLetter({
+export const identityLinkedEmail = (provider: string): Email =>
+  renderEmail({
     subject: `${provider} can sign you in now`,
     paragraphs: [
       `Somebody with a ${provider} account that has your mail address signed in. From now on that ${provider} account opens your account here.`,

@@ -7,10 +7,10 @@ import {
 } from "../../integrations/identity-providers/identity-provider.ts";
 import { wantsJson } from "../../platform/http/accept.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import { metaOf } from "../../platform/http/refusal.ts";
+import { metaOf } from "../../platform/http/error-response.ts";
+import { requestSourceOf } from "../../platform/http/request-source.ts";
 import { safeReturnTo } from "../../platform/http/return-to.ts";
-import { setCookies } from "../../platform/http/send.ts";
-import { sourceOf } from "../../platform/http/source.ts";
+import { setCookies } from "../../platform/http/send-response.ts";
 import { sessionResponse } from "./complete-sign-in.ts";
 import { deviceCookie } from "./device-cookie.ts";
 import { finishSocialSignIn, startSocialSignIn } from "./social.ts";
@@ -60,7 +60,7 @@ async function handleCallback(
   try {
     const query = new URL(request.url, ctx.links.origin()).search;
     const previousToken = request.cookies[SESSION_COOKIE];
-    const callback = { query, flowCookie: cookie, previousToken, source: sourceOf(request) };
+    const callback = { query, flowCookie: cookie, previousToken, source: requestSourceOf(request) };
     const { token, email } = await finishSocialSignIn(ctx, provider, callback);
     const answer = sessionResponse(token, [deviceCookie(ctx, email)]);
     setCookies(reply, answer.cookies);

@@ -6,9 +6,9 @@ import type {
   IdentityProviderName,
   VerifiedIdentity,
 } from "../../integrations/identity-providers/identity-provider.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import {
   createVerifiedAccount,
   findSignInAccount,
@@ -161,6 +161,6 @@ async function link(
 ): Promise<void> {
   await linkIdentity(ctx, tx, { provider, subject: identity.subject }, account.id);
   const action = isNew ? "user.registered" : "identity.linked";
-  await record(ctx, tx, { actorId: account.id, action, source, details: { provider } });
-  if (!isNew) await sendMail(ctx, tx, account.email, identityLinkedEmail(providerLabels[provider]));
+  await recordAudit(ctx, tx, { actorId: account.id, action, source, details: { provider } });
+  if (!isNew) await queueEmail(ctx, tx, account.email, identityLinkedEmail(providerLabels[provider]));
 }

@@ -1,5 +1,5 @@
 import type { Context, RequestSource } from "../../core/context.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { revokeAllKeys } from "../api-keys/keys.ts";
 import { markEmailVerified, type SignInAccount } from "../people/credentials.ts";
@@ -31,7 +31,7 @@ export async function resetUnverifiedAccount(
   await unlinkIdentities(tx, id);
   await removeAuthenticator(tx, id);
   await deleteChallengesOfUser(tx, id);
-  await record(ctx, tx, {
+  await recordAudit(ctx, tx, {
     actorId: id,
     action: "mailbox.proven",
     source,

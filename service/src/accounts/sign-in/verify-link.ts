@@ -1,11 +1,11 @@
 import type { Verify } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { createVerifiedAccount, findSignInAccountByEmail } from "../people/credentials.ts";
 import { completeSignIn, sessionResponse } from "./complete-sign-in.ts";
 import { deviceCookie } from "./device-cookie.ts";
@@ -19,7 +19,7 @@ import { resetUnverifiedAccount } from "./unverified-account.ts";
 export async function verifyLink(
   ctx: Context,
   { token: value, registrationSecret }: Verify,
-  facts: RequestFacts,
+  facts: RequestInfo,
 ) {
   const { source, cookies } = facts;
   const redeem = async (tx: Tx) => {
@@ -43,7 +43,7 @@ async function findOrCreateAccount(
   ctx: Context,
   tx: Tx,
   { email, data }: OneTimeToken,
-  facts: Pick<RequestFacts, "source" | "cookies"> & { registrationSecret: string | undefined },
+  facts: Pick<RequestInfo, "source" | "cookies"> & { registrationSecret: string | undefined },
 ) {
   const wish = data as Partial<RegistrationData>;
   const withPassword = wish.browser !== undefined && isRegistrant(facts, wish.browser);
@@ -58,8 +58,9 @@ async function findOrCreateAccount(
   const { source } = facts;
   if (isNew) {
     const details = { withPassword };
-    await record(ctx, tx, { actorId: account.id, action: "user.registered", source, details });
-    if (wish.passwordHash && !withPassword) await sendMail(ctx, tx, account.email, passwordNotSetEmail(ctx));
+    await recordAudit(ctx, tx, { actorId: account.id, action: "user.registered", source, details });
+    if (wish.passwordHash && !withPassword)
+      await queueEmail(ctx, tx, account.email, passwordNotSetEmail(ctx));
   }
   if (!account.emailVerifiedAt) await resetUnverifiedAccount(ctx, tx, account, { by: "magic-link", source });
   return account;

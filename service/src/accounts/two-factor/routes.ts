@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { harmlessAgain, route } from "../../platform/http/route.ts";
+import { repeatableRoute, route } from "../../platform/http/route.ts";
 import {
   confirmTwoFactor,
   disableTwoFactor,
@@ -12,7 +12,7 @@ const { twoFactor } = api;
 
 export const twoFactorRoutes = [
   route(twoFactor.get, (ctx, caller) => readTwoFactor(ctx, caller)),
-  harmlessAgain(
+  repeatableRoute(
     "A secret counts for nothing until a code of it is given; the next one takes its place.",
     route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
   ),

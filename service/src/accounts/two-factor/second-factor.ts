@@ -1,9 +1,9 @@
 import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { findUser, toUserId } from "../people/users.ts";
 import { digestBackupCode } from "./backup-codes.ts";
 import { backupCodeUsedEmail } from "./emails.ts";
@@ -87,7 +87,7 @@ export async function auditLockout(
   source: RequestSource | null,
 ) {
   if (tries < TRIES) return;
-  await record(ctx, ctx.db, { actorId: userId, action: "two_factor.locked", source });
+  await recordAudit(ctx, ctx.db, { actorId: userId, action: "two_factor.locked", source });
 }
 
 /** Binds a sealed secret to its account. */
@@ -134,8 +134,8 @@ async function acceptBackupCode(
     if (!(await consumeBackupCode(tx, userId, digestBackupCode(code), ctx.now()))) return false;
     await resetTries(tx, userId);
     const left = await countBackupCodes(tx, userId);
-    await sendMail(ctx, tx, email, backupCodeUsedEmail(ctx, left));
-    await record(ctx, tx, {
+    await queueEmail(ctx, tx, email, backupCodeUsedEmail(ctx, left));
+    await recordAudit(ctx, tx, {
       actorId: userId,
       action: "two_factor.backup_code_used",
       source,

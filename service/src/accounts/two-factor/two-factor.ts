@@ -1,8 +1,8 @@
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { isAccountPassword } from "../people/password.ts";
@@ -94,8 +94,8 @@ export async function confirmTwoFactor(
     await replaceBackupCodes(tx, userId, backupCodes.map(digestBackupCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
     await markSecondFactor(tx, caller);
-    await sendMail(ctx, tx, email, twoFactorEnabledEmail(ctx));
-    await record(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
+    await queueEmail(ctx, tx, email, twoFactorEnabledEmail(ctx));
+    await recordAudit(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
   });
   return { backupCodes };
 }
@@ -128,8 +128,8 @@ export async function renewBackupCodes(
     await lockAccountAndSession(tx, caller);
     await ctx.idempotencyKey?.bind(tx, toUserId(caller.userId));
     await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestBackupCode));
-    await sendMail(ctx, tx, email, backupCodesRenewedEmail(ctx));
-    await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
+    await queueEmail(ctx, tx, email, backupCodesRenewedEmail(ctx));
+    await recordAudit(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
   return { backupCodes };
 }
@@ -151,8 +151,8 @@ export async function disableTwoFactor(
     await lockAccountAndSession(tx, caller);
     if (!(await deleteConfirmedAuthenticator(tx, userId))) throw notEnabled();
     await clearSecondFactor(tx, userId);
-    await sendMail(ctx, tx, email, twoFactorDisabledEmail(ctx));
-    await record(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
+    await queueEmail(ctx, tx, email, twoFactorDisabledEmail(ctx));
+    await recordAudit(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
   });
   return { enabled: false as const };
 }

@@ -26,13 +26,13 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { deleteWebhooksOnAccountClosed } from "../../events/webhooks/closed-account.ts";
 import { forgetAllRuns } from "../../execution/prompt-runs/erase-runs.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
-import { record } from "../../platform/audit/audit.ts";
-import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
-import { composeLetter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
-import { noSession } from "../../platform/http/envelope.ts";
-import { forgetAnswersTo } from "../../platform/http/idempotency.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
+import { clearedSessionCookie } from "../../platform/http/envelope.ts";
+import { deleteIdempotencyKeysOf } from "../../platform/http/idempotency.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
 const farewells: ((
@@ -47,7 +47,7 @@ const farewells: ((
   (_ctx, tx, user) => unlinkIdentities(tx, user.id),
   (_ctx, tx, user) => removeAuthenticator(tx, user.id),
   (_ctx, tx, user) => deleteOneTimeTokens(tx, { userId: user.id, email: user.email }),
-  (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
+  (_ctx, tx, user) => deleteIdempotencyKeysOf(tx, user.id),
   (ctx, tx, user) => cancelAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
@@ -75,15 +75,15 @@ export async function closeAccount(
     await mustHaveNothingOpen(tx, user.id);
     const left = await settleUp(ctx, tx, user.id, { giveUpBalance, isSetUp });
     if (left) await keepInTouch(tx, user);
-    await sendMail(ctx, tx, user.email, farewellLetter(ctx, user, left));
+    await queueEmail(ctx, tx, user.email, farewellLetter(ctx, user, left));
     await bidFarewell(ctx, tx, user, source);
-    await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
+    await recordAudit(ctx, tx, { actorId: user.id, action: "account.closed", source });
     return left;
   };
-  const remainder = await untilNotDeadlocked(() => ctx.db.transaction().execute(close));
+  const remainder = await retryOnDeadlock(() => ctx.db.transaction().execute(close));
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
   const told = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
-  return new Answer(told, { cookies: [noSession] });
+  return new DataResponse(told, { cookies: [clearedSessionCookie] });
 }
 
 /** Closes an account that nobody asks: one of the demo, of which the books need something. */
@@ -115,7 +115,7 @@ function mustBeConfirmed(user: AccountRow, confirm: string): void {
 }
 
 const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | null) =>
-  composeLetter({
+  renderEmail({
     subject: "Your Stoa account is closed",
     paragraphs: [
       `Goodbye, ${name}.`,

@@ -5,10 +5,10 @@ import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import { showAuthorAnew } from "../../catalog/products/author.ts";
 import type { Context, Member, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
-import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 
 const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
   id: toUserId(user.id),
@@ -61,8 +61,8 @@ export async function changeProfile(
   ctx: Context,
   { userId }: SessionCaller,
   change: ChangeAccount,
-  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
-): Promise<Answer<Account>> {
+  { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
+): Promise<DataResponse<Account>> {
   const account = await ctx.db.transaction().execute(async (tx) => {
     const before = (await lockAccount(tx, userId))!;
     if (before.closedAt) throw new ApiError("INVALID_API_KEY");
@@ -74,9 +74,9 @@ export async function changeProfile(
       await updateAccount(tx, userId, toValues(after));
       await showAuthorAnew(tx, after);
       // Which, and not what: the log outlives the people in it.
-      await record(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
+      await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
     }
     return toAccount(after, secondFactor);
   });
-  return new Answer(account, { etag: etagOf(account) });
+  return new DataResponse(account, { etag: etagOf(account) });
 }

@@ -2,7 +2,7 @@ import { type AccountRow, lockAccount, mustNotBeLastAdmin } from "../../accounts
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
 /** Which administrator does something, and where from. */
@@ -35,7 +35,7 @@ export const recordDeed = (
   { caller, source }: Doer,
   deed: { action: string; userId: string; details: Record<string, unknown> },
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: caller.userId,
     action: deed.action,
     target: { type: "user", id: toUserId(deed.userId) },

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
-import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
+import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
 import { readUser, uuidOf } from "./users.ts";
 
@@ -34,7 +34,7 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
     await ctx.idempotencyKey?.bind(tx, userId);
   };
   // Runs that go on just now lock what this does.
-  await untilNotDeadlocked(() => ctx.db.transaction().execute(ban));
+  await retryOnDeadlock(() => ctx.db.transaction().execute(ban));
   return readUser(ctx, userId);
 }
 

@@ -9,9 +9,9 @@ import {
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 
 const LINK_LIFETIME_MS = 30 * 60_000;
 
@@ -28,7 +28,7 @@ export function firstAdminLink(ctx: Context): Promise<string | null> {
 /** The token says that they read what the start printed, the session who they are; both are needed. */
 async function mustBeSignedIn(
   ctx: Context,
-  { bearer, cookies }: Pick<RequestFacts, "bearer" | "cookies">,
+  { bearer, cookies }: Pick<RequestInfo, "bearer" | "cookies">,
 ): Promise<SessionCaller> {
   const token = bearer ?? cookies[SESSION_COOKIE];
   const caller = token ? await authenticateSession(ctx, token) : null;
@@ -40,7 +40,7 @@ async function mustBeSignedIn(
 export async function becomeFirstAdmin(
   ctx: Context,
   token: string,
-  facts: Pick<RequestFacts, "bearer" | "cookies" | "source">,
+  facts: Pick<RequestInfo, "bearer" | "cookies" | "source">,
 ) {
   const { userId } = await mustBeSignedIn(ctx, facts);
   await ctx.db.transaction().execute(async (tx) => {
@@ -50,7 +50,13 @@ export async function becomeFirstAdmin(
     await updateAccount(tx, userId, { role: "admin" });
     const target = { type: "user", id: toUserId(userId) };
     const details = { to: { role: "admin" }, by: "first-admin link" };
-    await record(ctx, tx, { actorId: userId, action: "user.changed", target, source: facts.source, details });
+    await recordAudit(ctx, tx, {
+      actorId: userId,
+      action: "user.changed",
+      target,
+      source: facts.source,
+      details,
+    });
   });
   const enabled = await hasSecondFactor(ctx.db, userId);
   return {

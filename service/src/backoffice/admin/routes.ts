@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
 import { changeUser } from "./change-user.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
@@ -13,18 +13,18 @@ export const adminRoutes = [
   route(api.admin.changeUser, (ctx, caller, { params, body }, { ifMatch, source }) =>
     changeUser(ctx, { caller, source }, params.userId, body, ifMatch),
   ),
-  resumedBy(
+  resumableRoute(
     api.admin.ban,
     (ctx, caller, { params, body }, { source }) =>
       banUser(ctx, { caller, source }, params.userId, body.reason),
     (ctx, _caller, userId) => readUser(ctx, userId),
   ),
-  resumedBy(
+  resumableRoute(
     api.admin.unban,
     (ctx, caller, { params }, { source }) => unbanUser(ctx, { caller, source }, params.userId),
     (ctx, _caller, userId) => readUser(ctx, userId),
   ),
-  resumedBy(
+  resumableRoute(
     api.admin.endSessions,
     (ctx, caller, { params }, { source }) => endSessionsOf(ctx, { caller, source }, params.userId),
     async (_ctx, _caller, ended) => JSON.parse(ended),

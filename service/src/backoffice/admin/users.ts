@@ -8,7 +8,7 @@ import { toUuid } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { listUsers as findUsers } from "./queries.ts";
 
 const toAdminUser = (user: AccountRow): AdminUser => ({
@@ -58,9 +58,9 @@ export function uuidOf(userId: string): string {
 }
 
 /** With its ETag, so that what a change answers can be changed again. */
-export async function readUser(ctx: Context, userId: string): Promise<Answer<AdminUserDetail>> {
+export async function readUser(ctx: Context, userId: string): Promise<DataResponse<AdminUserDetail>> {
   const user = await findAccount(ctx.db, uuidOf(userId));
   if (!user) throw new ApiError("USER_NOT_FOUND");
   const detail = await toDetail(ctx.db, user);
-  return new Answer(detail, { etag: etagOf(detail) });
+  return new DataResponse(detail, { etag: etagOf(detail) });
 }

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { type Connection, directClient } from "../../platform/db/database.ts";
+import { type Connection, createDirectClient } from "../../platform/db/database.ts";
 
 // Rows as text that every server reads in the same way, and no limit of time: a table takes what it takes.
 const SETTINGS = `
@@ -20,7 +20,7 @@ export async function withClient<T>(
   name: "stoa backup" | "stoa restore",
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = directClient(connection, { application_name: name, keepAlive: true });
+  const client = createDirectClient(connection, { application_name: name, keepAlive: true });
   client.on("error", () => {}); // the query in hand hears of it
   await client.connect();
   try {

@@ -26,8 +26,8 @@ import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
 import { sweepBlobs } from "../../catalog/files/sweep.ts";
 import { foldSales } from "../../commerce/analytics/sums.ts";
 import { verifyLedger } from "../../commerce/ledger/verify.ts";
-import { composeLetter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
 import { restore } from "./restore.ts";
 
 const DAY_MS = 86_400_000;
@@ -69,9 +69,9 @@ async function hasShop(market: Market): Promise<Shop> {
   await ran(buyer, { productId, apiKeyId });
   await hasClosedSeller(market, buyer);
   const { ctx } = market.service;
-  const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
+  const letter = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
   for (const name of ["ada", "grace"])
-    await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, `${name}@example.com`, letter));
+    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, `${name}@example.com`, letter));
   return { market, seller, buyer, productId, orderId, apiKeyId };
 }
 

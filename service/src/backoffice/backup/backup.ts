@@ -12,8 +12,8 @@ import type { Config } from "../../core/config/config.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import { digestIn, type Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
-import { type Connection, transactionOn } from "../../platform/db/database.ts";
-import { claimOf, mustBelongTo } from "../../platform/db/installation.ts";
+import { asTransaction, type Connection } from "../../platform/db/database.ts";
+import { installationOf, mustBelongTo } from "../../platform/db/installation.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { mustBeMigrated } from "../../platform/db/migrate.ts";
 import { ArchiveWriter, MEMBER } from "./archive.ts";
@@ -62,7 +62,7 @@ export async function backUp(
   const withFilesKept = (client: pg.Client) =>
     withLock(shop, BLOBS_LOCK, { maxMs: FILES_WAIT_MS }, async () => {
       await takeSnapshot(client);
-      await mustBelongTo(transactionOn(client), claimOf(config));
+      await mustBelongTo(asTransaction(client), installationOf(config));
       return write(archive, { client, storage, config, passphrase, now });
     });
   try {
@@ -98,7 +98,7 @@ async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
   const keys = await addKeys(archive, work);
   const { tables, sequences } = await addTables(archive, client);
   const lost = await addFiles(archive, work);
-  const ledger = await proveLedger(transactionOn(client));
+  const ledger = await proveLedger(asTransaction(client));
   const digests = archive.digests.end();
   const manifest: Manifest = {
     madeAt: now.toISOString(),
@@ -195,7 +195,7 @@ async function addFiles(archive: ArchiveWriter, { client, storage }: Work): Prom
   const lost: string[] = [];
   const path = join(await storage.incoming(), randomUUID());
   try {
-    for await (const { name, isReferredTo } of keptBlobs(transactionOn(client))) {
+    for await (const { name, isReferredTo } of keptBlobs(asTransaction(client))) {
       const size = await fetchTo(path, storage, name);
       if (size !== null) await archive.addFile(name, { path, size });
       // An upload writes its row first: one that nothing refers to is on its way, or was given up.

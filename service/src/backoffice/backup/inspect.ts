@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../../core/config/config.ts";
 import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
-import { type Applied, knownMigrations } from "../../platform/db/migrate.ts";
+import { type AppliedMigration, listMigrations } from "../../platform/db/migrate.ts";
 import { ArchiveRefused, type Contents, drain, walk } from "./archive.ts";
 import { type Manifest, manifestOf, mustBeSealedBy } from "./manifest.ts";
 import { unwrapKeys } from "./wrapped-keys.ts";
@@ -19,7 +19,7 @@ export interface Inspected {
 export async function inspect(path: string, config: Config, passphrase: string | null): Promise<Inspected> {
   const { contents, manifest } = await readWhole(path);
   mustBeOfEnvironment(manifest, config);
-  mustBeOfMigrations(manifest.migrations, await knownMigrations());
+  mustBeOfMigrations(manifest.migrations, await listMigrations());
   const secrets = await secretsFor(contents, manifest, config, passphrase);
   const ring = secrets ? decodeKeys(secrets.masterKeys) : config.masterKeys;
   return told(path, async () => {
@@ -65,11 +65,11 @@ function mustBeOfEnvironment({ environment }: Manifest, config: Config): void {
 }
 
 /** A restored database goes on with whatever version made it; from there a newer one migrates it. */
-function mustBeOfMigrations(archived: Applied[], ours: Applied[]): void {
+function mustBeOfMigrations(archived: AppliedMigration[], ours: AppliedMigration[]): void {
   if (isDeepStrictEqual(archived, ours)) return;
-  const apart = (those: Applied[], others: Applied[]) =>
+  const apart = (those: AppliedMigration[], others: AppliedMigration[]) =>
     those.filter((one) => !others.some((other) => isDeepStrictEqual(one, other)));
-  const named = (those: Applied[]) =>
+  const named = (those: AppliedMigration[]) =>
     those.map(({ name, checksum }) => `${name} (${checksum.slice(0, 8)})`).join(", ") || "nothing else";
   throw new Error(
     `The archive was made by another version of Stoa: it has ${named(apart(archived, ours))}, and this version has ${named(apart(ours, archived))}. Restore it with the version that made it; a newer one migrates it from there.`,

@@ -12,9 +12,9 @@ import { createLog } from "../../core/log.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
 import { jobKinds } from "../../jobs.ts";
-import { openPool, transactionOn } from "../../platform/db/database.ts";
-import { holdMigrations, migrate } from "../../platform/db/migrate.ts";
-import { openJobs } from "../../platform/jobs/jobs.ts";
+import { asTransaction, openPool } from "../../platform/db/database.ts";
+import { lockMigrations, migrate } from "../../platform/db/migrate.ts";
+import { openJobQueue } from "../../platform/jobs/job-queue.ts";
 import { drain, type Visitor, walk } from "./archive.ts";
 import type { Shop } from "./backup.ts";
 import { withClient } from "./backup-client.ts";
@@ -89,7 +89,7 @@ async function makeTables({ target, direct }: Shop, { tables }: Manifest): Promi
   const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   try {
     await migrate(pool, new Date());
-    await (await openJobs(pool, createLog("warn"), jobKinds)).close();
+    await (await openJobQueue(pool, createLog("warn"), jobKinds)).close();
     if (tables.some(({ name }) => name.startsWith("fake_provider."))) {
       const { createSchema } = await import("../../integrations/payments/payments.fake.ts");
       await createSchema(pool);
@@ -110,7 +110,7 @@ async function load(work: Work): Promise<void> {
   const { client, manifest, secrets, shop } = work;
   await client.query("begin");
   // Whoever starts meanwhile waits here, and then finds a whole shop or none.
-  await holdMigrations(client);
+  await lockMigrations(client);
   const tables = await listTables(client);
   await lockTables(client, tables, "access exclusive");
   await mustBeEmpty(client, tables);
@@ -181,7 +181,7 @@ async function mustBeWhole(client: pg.Client, manifest: Manifest, tables: Table[
       );
   }
   // What was wrong in the shop is wrong in its archive; nothing may be wrong because of the way between them.
-  const ledger = await proveLedger(transactionOn(client));
+  const ledger = await proveLedger(asTransaction(client));
   if (!isDeepStrictEqual(ledger, manifest.ledger))
     throw new Error(
       `The ledger is not what it was: ${ledger.problems.join(" ") || "transactions or entries are missing"} Nothing was changed.`,

@@ -10,12 +10,12 @@ import { jobKinds } from "../../jobs.ts";
 import { sealedColumns } from "../../keyring.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
 import { openDatabase, openPool, SESSION_SETTINGS } from "../../platform/db/database.ts";
-import { knownMigrations, mustAgreeWithDisk } from "../../platform/db/migrate.ts";
-import { openLine } from "../../platform/db/notices.ts";
-import { countSealed } from "../../platform/db/sealed.ts";
-import { mailJob } from "../../platform/email/mail.ts";
-import { countJobs } from "../../platform/jobs/jobs.ts";
-import { hasFailed, isLate } from "../../platform/jobs/rounds.ts";
+import { appliedMigrations, listMigrations } from "../../platform/db/migrate.ts";
+import { openListenConnection } from "../../platform/db/notifications.ts";
+import { countSealed } from "../../platform/db/sealed-columns.ts";
+import { sendEmailJob } from "../../platform/email/email-queue.ts";
+import { readJobStatus } from "../../platform/jobs/job-queue.ts";
+import { hasFailed, isLate } from "../../platform/jobs/job-stats.ts";
 import type { Place } from "./operator-database.ts";
 
 export interface Finding {
@@ -124,7 +124,7 @@ async function trigrams(pool: pg.Pool) {
 async function migrations(pool: pg.Pool) {
   const client = await pool.connect();
   try {
-    const [applied, known] = [await mustAgreeWithDisk(client), await knownMigrations()];
+    const [applied, known] = [await appliedMigrations(client), await listMigrations()];
     const missing = known.length - applied.length;
     const ok = missing === 0;
     return { ok, note: ok ? "all have run" : `${missing} are missing: run stoa-server migrate` };
@@ -167,7 +167,7 @@ async function publicUrl({ publicUrl, environment }: Config) {
 
 async function redis({ redisUrl }: Config) {
   if (!redisUrl) return { ok: true, note: "not used: each process counts rate limits for itself" };
-  const { pingRedis } = await import("../../platform/http/counters.redis.ts");
+  const { pingRedis } = await import("../../platform/http/redis-counters.ts");
   try {
     await pingRedis(redisUrl);
     return { ok: true, note: "answers" };
@@ -181,7 +181,7 @@ async function redis({ redisUrl }: Config) {
 
 /** Whether a pooler stands between, and what then does not work as it should. */
 async function connections(pool: pg.Pool, place: Place) {
-  const line = await openLine(place, [], () => {}).catch((error: Error) => error);
+  const line = await openListenConnection(place, [], () => {}).catch((error: Error) => error);
   if (!(line instanceof Error)) await line.end();
   const client = (await pool.connect()) as pg.PoolClient & { isPooled: boolean };
   const { isPooled } = client;
@@ -236,8 +236,8 @@ async function keyring(pool: pg.Pool, { masterKeys }: Config) {
 /** Whether somebody takes letters, and which letters nobody took. */
 async function mail(pool: pg.Pool, config: Config) {
   const taker = await (await openMail(config)).check();
-  const counts = await countJobs(pool, [mailJob]).catch(() => []);
-  const letters = counts.find(({ name }) => name === mailJob.name);
+  const counts = await readJobStatus(pool, [sendEmailJob]).catch(() => []);
+  const letters = counts.find(({ name }) => name === sendEmailJob.name);
   const { waiting, givenUp } = letters ?? { waiting: 0, givenUp: 0 };
   return { ok: true, note: `${taker}; ${waiting} waiting, ${givenUp} given up in the last week` };
 }
@@ -253,7 +253,7 @@ const told = (problems: string[], well: string) =>
 
 /** Whether workers do what is to be done by the clock and when it is asked for. */
 async function jobs(pool: pg.Pool, now: Date) {
-  const counts = await countJobs(pool, jobKinds).catch(noneYet);
+  const counts = await readJobStatus(pool, jobKinds).catch(noneYet);
   const problems = counts.flatMap((job) => [
     ...(hasFailed(job) ? [`${job.name} failed when it was last tried: the log says why`] : []),
     ...(isLate(job, now)

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, readConfig, readDatabaseLocation } from "../../core/config/config.ts";
 import { databaseHosts, errorMessageOf } from "../../core/config/database-hosts.ts";
-import { type Connection, oneClient } from "../../platform/db/database.ts";
+import { type Connection, createClient } from "../../platform/db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
 
 /** The database that the settings name: an outside one, or the embedded one of the data folder. */
@@ -46,7 +46,7 @@ export async function mustAnswer({ config, target, direct }: Place): Promise<voi
 }
 
 async function mustConnect(setting: string, target: Connection["target"]): Promise<void> {
-  const client = oneClient({ target }, { application_name: "stoa" });
+  const client = createClient({ target }, { application_name: "stoa" });
   client.on("error", () => {}); // the connect() in hand rejects
   try {
     await client.connect();

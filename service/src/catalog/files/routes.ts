@@ -1,11 +1,11 @@
 import { api } from "@stoa/contract";
-import { harmlessAgain, route, uploadRoute } from "../../platform/http/route.ts";
+import { repeatableRoute, route, uploadRoute } from "../../platform/http/route.ts";
 import { mustMayChange } from "../products/ownership.ts";
 import { addFile, removeFile } from "./files.ts";
 import { addImage, removeImage } from "./images.ts";
 
 export const fileRoutes = [
-  harmlessAgain(
+  repeatableRoute(
     "The same bytes under the same name change nothing.",
     uploadRoute(
       api.files.add,
@@ -15,7 +15,7 @@ export const fileRoutes = [
     ),
   ),
   route(api.files.remove, (ctx, caller, { params }, { source }) => removeFile(ctx, caller, params, source)),
-  harmlessAgain(
+  repeatableRoute(
     "The same picture is kept once.",
     uploadRoute(
       api.images.add,

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { slugOf } from "../../core/slug.ts";
-import { FileAnswer } from "../../platform/http/route.ts";
+import { FileResponse } from "../../platform/http/route.ts";
 import { declaredOf } from "../products/content.ts";
 import { toJsonLine } from "./json-lines.ts";
 import { toMarkdown } from "./markdown.ts";
@@ -75,14 +75,14 @@ async function* lines(ctx: Context, authorId: string) {
 export const exportLines = (ctx: Context, authorId: string): Readable =>
   Readable.from(lines(ctx, authorId), { objectMode: false });
 
-export function exportProducts(ctx: Context, authorId: string, format: "jsonl" | "markdown"): FileAnswer {
+export function exportProducts(ctx: Context, authorId: string, format: "jsonl" | "markdown"): FileResponse {
   return format === "jsonl"
-    ? new FileAnswer({
+    ? new FileResponse({
         name: "products.jsonl",
         type: "application/jsonl; charset=utf-8",
         bytes: exportLines(ctx, authorId),
       })
-    : new FileAnswer({
+    : new FileResponse({
         name: "products.zip",
         type: "application/zip",
         bytes: toZip(exportedFiles(ctx, authorId), ctx.now()),

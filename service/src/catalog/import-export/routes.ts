@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import { exportProducts } from "./exports.ts";
 import { readFile } from "./files.ts";
 import { importProducts, resumeImport } from "./imports.ts";
@@ -8,7 +8,7 @@ export const transferRoutes = [
   route(api.products.export, async (ctx, caller, { query }) =>
     exportProducts(ctx, caller.userId, query.format),
   ),
-  resumedBy(
+  resumableRoute(
     api.products.import,
     (ctx, caller, { query }, { rawBody, source }) =>
       importProducts(ctx, caller, (problems) => readFile(rawBody, problems), query, source),

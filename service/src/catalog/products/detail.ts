@@ -4,7 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { authorOf, averageRating, sharedFields } from "../search/card.ts";
 import { noteView, type Visit } from "../search/views.ts";
@@ -118,10 +118,10 @@ export async function answerWith(
   ctx: Context,
   product: ProductForReader,
   caller: Caller,
-): Promise<Answer<ProductDetail>> {
+): Promise<DataResponse<ProductDetail>> {
   const detail = await detailFor(ctx, product, caller);
   const beside = linksTag(ctx, detail) + dependencyTag(detail);
-  return new Answer(detail, { etag: tagFor(product, caller).replace(/"$/, `${beside}"`) });
+  return new DataResponse(detail, { etag: tagFor(product, caller).replace(/"$/, `${beside}"`) });
 }
 
 /** The product behind an id, as this caller sees it; what they cannot see is not there. */
@@ -152,7 +152,7 @@ export async function readDetail(
   caller: Caller,
   productId: string,
   { isHead, ...visit }: Visit & { isHead: boolean },
-): Promise<Answer<ProductDetail>> {
+): Promise<DataResponse<ProductDetail>> {
   const product = await findVisible(ctx, caller, productId);
   if (isHead) return answerWith(ctx, product, caller);
   noteView(ctx, caller, product, visit);
@@ -164,7 +164,7 @@ export async function readDetail(
  * What everybody may see of a product, without a view: a link on another site must not reveal to a buyer what they bought,
  * since that ends their instant refund.
  */
-export async function readAsStranger(ctx: Context, productId: string): Promise<Answer<ProductDetail>> {
+export async function readAsStranger(ctx: Context, productId: string): Promise<DataResponse<ProductDetail>> {
   const stranger: Caller = { kind: "guest", guestId: "" };
   return answerWith(ctx, await findVisible(ctx, stranger, productId), stranger);
 }

@@ -1,5 +1,5 @@
 import type { SuspensionReason } from "@stoa/contract";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import type { MoveName } from "./lifecycle.ts";
 
 /** What moderators say with a move. */
@@ -47,7 +47,7 @@ const letters: Partial<Record<MoveName, Words>> = {
   }),
 };
 
-export function letterOf(name: MoveName, title: string, said: Said): Letter | null {
+export function letterOf(name: MoveName, title: string, said: Said): Email | null {
   const words = letters[name];
-  return words ? composeLetter(words(title, said)) : null;
+  return words ? renderEmail(words(title, said)) : null;
 }

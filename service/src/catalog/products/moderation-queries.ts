@@ -1,7 +1,7 @@
 import type { ProductStatus, SuspensionReason } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Verdict } from "./queries.ts";
 
 export interface ModeratedRow extends Verdict {
@@ -69,7 +69,7 @@ export async function listModerated(db: Queries, filter: ModeratedFilter): Promi
     .offset(offsetOf(filter))
     .$castTo<ModeratedRow>()
     .execute();
-  return { items, ...(await countSome(db, fitting(db, filter).select("p.id"))) };
+  return { items, ...(await countRows(db, fitting(db, filter).select("p.id"))) };
 }
 
 /** A move as the audit log keeps it. */

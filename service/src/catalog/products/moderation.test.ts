@@ -7,7 +7,7 @@ import { run } from "../../../test/runs.ts";
 import { jsonLines, sends } from "../../../test/transfer.ts";
 import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
 import { toId } from "../../core/ids.ts";
-import type { Letter } from "../../platform/email/letter.ts";
+import type { Email } from "../../platform/email/render-email.ts";
 
 let market: Market;
 let seller: Client;
@@ -180,7 +180,7 @@ suite("a product that waits for moderators", () => {
 
 suite("the seller is told", () => {
   const lastLetter = async () => {
-    const [{ subject, text }] = (await lettersToUser(market, seller.userId)) as [Letter, ...Letter[]];
+    const [{ subject, text }] = (await lettersToUser(market, seller.userId)) as [Email, ...Email[]];
     return { subject, text: asOneLine(text) };
   };
 

@@ -5,13 +5,13 @@ import { invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Page, Paging } from "../../platform/db/paging.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { moderationOf } from "./detail.ts";
 import { deeds, toMove } from "./history.ts";
 import { listLastDeeds, listModerated, type ModeratedRow } from "./moderation-queries.ts";
 import { moveProduct } from "./states.ts";
 
-type Facts = Pick<RequestFacts, "ifMatch" | "source">;
+type Facts = Pick<RequestInfo, "ifMatch" | "source">;
 
 export function suspendProduct(
   ctx: Context,

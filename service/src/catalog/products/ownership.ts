@@ -1,7 +1,7 @@
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { answerWith, findVisible } from "./detail.ts";
@@ -56,7 +56,7 @@ export async function recordIfAnothers(
 ): Promise<void> {
   if (product.authorId === caller.userId) return;
   const target = { type: "product", id: toId("prod", product.id) };
-  await record(ctx, tx, { ...deed, actorId: caller.userId, target });
+  await recordAudit(ctx, tx, { ...deed, actorId: caller.userId, target });
 }
 
 /** The product after a change, as whoever changed it sees it. */

@@ -16,7 +16,7 @@ import { mustBeChargeable } from "../../core/money/chargeable.ts";
 import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
-import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { type CardFacts, renderCard } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
 import { relist } from "../search/listing.ts";
@@ -335,7 +335,7 @@ export async function changeProduct(
   caller: Member,
   productId: string,
   change: ChangeProduct,
-  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
+  { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
   await mustBeCategory(ctx, change.category);
   const seen = await mustMayChange(ctx, caller, productId);
@@ -347,7 +347,7 @@ export async function changeProduct(
   });
   const { data, etag } = await changersView(ctx, caller, seen.id);
   const warnings = contentWarnings({ ...data, content: data.content ?? "" });
-  return new Answer({ ...data, warnings }, { etag: etag! });
+  return new DataResponse({ ...data, warnings }, { etag: etag! });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
-import { fromElsewhere } from "../../platform/http/same-origin.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
+import { crossOriginError } from "../../platform/http/same-origin.ts";
 import { readAsStranger, readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
@@ -9,12 +9,12 @@ import { deleteProduct, moveProduct, resumeMove } from "./states.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
-  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead, isLedByOtherSite }) =>
-    isLedByOtherSite
+  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead, isCrossSiteNavigation }) =>
+    isCrossSiteNavigation
       ? readAsStranger(ctx, params.productId)
       : readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
   ),
-  resumedBy(
+  resumableRoute(
     api.products.create,
     (ctx, caller, { body }) => createProduct(ctx, caller, body),
     async (_ctx, _caller, productId, { body }) => savedDraft(productId, body),
@@ -22,19 +22,19 @@ export const productRoutes = [
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
   ),
-  resumedBy(
+  resumableRoute(
     api.products.publish,
     (ctx, caller, { params }, { source }) =>
       moveProduct(ctx, caller, params.productId, "publish", { source }),
     resumeMove,
   ),
-  resumedBy(
+  resumableRoute(
     api.products.withdraw,
     (ctx, caller, { params }, { source }) =>
       moveProduct(ctx, caller, params.productId, "withdraw", { source }),
     resumeMove,
   ),
-  resumedBy(
+  resumableRoute(
     api.products.unpublish,
     (ctx, caller, { params }, { source }) =>
       moveProduct(ctx, caller, params.productId, "unpublish", { source }),
@@ -49,29 +49,29 @@ export const productRoutes = [
   route(api.products.versions, (ctx, caller, { params, query }) =>
     listProductVersions(ctx, caller, params.productId, query),
   ),
-  route(api.products.version, (ctx, caller, { params }, { isHead, isLedByOtherSite }) => {
-    if (isLedByOtherSite) throw fromElsewhere();
+  route(api.products.version, (ctx, caller, { params }, { isHead, isCrossSiteNavigation }) => {
+    if (isCrossSiteNavigation) throw crossOriginError();
     return readVersion(ctx, caller, params.productId, { version: params.version, isHead });
   }),
   route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
-  resumedBy(
+  resumableRoute(
     api.moderation.approve,
     (ctx, caller, { params }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "approve", { ifMatch, source }),
     resumeMove,
   ),
-  resumedBy(
+  resumableRoute(
     api.moderation.reject,
     (ctx, caller, { params, body }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
     resumeMove,
   ),
-  resumedBy(
+  resumableRoute(
     api.moderation.suspend,
     (ctx, caller, { params, body }, facts) => suspendProduct(ctx, caller, params.productId, body, facts),
     resumeMove,
   ),
-  resumedBy(
+  resumableRoute(
     api.moderation.reinstate,
     (ctx, caller, { params }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "reinstate", { ifMatch, source }),

@@ -6,9 +6,9 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
 import { emitEvent } from "../../events/outbox/outbox.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderCard } from "../search/card.ts";
 import { relist } from "../search/listing.ts";
 import { mustBeComplete } from "./checklist.ts";
@@ -95,7 +95,7 @@ async function move(
   await relist(tx, after);
   await tellPrograms(ctx, tx, product, moves[name]);
   await tellAuthor(ctx, tx, product, name, said);
-  await record(ctx, tx, {
+  await recordAudit(ctx, tx, {
     actorId,
     action: deed,
     target: { type: "product", id: toId("prod", product.id) },
@@ -135,7 +135,7 @@ async function tellAuthor(ctx: Context, tx: Tx, product: Locked, name: MoveName,
   const letter = letterOf(name, product.title, said);
   if (!letter || product.authorClosedAt) return;
   const author = await findAccount(tx, product.authorId);
-  await sendMail(ctx, tx, author!.email, letter);
+  await queueEmail(ctx, tx, author!.email, letter);
 }
 
 async function tellPrograms(ctx: Context, tx: Tx, product: Locked, { event }: Move): Promise<void> {

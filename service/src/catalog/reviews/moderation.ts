@@ -3,7 +3,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import {
@@ -123,7 +123,7 @@ const recordDeed = (
   { caller, source }: Doer,
   { action, review, details }: Pick<Deed, "action" | "details"> & { review: ReviewRow },
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: caller.userId,
     action,
     target: { type: "review", id: toId("rev", review.id) },

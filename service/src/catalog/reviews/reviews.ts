@@ -7,7 +7,7 @@ import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { lockLiveEntitlement } from "../entitlements/entitlements.ts";
 import { findProductToReview } from "../products/detail.ts";
 import { averageRating } from "../search/card.ts";
@@ -108,7 +108,7 @@ export async function changeReview(
       await moveByReview(tx, productId, { from: review, to: { ...review, rating } });
     }
     const data = await changedReview(tx, id);
-    return new Answer(data, { etag: etagOf(data) });
+    return new DataResponse(data, { etag: etagOf(data) });
   });
 }
 

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import type { Caller, Context } from "../../core/context.ts";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   hideReview,
   listToModerate,
@@ -24,7 +24,7 @@ export const reviewRoutes = [
     listProductReviews(ctx, caller, params.productId, query),
   ),
   route(api.reviews.get, (ctx, caller, { params }) => readReview(ctx, caller, params)),
-  resumedBy(
+  resumableRoute(
     api.reviews.create,
     (ctx, caller, { params, body }) => postReview(ctx, caller, params.productId, body),
     readBound,
@@ -33,25 +33,25 @@ export const reviewRoutes = [
     changeReview(ctx, caller, params, body, ifMatch),
   ),
   route(api.reviews.remove, (ctx, caller, { params }) => removeReview(ctx, caller, params)),
-  resumedBy(
+  resumableRoute(
     api.reviews.reply,
     (ctx, caller, { params, body }) => replyToReview(ctx, caller, params, body.comment),
     readBound,
   ),
   route(api.reviews.removeReply, (ctx, caller, { params }) => removeReply(ctx, caller, params)),
-  resumedBy(
+  resumableRoute(
     api.reviews.report,
     (ctx, caller, { params, body }) => reportReview(ctx, caller, params, body.reason),
     async (_ctx, _caller, reviewId) => reported(reviewId),
   ),
   route(api.admin.reviews, (ctx, _caller, { query }) => listToModerate(ctx, query)),
-  resumedBy(
+  resumableRoute(
     api.admin.hideReview,
     (ctx, caller, { params, body }, { source }) =>
       hideReview(ctx, { caller, source }, params.reviewId, body.reason),
     (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),
   ),
-  resumedBy(
+  resumableRoute(
     api.admin.restoreReview,
     (ctx, caller, { params }, { source }) => restoreReview(ctx, { caller, source }, params.reviewId),
     (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { Memory } from "../../platform/db/notices.ts";
+import type { NotifiedCache } from "../../platform/db/notifications.ts";
 import { Kept } from "./kept.ts";
 import { CATALOGUE_CHANNEL } from "./queries.ts";
 
@@ -10,15 +10,15 @@ const MIB = 1024 * 1024;
 function open() {
   const clock = { now: new Date("2026-06-15T12:00:00.000Z") };
   const line = { current: true, proofs: 0, comesBack: false };
-  const memories: Memory[] = [];
+  const memories: NotifiedCache[] = [];
   const kept = new Kept(
     {
       areCurrent: () => line.current,
-      caughtUp: async () => {
+      catchUp: async () => {
         line.proofs++;
         line.current ||= line.comesBack;
       },
-      keep: (memory) => void memories.push(memory),
+      register: (memory) => void memories.push(memory),
     },
     () => clock.now,
   );
@@ -30,7 +30,7 @@ function open() {
     },
     /** Something that lists show has changed. */
     tell: () => memories[0]!.on[CATALOGUE_CHANNEL]!(""),
-    lose: () => memories[0]!.forgetAll(),
+    lose: () => memories[0]!.clear(),
   };
 }
 

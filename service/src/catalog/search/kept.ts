@@ -1,5 +1,5 @@
 import { serialize } from "node:v8";
-import type { Notices } from "../../platform/db/notices.ts";
+import type { Notifications } from "../../platform/db/notifications.ts";
 import { CATALOGUE_CHANNEL } from "./queries.ts";
 
 declare module "../../core/context.ts" {
@@ -28,7 +28,7 @@ interface Entry {
  * is forgotten then; while that could have been missed, nothing is used and nothing is kept.
  */
 export class Kept {
-  readonly #notices: Pick<Notices, "areCurrent" | "caughtUp">;
+  readonly #notices: Pick<Notifications, "areCurrent" | "catchUp">;
   readonly #now: () => Date;
   /** In the order in which they were put in: the oldest goes first. */
   readonly #entries = new Map<string, Entry>();
@@ -38,12 +38,12 @@ export class Kept {
   /** Counts how often all was forgotten: what was asked for before that may be of before. */
   #forgotten = 0;
 
-  constructor(notices: Pick<Notices, "areCurrent" | "caughtUp" | "keep">, now: () => Date) {
+  constructor(notices: Pick<Notifications, "areCurrent" | "catchUp" | "register">, now: () => Date) {
     this.#notices = notices;
     this.#now = now;
-    notices.keep({
+    notices.register({
       on: { [CATALOGUE_CHANNEL]: () => this.#forgetAll() },
-      forgetAll: () => this.#forgetAll(),
+      clear: () => this.#forgetAll(),
     });
   }
 
@@ -55,7 +55,7 @@ export class Kept {
   /** The answer under this key: from memory, else by `compute`, which must know nothing of who asks. */
   async get<Value>(key: string, compute: () => Promise<Value>): Promise<Value> {
     // After an idle second it takes one question to know; where no line is open, this does not wait.
-    if (!this.#notices.areCurrent()) await this.#notices.caughtUp();
+    if (!this.#notices.areCurrent()) await this.#notices.catchUp();
     if (!this.#notices.areCurrent()) return compute();
     const entry = this.#entries.get(key);
     if (entry && this.#isFresh(entry)) return entry.value as Value;

@@ -30,8 +30,8 @@ after(() => market.close());
 const nodes = () => [market.service, other];
 /** Both nodes have heard of everything that was committed until now, and keep what they read. */
 async function hear(): Promise<void> {
-  await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notices.areCurrent()));
-  await Promise.all(nodes().map(({ ctx }) => ctx.notices.caughtUp()));
+  await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notifications.areCurrent()));
+  await Promise.all(nodes().map(({ ctx }) => ctx.notifications.catchUp()));
 }
 
 const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
@@ -153,7 +153,7 @@ suite("a change", () => {
       assert.deepEqual([await titlesOf(reader, tag), await titlesOf(there, tag)], [["Before"], ["Before"]]);
       await act(id);
       assert.deepEqual(await titlesOf(reader, tag), expected);
-      await other.ctx.notices.caughtUp();
+      await other.ctx.notifications.catchUp();
       assert.deepEqual(await titlesOf(there, tag), expected);
     });
   }
@@ -271,7 +271,7 @@ suite("when a node's line to the notices is lost", () => {
     await allowConnections(false);
     try {
       await cutOff();
-      await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notices.areCurrent()));
+      await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notifications.areCurrent()));
       for (const { ctx } of nodes()) assert.equal(ctx.kept.bytes, 0, "it is empty");
       for (const who of [there, reader, there, reader]) {
         assert.equal((await questionsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
@@ -293,7 +293,7 @@ suite("when a node's line to the notices is lost", () => {
     await titlesOf(there, "lost");
     assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it is kept again");
     await change(id, { title: "Later" });
-    await other.ctx.notices.caughtUp();
+    await other.ctx.notifications.catchUp();
     assert.deepEqual(await titlesOf(there, "lost"), ["Later"]);
   });
 

@@ -36,7 +36,7 @@ const move = async (id: string, action: string) => {
  * other one has a second to hear of a change, so we ask when it must have heard.
  */
 async function totals(query: string): Promise<number[]> {
-  await second.ctx.notices.caughtUp();
+  await second.ctx.notifications.catchUp();
   const found = [];
   for (const who of [here, there, here, there]) {
     const { body } = await who.get(`/v1/products?${query}`);
@@ -85,7 +85,7 @@ test("a card shows a change, on another service too", async () => {
   const titleOn = async (who: Client) => (await who.get("/v1/products?tag=card")).body.data[0].title;
   assert.equal(await titleOn(there), "Before");
   await author.patch(`/v1/products/${id}`, { title: "After" });
-  await second.ctx.notices.caughtUp();
+  await second.ctx.notifications.catchUp();
   assert.deepEqual([await titleOn(here), await titleOn(there)], ["After", "After"]);
 });
 

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type Caller, type Context, callerIdOf, isMember } from "../../core/context.ts";
 import { dayOf } from "../../core/dates.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
 declare module "../../core/context.ts" {

@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { FileAnswer } from "../../platform/http/route.ts";
+import { FileResponse } from "../../platform/http/route.ts";
 import type { Span } from "./span.ts";
 
 export type Cell = string | number | null;
@@ -31,8 +31,8 @@ export const csvAnswer = (
   what: string,
   { startDate, endDate }: Pick<Span, "startDate" | "endDate">,
   lines: AsyncIterable<string>,
-): FileAnswer =>
-  new FileAnswer({
+): FileResponse =>
+  new FileResponse({
     name: `${what}-${startDate}-to-${endDate}.csv`,
     type: "text/csv; charset=utf-8",
     bytes: Readable.from(lines, { objectMode: false }),

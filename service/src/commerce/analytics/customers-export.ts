@@ -1,6 +1,6 @@
 import { toVisibleLine } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import type { FileAnswer } from "../../platform/http/route.ts";
+import type { FileResponse } from "../../platform/http/route.ts";
 import { type Cell, csvAnswer, csvLines } from "./csv.ts";
 import { boughtIn, toCustomer } from "./customers.ts";
 import { type Bought, type CustomerRow, listCustomers } from "./customers-queries.ts";
@@ -16,7 +16,7 @@ export async function exportCustomers(
   ctx: Context,
   { userId }: Member,
   query: SpanQuery,
-): Promise<FileAnswer> {
+): Promise<FileResponse> {
   const span = await spanOf(ctx, query);
   const { currency } = await currenciesOf(ctx, ctx.db, userId, query.currency);
   return csvAnswer("customers", span, csvLines(COLUMNS, rows(ctx, boughtIn(span, userId, currency))));

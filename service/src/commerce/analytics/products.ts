@@ -4,7 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { FileAnswer } from "../../platform/http/route.ts";
+import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, byProduct } from "./breakdown.ts";
 import { csvAnswer, csvLines } from "./csv.ts";
 import { isAuthor, sumViews } from "./queries.ts";
@@ -110,7 +110,7 @@ export async function exportProductAnalytics(
   ctx: Context,
   caller: Member,
   query: Query,
-): Promise<FileAnswer> {
+): Promise<FileResponse> {
   const { currency, timeline, ...span } = await productAnalytics(ctx, caller, query);
   const rows = timeline.map(({ date, revenue, sales, views }) => [date, currency, revenue, sales, views]);
   return csvAnswer("products", span, csvLines(["date", "currency", "revenue", "sales", "views"], rows));

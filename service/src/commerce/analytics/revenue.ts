@@ -2,7 +2,7 @@ import type { RevenueAnalytics, RevenueGroup } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { FileAnswer } from "../../platform/http/route.ts";
+import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
 import { csvAnswer, csvLines } from "./csv.ts";
 import { sumFunds } from "./funds-queries.ts";
@@ -111,7 +111,7 @@ export async function exportRevenueAnalytics(
   ctx: Context,
   caller: Member,
   query: Query,
-): Promise<FileAnswer> {
+): Promise<FileResponse> {
   const span = await spanOf(ctx, query);
   const sellerId = caller.userId;
   const { currency, timeline } = await atOneMoment(ctx, async (tx) => {

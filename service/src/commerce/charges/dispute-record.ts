@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
-import { type Deed, record } from "../../platform/audit/audit.ts";
+import { type AuditRecord, recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
 export const isInquiry = ({ state }: Dispute) => state === "inquiry" || state === "inquiry_closed";
@@ -22,7 +22,7 @@ export const newDisputeRow = (ctx: Context, told: Dispute) => ({
 });
 
 export interface RecordedDispute extends Pick<Dispute, "amountMinor" | "reason"> {
-  target: NonNullable<Deed["target"]>;
+  target: NonNullable<AuditRecord["target"]>;
   currency: string;
   what: "inquiry" | "opened" | "won" | "lost";
   details?: Record<string, string>;
@@ -34,7 +34,7 @@ export const recordDispute = (
   tx: Tx,
   { target, amountMinor, currency, reason, what, details }: RecordedDispute,
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: null,
     action: `dispute.${what}`,
     target,

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import {
   deleteUnapplied,
   insertUnapplied,
@@ -38,7 +38,7 @@ async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute
  */
 export async function reconcileDisputes(ctx: Context, rooms: DisputeRoom[]): Promise<void> {
   const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
-  await eachInTurn(
+  await forEachRow(
     known,
     ({ id }) => syncDispute(ctx, rooms, id),
     ({ id }, err) =>

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { TEST_PAYMENTS_PATH } from "../../integrations/payments/payments.fake-pages.ts";
-import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
-import { testPagesOnly } from "../../platform/http/test-pages.ts";
+import { requireSameOrigin } from "../../platform/http/same-origin.ts";
+import { requireTestPageAccess } from "../../platform/http/test-pages.ts";
 import { type NoticeHandlers, type NoticeHeaders, takeNotice } from "./notices.ts";
 
 const MAX_NOTICE_BYTES = 256 * 1024;
@@ -32,9 +32,9 @@ const MAX_FORM_BYTES = 1024;
 export function addTestPayments(app: FastifyInstance, ctx: Context): void {
   const { testPayments } = ctx.integrations;
   if (testPayments === null) return;
-  const operator = testPagesOnly(ctx);
+  const operator = requireTestPageAccess(ctx);
   const sameOrigin = async (request: FastifyRequest) =>
-    mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
+    requireSameOrigin(request, ctx.links.origin(), "no objection");
   const show = async (reply: FastifyReply, path: string, form?: string) => {
     const page = await testPayments(path, form);
     if (page === null) throw new ApiError("SERVICE_UNAVAILABLE");

@@ -5,7 +5,7 @@ import { toId } from "../../core/ids.ts";
 import type { PaymentMethod as ProvidersMethod } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { JobKind } from "../../platform/jobs/jobs.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import {
   countMethods,
   deleteMethod,
@@ -154,12 +154,12 @@ export async function forgetPaymentMethods(ctx: Context, tx: Tx, userId: string)
 }
 
 /** Tried for about two days. */
-export const forgetMethodJob: JobKind = {
+export const forgetMethodJob: JobDefinition = {
   name: "forget-payment-method",
   retries: 20,
-  firstWaitSeconds: 30,
-  longestWaitSeconds: 14_400,
-  attemptSeconds: 120,
+  retryDelaySeconds: 30,
+  maxRetryDelaySeconds: 14_400,
+  attemptTimeoutSeconds: 120,
 };
 
 export interface ForgottenMethod {

@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   addPaymentMethod,
   listPaymentMethods,
@@ -10,7 +10,7 @@ import {
 
 export const paymentRoutes = [
   route(api.paymentMethods.list, (ctx, caller, { query }) => listPaymentMethods(ctx, caller, query)),
-  resumedBy(
+  resumableRoute(
     api.paymentMethods.add,
     (ctx, caller, { body }) => addPaymentMethod(ctx, caller, body.token),
     resumeMethod,
@@ -18,7 +18,7 @@ export const paymentRoutes = [
   route(api.paymentMethods.remove, (ctx, caller, { params }) =>
     removePaymentMethod(ctx, caller, params.methodId),
   ),
-  resumedBy(
+  resumableRoute(
     api.paymentMethods.makeDefault,
     (ctx, caller, { params }) => makeDefault(ctx, caller, params.methodId),
     resumeMethod,

@@ -11,8 +11,8 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
-import { REFERRAL_COOKIE } from "../../platform/http/pages.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
+import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
 import { redeem } from "../discounts/redemption.ts";
 import { linesOf } from "../orders/order-lines.ts";
 import {
@@ -166,14 +166,14 @@ async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Pr
   return placeOrder(ctx, caller, offer);
 }
 
-function toAnswer(ctx: Context, order: OrderRow): Answer<NewPurchase> {
+function toAnswer(ctx: Context, order: OrderRow): DataResponse<NewPurchase> {
   if (order.status === "failed" || order.status === "canceled") {
     throw new ApiError("INSUFFICIENT_FUNDS", undefined, {
       declineCode: order.declineCode ?? "canceled",
       orderId: toId("ord", order.id),
     });
   }
-  return new Answer(toNewPurchase(ctx, order), { status: order.status === "completed" ? 201 : 202 });
+  return new DataResponse(toNewPurchase(ctx, order), { status: order.status === "completed" ? 201 : 202 });
 }
 
 function toNewPurchase(ctx: Context, order: OrderRow): NewPurchase {

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
-import { REFERRAL_COOKIE } from "../../platform/http/pages.ts";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
+import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
 import { listAllOrders, listSales, readAnyOrder } from "../orders/sales.ts";
 import { refundBuyers } from "../refunds/refund-buyers.ts";
 import {
@@ -17,7 +17,7 @@ import {
 import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./orders.ts";
 
 export const purchaseRoutes = [
-  resumedBy(
+  resumableRoute(
     api.purchases.create,
     (ctx, caller, { body }, { bearer, cookies }) =>
       buyProduct(ctx, caller, body, bearer === null ? cookies[REFERRAL_COOKIE] : undefined),
@@ -25,36 +25,36 @@ export const purchaseRoutes = [
   ),
   route(api.purchases.list, (ctx, caller, { query }) => listPurchases(ctx, caller, query)),
   route(api.purchases.get, (ctx, caller, { params }) => readPurchase(ctx, caller, params.orderId)),
-  resumedBy(
+  resumableRoute(
     api.refunds.create,
     (ctx, caller, { params, body }, { source }) => requestRefund(ctx, caller, params.orderId, body, source),
     resumeRefund,
   ),
   route(api.refunds.list, (ctx, caller, { query }) => listRefunds(ctx, caller, query)),
   route(api.refunds.get, (ctx, caller, { params }) => readRefund(ctx, caller, params.refundId)),
-  resumedBy(
+  resumableRoute(
     api.refunds.approve,
     (ctx, caller, { params }, { source }) => approveRequest(ctx, caller, params.refundId, source),
     resumeRefund,
   ),
-  resumedBy(
+  resumableRoute(
     api.refunds.reject,
     (ctx, caller, { params, body }, { source }) =>
       rejectRequest(ctx, caller, params.refundId, body.reason, source),
     resumeRefund,
   ),
-  resumedBy(
+  resumableRoute(
     api.refunds.cancel,
     (ctx, caller, { params }, { source }) => cancelRequest(ctx, caller, params.refundId, source),
     resumeRefund,
   ),
   route(api.refunds.listAll, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
-  resumedBy(
+  resumableRoute(
     api.refunds.give,
     (ctx, caller, { params, body }, { source }) => giveRefund(ctx, caller, params.orderId, body, source),
     resumeRefund,
   ),
-  resumedBy(
+  resumableRoute(
     api.refunds.refundBuyers,
     (ctx, caller, { params }, { source }) => refundBuyers(ctx, caller, params.productId, source),
     async (_ctx, _caller, begun) => JSON.parse(begun),

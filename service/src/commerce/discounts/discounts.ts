@@ -11,7 +11,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import {
   type DiscountCodeRow,
   type DiscountCodeValues,
@@ -42,9 +42,9 @@ const toDiscountCode = (code: DiscountCodeRow): DiscountCode => ({
 /** Counters are no part of it, so that a sale meanwhile stops no change. */
 const tagOf = ({ redemptions: _, ...code }: DiscountCode) => etagOf(code);
 
-function answerWith(row: DiscountCodeRow): Answer<DiscountCode> {
+function answerWith(row: DiscountCodeRow): DataResponse<DiscountCode> {
   const code = toDiscountCode(row);
-  return new Answer(code, { etag: tagOf(code) });
+  return new DataResponse(code, { etag: tagOf(code) });
 }
 
 const notFound = () => new ApiError("DISCOUNT_CODE_NOT_FOUND");
@@ -84,7 +84,7 @@ export async function changeDiscountCode(
   discountCodeId: string,
   change: ChangeDiscountCode,
   ifMatch: string | null,
-): Promise<Answer<DiscountCode>> {
+): Promise<DataResponse<DiscountCode>> {
   const id = uuidOf(discountCodeId);
   await unlessTaken(() =>
     ctx.db.transaction().execute(async (tx) => {

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 /** A code as its seller keeps it: either a percentage or an amount. */
@@ -29,11 +29,11 @@ const codes = (db: Queries) =>
     .select(["max_redemptions as maxRedemptions", "max_per_buyer as maxPerBuyer"])
     .select(["created_at as createdAt", "updated_at as updatedAt"])
     .where("deleted_at", "is", null)
-    .$castTo<Drawn<DiscountCodeRow>>();
+    .$castTo<NumberAmounts<DiscountCodeRow>>();
 
 const only = async (query: ReturnType<typeof codes>): Promise<DiscountCodeRow | undefined> => {
   const row = await query.executeTakeFirst();
-  return row && exact(row);
+  return row && toBigintAmounts(row);
 };
 
 export const findCode = (db: Queries, sellerId: string, id: string) =>
@@ -60,7 +60,7 @@ export async function listCodes(
     .clearSelect()
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
-  return { items: items.map((row) => exact(row)), total };
+  return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
 export interface DiscountCodeValues {

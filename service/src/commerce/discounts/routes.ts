@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   changeDiscountCode,
   createDiscountCode,
@@ -11,7 +11,7 @@ import {
 export const discountRoutes = [
   route(api.discounts.list, (ctx, caller, { query }) => listDiscountCodes(ctx, caller, query)),
   route(api.discounts.get, (ctx, caller, { params }) => readDiscountCode(ctx, caller, params.discountCodeId)),
-  resumedBy(
+  resumableRoute(
     api.discounts.create,
     (ctx, caller, { body }) => createDiscountCode(ctx, caller, body),
     readDiscountCode,

@@ -3,8 +3,8 @@ import { sql } from "kysely";
 import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../../core/context.ts";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Mismatch } from "../charges/attempts.ts";
 import { mayBeChargedLate } from "../charges/given-up.ts";
@@ -159,11 +159,11 @@ const orders = (db: Queries) =>
         seller: jsonBuildObject({ name: row.ref("o.seller_name") }),
       }).as("parties"),
     )
-    .$castTo<Drawn<OrderRow>>();
+    .$castTo<NumberAmounts<OrderRow>>();
 
 const only = async (query: ReturnType<typeof orders>): Promise<OrderRow | undefined> => {
   const row = await query.executeTakeFirst();
-  return row && exact(row);
+  return row && toBigintAmounts(row);
 };
 
 export const findOrder = (db: Queries, id: string) => only(orders(db).where("o.id", "=", id));
@@ -216,7 +216,7 @@ export async function listOrders(
     .where((row) => row.and(conditions))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
-  return { items: items.map((row) => exact(row)), total };
+  return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
 export interface OrderMove {

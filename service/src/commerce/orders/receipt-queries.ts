@@ -1,5 +1,5 @@
+import { toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { exact } from "../../platform/db/exact.ts";
 
 /** What was given back of an order, the oldest first. */
 export async function listSucceededRefunds(
@@ -16,5 +16,5 @@ export async function listSucceededRefunds(
     .orderBy("id")
     .$castTo<{ at: Date; amountMinor: number }>()
     .execute();
-  return rows.map((row) => exact(row));
+  return rows.map((row) => toBigintAmounts(row));
 }

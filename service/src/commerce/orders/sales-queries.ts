@@ -1,8 +1,8 @@
 import type { OrderStatus } from "@stoa/contract";
 import { minUuidAt } from "../../core/ids.ts";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 /** An order as those see it who do not buy. */
 export interface SaleRow {
@@ -70,10 +70,10 @@ export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<S
   const items = await sales(db)
     .where("o.id", "in", page)
     .orderBy("o.id", "desc")
-    .$castTo<Drawn<SaleRow>>()
+    .$castTo<NumberAmounts<SaleRow>>()
     .execute();
-  const total = await countSome(db, fitting(db, filter));
-  return { items: items.map((row) => exact(row)), ...total };
+  const total = await countRows(db, fitting(db, filter));
+  return { items: items.map((row) => toBigintAmounts(row)), ...total };
 }
 
 /** What administrators see of one. */
@@ -98,5 +98,5 @@ export async function findSale(db: Queries, id: string): Promise<OrderForAdmin |
   if (!row) return undefined;
   const { referrerId, referrerName, ...rest } = row;
   const referrer = referrerId === null ? null : { id: referrerId, name: referrerName! };
-  return { ...(exact(rest) as Omit<OrderForAdmin, "referrer">), referrer };
+  return { ...(toBigintAmounts(rest) as Omit<OrderForAdmin, "referrer">), referrer };
 }

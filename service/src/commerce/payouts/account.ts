@@ -2,10 +2,10 @@ import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contrac
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
-import { record } from "../../platform/audit/audit.ts";
-import { ifNotYou } from "../../platform/email/if-not-you.ts";
-import { composeLetter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
+import { securityFootnote } from "../../platform/email/security-footnote.ts";
 import { arePayoutsEnabled, namePayoutAccount, payoutAccountOf } from "../charges/payout-account.ts";
 import { orUnavailable } from "../charges/silence.ts";
 
@@ -46,18 +46,21 @@ const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Requ
     const before = await payoutAccountOf(ctx, tx, caller.userId);
     await namePayoutAccount(tx, caller.userId, account);
     if (before === account) return;
-    await record(ctx, tx, {
+    await recordAudit(ctx, tx, {
       actorId: caller.userId,
       action: "payout_account.changed",
       source,
       details: { from: before, to: account },
     });
-    await sendMail(ctx, tx, email, changedLetter(ctx, account));
+    await queueEmail(ctx, tx, email, changedLetter(ctx, account));
   });
 
 const changedLetter = (ctx: Context, account: string) =>
-  composeLetter({
+  renderEmail({
     subject: "Your payouts go to another account",
     paragraphs: [`From now on your payouts go to ${account} at the payment provider.`],
-    footnotes: [ifNotYou(ctx), "Then write to the operator of this marketplace, who can hold the payouts."],
+    footnotes: [
+      securityFootnote(ctx),
+      "Then write to the operator of this marketplace, who can hold the payouts.",
+    ],
   });

@@ -1,15 +1,15 @@
 import { toId } from "../../core/ids.ts";
 import { formatMoney } from "../../core/money/amount.ts";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import type { PayoutRow } from "./queries.ts";
 
 /** Why a payout failed that was drawn before its seller was shut out. */
 export const SELLER_BANNED = "seller_banned";
 
 /** What a seller hears when a payout has ended. */
-export function letterOf(payout: PayoutRow): Letter {
+export function letterOf(payout: PayoutRow): Email {
   const amount = formatMoney(payout.amountMinor, payout.currency);
-  return composeLetter({ ...wordsOf(payout, amount), footnotes: [`Payout ${toId("payout", payout.id)}`] });
+  return renderEmail({ ...wordsOf(payout, amount), footnotes: [`Payout ${toId("payout", payout.id)}`] });
 }
 
 function wordsOf({ status, periodStart, periodEnd, failureCode }: PayoutRow, amount: string) {

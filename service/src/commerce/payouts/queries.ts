@@ -1,8 +1,8 @@
 import type { PayoutStatus } from "@stoa/contract";
 import { sql } from "kysely";
 import { DAY_MS } from "../../core/dates.ts";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
@@ -49,11 +49,11 @@ const payouts = (db: Queries) =>
     .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
     .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
-    .$castTo<Drawn<PayoutRow>>();
+    .$castTo<NumberAmounts<PayoutRow>>();
 
 const only = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
   const row = await query.executeTakeFirst();
-  return row && exact(row);
+  return row && toBigintAmounts(row);
 };
 
 export const findPayout = (db: Queries, id: string) => only(payouts(db).where("p.id", "=", id));
@@ -101,7 +101,7 @@ export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Pa
     .where((row) => row.and(conditions))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
-  return { items: items.map((row) => exact(row)), total };
+  return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
 export interface NewPayout {
@@ -195,7 +195,7 @@ export async function listNextMaturities(db: Queries, ownerId: string, now: Date
     select distinct on (currency) currency, matures_at as at, sum(amount_minor)::bigint as "amountMinor"
       from ledger_entries where owner_id = ${ownerId} and account in ('seller', 'referrer') and matures_at > ${now}
      group by currency, matures_at having sum(amount_minor) <> 0 order by currency, matures_at`.execute(db);
-  return rows.map((row) => exact(row));
+  return rows.map((row) => toBigintAmounts(row));
 }
 
 interface Earned {

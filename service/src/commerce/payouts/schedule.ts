@@ -3,7 +3,12 @@ import { toUserId } from "../../accounts/people/users.ts";
 import type { PayoutSchedule } from "../../core/config/config.ts";
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { carryOutSlots, type Piece, SlotEnded, type SlotJob } from "../../platform/jobs/slots.ts";
+import {
+  type RunTransaction,
+  runSchedule,
+  type Schedule,
+  ScheduledRunEnded,
+} from "../../platform/jobs/schedule.ts";
 import { lacksSetUp, payoutAccountOf } from "../charges/payout-account.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { minimumMinor, payableOf } from "./balance.ts";
@@ -34,13 +39,13 @@ export function slotAfter(schedule: PayoutSchedule, after: Date): Date {
  */
 export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): Promise<void> {
   const drawn: PayoutRow[] = [];
-  const job: SlotJob = {
+  const job: Schedule = {
     name: "pay-out",
     next: (after) => slotAfter(schedule, after),
     run: (slot, piece) => drawAll(ctx, { slot, next: slotAfter(schedule, slot), piece, drawn }),
   };
   try {
-    await carryOutSlots(ctx, job);
+    await runSchedule(ctx, job);
   } finally {
     for (const payout of drawn) await sendOrLeave(ctx, payout);
   }
@@ -49,7 +54,7 @@ export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): 
 interface Round {
   slot: Date;
   next: Date;
-  piece: Piece;
+  piece: RunTransaction;
   /** Gets what is drawn. */
   drawn: PayoutRow[];
 }
@@ -66,7 +71,7 @@ async function drawAll(ctx: Context, { slot, next, piece, drawn }: Round): Promi
       const payout = await piece((tx) => drawAvailable(ctx, tx, { sellerId, currency, slot }));
       if (payout) drawn.push(payout);
     } catch (error) {
-      if (error instanceof SlotEnded) throw error;
+      if (error instanceof ScheduledRunEnded) throw error;
       ctx.log.error({ sellerId: toUserId(sellerId), currency, err: error }, "a payout could not be drawn");
       failures.push(error);
     }

@@ -4,7 +4,7 @@ import { DAY_MS } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { PayoutRequest, PayoutResult } from "../../integrations/payments/payments.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../charges/silence.ts";
 import { SELLER_BANNED } from "./letters.ts";
 import {
@@ -99,7 +99,7 @@ async function refresh(ctx: Context, id: string): Promise<void> {
 
 /** Makes ours and the provider's payouts say the same, whoever was killed in between. */
 export const reconcilePayouts = async (ctx: Context): Promise<void> =>
-  eachInTurn(
+  forEachRow(
     await listDue(ctx),
     (id) => refresh(ctx, id),
     (id, err) =>

@@ -7,7 +7,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { PayoutResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
 import { addressOf } from "./leaving.ts";
 import { letterOf } from "./letters.ts";
@@ -94,7 +94,7 @@ function warnIfPaid({ log }: Context, { id, status }: PayoutRow, { state }: Payo
 async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove): Promise<void> {
   await movePayout(tx, payout.id, change);
   const address = await addressOf(tx, payout.sellerId);
-  if (address) await sendMail(ctx, tx, address, letterOf((await findPayout(tx, payout.id))!));
+  if (address) await queueEmail(ctx, tx, address, letterOf((await findPayout(tx, payout.id))!));
 }
 
 const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>

@@ -6,9 +6,9 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { methodFor } from "../charges/methods.ts";
 import { billOf, taxOf, writePayment } from "./bill.ts";
 import { charge, giveUp, isOpen, refresh } from "./payment.ts";
@@ -43,7 +43,7 @@ export async function changeSubscription(
   failPoint(ctx, "payment: written");
   const payment = open && (await charge(ctx, open));
   mustNotHaveFailed(payment);
-  return new Answer(await toSubscription(ctx, caller.userId), {
+  return new DataResponse(await toSubscription(ctx, caller.userId), {
     status: payment && isOpen(payment) ? 202 : 200,
   });
 }
@@ -112,7 +112,7 @@ const noteWish = (
   userId: string,
   { current, wish, source }: { current: Plan; wish: Wish; source: RequestSource },
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: userId,
     action: "subscription.requested",
     target: { type: "user", id: toUserId(userId) },

@@ -6,7 +6,7 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { splitRefund } from "../../core/money/split.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
 import {
   isInquiry,
   newDisputeRow,
@@ -97,7 +97,7 @@ async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id
   );
   const account = await findAccount(tx, payment.userId);
   if (account && !account.closedAt)
-    await sendMail(ctx, tx, account.email, disputeLostLetter(payment, isOver ? null : until));
+    await queueEmail(ctx, tx, account.email, disputeLostLetter(payment, isOver ? null : until));
 }
 
 interface Lost {

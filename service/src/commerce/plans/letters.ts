@@ -1,6 +1,6 @@
 import type { Plan } from "@stoa/contract";
 import { formatMoney } from "../../core/money/amount.ts";
-import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 
 /** A month that is to be paid, with its tax. */
 export interface Due {
@@ -20,8 +20,8 @@ const whyNot = (due: Due, declineCode: string | null) =>
     ? `Your bank wants you to confirm ${month(due)}: choose the plan again, and you can.`
     : `We could not charge ${month(due)}.`;
 
-export const failedLetter = (due: Due, nextTry: Date, declineCode: string | null): Letter =>
-  composeLetter({
+export const failedLetter = (due: Due, nextTry: Date, declineCode: string | null): Email =>
+  renderEmail({
     subject: `Your plan ${due.plan} could not be renewed yet`,
     paragraphs: [
       whyNot(due, declineCode),
@@ -29,8 +29,8 @@ export const failedLetter = (due: Due, nextTry: Date, declineCode: string | null
     ],
   });
 
-export const endedLetter = (due: Due): Letter =>
-  composeLetter({
+export const endedLetter = (due: Due): Email =>
+  renderEmail({
     subject: `Your plan ${due.plan} has ended`,
     paragraphs: [
       `We tried three times to charge ${month(due)}, in vain. Your account has the free plan now, with its quotas.`,
@@ -38,8 +38,8 @@ export const endedLetter = (due: Due): Letter =>
     ],
   });
 
-export const confirmLetter = (due: Due, url: string): Letter =>
-  composeLetter({
+export const confirmLetter = (due: Due, url: string): Email =>
+  renderEmail({
     subject: `Confirm the payment for your plan ${due.plan}`,
     paragraphs: [`Your bank wants you to confirm ${month(due)}.`],
     action: { label: "Confirm the payment", url },
@@ -47,8 +47,8 @@ export const confirmLetter = (due: Due, url: string): Letter =>
   });
 
 /** `until`: when the plan ends, where a later payment paid for it; null: it has ended. */
-export const disputeLostLetter = ({ plan, amountMinor, currency }: Due, until: Date | null): Letter =>
-  composeLetter({
+export const disputeLostLetter = ({ plan, amountMinor, currency }: Due, until: Date | null): Email =>
+  renderEmail({
     subject: until ? `Your plan ${plan} will not be renewed` : `Your plan ${plan} has ended`,
     paragraphs: [
       `Your bank took back the ${formatMoney(amountMinor, currency)} that you paid for a month of your plan ${plan}.`,

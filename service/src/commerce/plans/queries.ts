@@ -1,8 +1,8 @@
 import type { Plan, PlanPaymentStatus } from "@stoa/contract";
 import { sql } from "kysely";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Mismatch } from "../charges/attempts.ts";
 import { mayBeChargedLate } from "../charges/given-up.ts";
@@ -44,7 +44,7 @@ export async function findSubscription(db: Queries, userId: string): Promise<Sub
     .where("s.user_id", "=", userId)
     .$narrowType<{ plan: Plan; nextPlan: Plan | null }>()
     .executeTakeFirst();
-  return row && exact(row);
+  return row && toBigintAmounts(row);
 }
 
 export interface NewSubscription {
@@ -175,10 +175,10 @@ const payments = (db: Queries) =>
     .select(["owner_present as ownerPresent", "created_at as createdAt", "settled_at as settledAt"])
     .select(["period_start as periodStart", "period_end as periodEnd"])
     .select(["receipt_year as receiptYear", "receipt_number as receiptNumber"])
-    .$castTo<Drawn<PaymentColumns>>();
+    .$castTo<NumberAmounts<PaymentColumns>>();
 
-function toPaymentRow(drawn: Drawn<PaymentColumns>): PaymentRow {
-  const { buyerName, buyerEmail, periodStart, periodEnd, ...row } = exact(drawn);
+function toPaymentRow(drawn: NumberAmounts<PaymentColumns>): PaymentRow {
+  const { buyerName, buyerEmail, periodStart, periodEnd, ...row } = toBigintAmounts(drawn);
   return {
     ...row,
     buyer: { name: buyerName, email: buyerEmail },

@@ -84,7 +84,7 @@ const subjects = async ({ key }: Person) =>
 /** Those of the keys, as they hold now. */
 async function quotasOf({ key }: Person) {
   // What a job changed is heard of a moment later, where keys are remembered.
-  await market.service.ctx.notices.caughtUp();
+  await market.service.ctx.notifications.catchUp();
   const { windows } = (await key.get("/v1/account/usage")).body.data;
   return windows.map(({ limit, seconds }: { limit: number; seconds: number }) => ({
     requests: limit,

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { defaultMethodOf, mayPayBy } from "../charges/methods.ts";
 import { billOf, taxOf, writePayment } from "./bill.ts";
 import { chargeRenewal } from "./payment.ts";
@@ -23,7 +23,7 @@ import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
  * row says, so that a round which was missed is made up for by the next, and of two workers one finds it due.
  */
 export const renewSubscriptions = async (ctx: Context): Promise<void> =>
-  eachInTurn(
+  forEachRow(
     await listDueRenewals(ctx.db, ctx.now()),
     (due) => renew(ctx, due),
     ({ userId }, err) =>

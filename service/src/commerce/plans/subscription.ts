@@ -7,8 +7,8 @@ import { daysAfter } from "../../core/dates.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { confirmLetter, type Due, endedLetter, failedLetter } from "./letters.ts";
 import {
   changeSubscriptionRow,
@@ -109,18 +109,18 @@ export async function countFailedTry(
   const days = TRY_AGAIN_AFTER_DAYS[subscription.tries];
   if (days === undefined) {
     await endSubscription(ctx, tx, due.userId, "free");
-    return sendMail(ctx, tx, email, endedLetter(due));
+    return queueEmail(ctx, tx, email, endedLetter(due));
   }
   const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
   const nextTry = daysAfter(ctx.now(), days - previous);
   await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
-  await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
+  await queueEmail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
 }
 
 /** Only its owner can confirm what the bank asks about, and they are not there. */
 export async function askToConfirm(ctx: Context, tx: Tx, due: DueOf, url: string): Promise<void> {
   const { email } = (await findAccount(tx, due.userId))!;
-  await sendMail(ctx, tx, email, confirmLetter(due, url));
+  await queueEmail(ctx, tx, email, confirmLetter(due, url));
 }
 
 /** The plan holds from now on, and costs nothing. */
@@ -151,7 +151,7 @@ export function monthAfter(date: Date, day: number): Date {
 
 /** Applies the downgrades whose period has ended. */
 export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
-  eachInTurn(
+  forEachRow(
     await listDueDowngrades(ctx.db, ctx.now()),
     ({ userId }) => downgrade(ctx, userId),
     ({ userId }, err) =>

@@ -1,6 +1,6 @@
 import type { QuotaWindow, Usage } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import type { Window } from "../../platform/http/counters.ts";
+import type { RateLimitWindow } from "../../platform/http/counters.ts";
 import { allowanceOfKeys, allowanceOfSessions } from "./allowance.ts";
 
 /** The windows as they stand now; reading them counts in none but that of the request itself. */
@@ -16,7 +16,7 @@ export async function readUsage({ config, counters }: Context, caller: Member): 
   };
 }
 
-const toQuotaWindow = ({ quota, used, endsAt }: Window): QuotaWindow => ({
+const toQuotaWindow = ({ quota, used, endsAt }: RateLimitWindow): QuotaWindow => ({
   limit: quota.requests,
   seconds: quota.seconds,
   used,

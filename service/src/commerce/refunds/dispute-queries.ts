@@ -1,5 +1,5 @@
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 
 export interface DisputeRow {
   id: string;
@@ -21,9 +21,9 @@ const disputes = (db: Queries) =>
       ...(["amount_minor as amountMinor", "held_minor as heldMinor"] as const),
       ...(["opened_at as openedAt", "closed_at as closedAt"] as const),
     ])
-    .$castTo<Drawn<DisputeRow>>();
+    .$castTo<NumberAmounts<DisputeRow>>();
 
-const toRow = (drawn: Drawn<DisputeRow>): DisputeRow => exact(drawn);
+const toRow = (drawn: NumberAmounts<DisputeRow>): DisputeRow => toBigintAmounts(drawn);
 
 export async function findDisputeOf(db: Queries, providersId: string): Promise<DisputeRow | undefined> {
   const drawn = await disputes(db).where("provider_dispute_id", "=", providersId).executeTakeFirst();

@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { ListedRefund } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { ANSWERED_WITHIN_MS } from "../charges/silence.ts";
 import { findOrder, lockOrder } from "../orders/queries.ts";
 import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
@@ -22,7 +22,7 @@ export async function syncProviderRefunds(ctx: Context, orderId: string): Promis
 /** The job: a bank may take days for a refund, and the notice of its end may be lost. */
 export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
   const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
-  await eachInTurn(
+  await forEachRow(
     await listOrdersOfProviderRefunds(ctx.db, before),
     ({ orderId }) => syncRefundsOfOrder(ctx, orderId),
     ({ orderId }, err) =>

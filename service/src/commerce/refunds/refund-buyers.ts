@@ -4,8 +4,8 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { record } from "../../platform/audit/audit.ts";
-import type { JobKind } from "../../platform/jobs/jobs.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { lockOrder } from "../orders/queries.ts";
 import { remainingOf } from "./giving-back.ts";
 import { carryOut } from "./refund-payment.ts";
@@ -16,12 +16,12 @@ import { giveUnasked } from "./refunds.ts";
 const SINCE_DAYS = 90;
 const AT_ONCE = 100;
 
-export const refundBuyersJob: JobKind = {
+export const refundBuyersJob: JobDefinition = {
   name: "refund-buyers",
   retries: 20,
-  firstWaitSeconds: 30,
-  longestWaitSeconds: 3_600,
-  attemptSeconds: 900,
+  retryDelaySeconds: 30,
+  maxRetryDelaySeconds: 3_600,
+  attemptTimeoutSeconds: 900,
 };
 
 /** What the job is given: all of it is in the order of the administrator. */
@@ -51,7 +51,7 @@ export async function refundBuyers(
       startedAt: startedAt.toISOString(),
     };
     if (count > 0) await ctx.jobs.send(tx, refundBuyersJob.name, wish);
-    await record(ctx, tx, {
+    await recordAudit(ctx, tx, {
       actorId: caller.userId,
       action: "product.buyers_refunded",
       target: { type: "product", id: productId },

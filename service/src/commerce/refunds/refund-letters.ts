@@ -3,8 +3,8 @@ import type { Context } from "../../core/context.ts";
 import { toLongDate } from "../../core/dates.ts";
 import { formatMoney } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { composeLetter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
 import type { RefundRow } from "./refund-queries.ts";
 
 /** What people are told; a letter's words, of a refund that is written down. */
@@ -111,5 +111,5 @@ export async function tellOfRefund(
 /** Whoever has left is told nothing any more. */
 export async function tell(ctx: Context, tx: Tx, userId: string, words: ReturnType<Words>): Promise<void> {
   const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await sendMail(ctx, tx, account.email, composeLetter(words));
+  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, renderEmail(words));
 }

@@ -2,7 +2,7 @@ import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { lockOrder } from "../orders/queries.ts";
 import { type PaidOrder, remainingOf, setAside } from "./giving-back.ts";
@@ -136,7 +136,7 @@ export const recordRefund = (
   action: string,
   { actorId, source }: Doer,
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId,
     action,
     target: { type: "refund", id: toId("refund", refund.id) },

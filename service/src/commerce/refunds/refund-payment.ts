@@ -5,7 +5,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { emitEvent } from "../../events/outbox/outbox.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../charges/silence.ts";
 import { bookRefund, bookRefundReturned } from "../orders/books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
@@ -205,7 +205,7 @@ const eachRefund = <Row extends { id: string }>(
   rows: Row[],
   work: (row: Row) => Promise<void>,
 ): Promise<void> =>
-  eachInTurn(rows, work, ({ id }, err) =>
+  forEachRow(rows, work, ({ id }, err) =>
     log.warn({ refund: id, err }, "a refund could not be carried on; the next round tries again"),
   );
 

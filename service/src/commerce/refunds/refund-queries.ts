@@ -1,7 +1,7 @@
 import type { ApprovalReason, RefundStatus } from "@stoa/contract";
 import type { ExpressionBuilder } from "kysely";
+import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
 import { OPEN_REFUND, refundMoves } from "./refund-lifecycle.ts";
@@ -58,9 +58,9 @@ const refunds = (db: Queries) =>
       ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
       ...(["r.returned_at as returnedAt", "r.settled_at as settledAt"] as const),
     ])
-    .$castTo<Drawn<RefundRow>>();
+    .$castTo<NumberAmounts<RefundRow>>();
 
-const toRow = (drawn: Drawn<RefundRow>): RefundRow => exact(drawn);
+const toRow = (drawn: NumberAmounts<RefundRow>): RefundRow => toBigintAmounts(drawn);
 
 export async function findRefundRow(db: Queries, id: string): Promise<RefundRow | undefined> {
   const drawn = await refunds(db).where("r.id", "=", id).executeTakeFirst();
@@ -197,7 +197,7 @@ export async function stampRefundAsked(db: Queries, id: string, now: Date): Prom
     .where("r.status", "in", from)
     .returning(["r.id", "o.payment_id as paymentId", "r.amount_minor as amountMinor", "r.currency"])
     .executeTakeFirst();
-  return asked && (exact(asked) as AskedRefund);
+  return asked && (toBigintAmounts(asked) as AskedRefund);
 }
 
 /** The bank sent back what had succeeded; false when that is known already. */

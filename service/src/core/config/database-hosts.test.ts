@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import pg from "pg";
 import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
-import { isDatabaseDown, oneClient, openPool } from "../../platform/db/database.ts";
+import { createClient, isDatabaseUnavailable, openPool } from "../../platform/db/database.ts";
 import { databaseHosts, PrimaryFinder, splitDatabaseUrl } from "./database-hosts.ts";
 
 suite("DATABASE_URL of several servers", () => {
@@ -63,7 +63,7 @@ suite("the primary of several servers", () => {
     const none = new PrimaryFinder(urls.slice(0, 2));
     await assert.rejects(none.find(), (error) => {
       assert.match((error as Error).message, /127\.0\.0\.1:1: connect ECONNREFUSED .*; .*: is read-only/);
-      return isDatabaseDown(error);
+      return isDatabaseUnavailable(error);
     });
     await setReadOnly(standby, "off");
     assert.equal(await none.find(), standby.url);
@@ -87,7 +87,7 @@ suite("the primary of several servers", () => {
     // Both have the same socket folder as their host; the port of the first has no socket.
     const { searchParams } = new URL(primary.url);
     const [host, port] = [searchParams.get("host")!, searchParams.get("port")!];
-    const client = oneClient(
+    const client = createClient(
       {
         target: `postgres://postgres@127.0.0.1:1,localhost:${port}${new URL(primary.url).pathname}?host=${encodeURIComponent(host)}`,
       },

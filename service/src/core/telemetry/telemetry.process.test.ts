@@ -27,8 +27,8 @@ import {
   transform,
 } from "../../../test/workflows.ts";
 import { FAULTS_TO_OPEN } from "../../integrations/egress/circuit-breaker.ts";
-import { mailJob } from "../../platform/email/mail.ts";
-import { startQueue } from "../../platform/jobs/queue.ts";
+import { sendEmailJob } from "../../platform/email/email-queue.ts";
+import { startJobWorker } from "../../platform/jobs/job-worker.ts";
 
 let collector: Collector;
 let telemetry: Awaited<ReturnType<typeof sendsTo>>;
@@ -350,9 +350,9 @@ test("a delivery is a span that tells its event, its attempt and its host, and n
 test("a job is a span of its name, and one that fails tells why by a code", async () => {
   const { ctx } = market.service;
   const fail = () => Promise.reject(Object.assign(new Error("WORDMARK"), { code: "E_BROKEN" }));
-  const queue = await startQueue(ctx, [], [{ ...mailJob, run: fail }]);
-  await ctx.jobs.send(ctx.db, mailJob.name, {});
-  const span = await spanWhere("the job", ({ name }) => name === `job ${mailJob.name}`);
+  const queue = await startJobWorker(ctx, [], [{ ...sendEmailJob, run: fail }]);
+  await ctx.jobs.send(ctx.db, sendEmailJob.name, {});
+  const span = await spanWhere("the job", ({ name }) => name === `job ${sendEmailJob.name}`);
   await queue.stop();
   assert.equal(span.isError, true);
   assert.deepEqual(span.attributes, { "error.type": "E_BROKEN" });

@@ -23,7 +23,7 @@ let owner: Client;
 const open: Listener[] = [];
 let opened = 0;
 before(async () => {
-  market = await openMarket({ streamTimes: { pingMs: 40, proveMs: 40, stallMs: 400 } });
+  market = await openMarket({ streamTimeouts: { pingMs: 40, authCheckMs: 40, stallMs: 400 } });
 });
 beforeEach(async () => {
   owner = await market.hasUser();

@@ -3,13 +3,13 @@ import { NIL } from "uuid";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
-import { Slots } from "../../platform/http/slots.ts";
+import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
+import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import { EVENT_RETENTION_DAYS } from "./events.ts";
 import { findLastPosition, findPosition, type StreamPosition } from "./feed-queries.ts";
 
 const MAX_STREAMS = 10;
-const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of yours are open already.`);
+const streams = new ConcurrencyLimit(MAX_STREAMS, `${MAX_STREAMS} streams of yours are open already.`);
 
 /** Before every event. */
 const START_POSITION: StreamPosition = { id: NIL, after: 0 };
@@ -20,11 +20,11 @@ export async function streamOwnEvents(
   caller: Member,
   types: readonly EventType[] | null,
   lastEventId: string | null,
-): Promise<EventStream> {
+): Promise<EventStreamResponse> {
   const place = await readPosition(ctx, caller, lastEventId);
-  return new EventStream({
-    ended: streams.enter(caller.userId),
-    until: ctx.feed.closed,
+  return new EventStreamResponse({
+    onEnd: streams.acquire(caller.userId),
+    endSignal: ctx.feed.closed,
     events: (signal) => streamEvents(ctx, caller, types, place, signal),
   });
 }

@@ -2,7 +2,7 @@ import type { CallbackData, CallbackType, EventData, EventType } from "@stoa/con
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertEvent } from "./queries.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface NewEvent {
   id: string;
@@ -42,7 +42,7 @@ export async function listEvents(
     .where("id", "in", page)
     .orderBy("id", "desc")
     .execute();
-  return { items: rows.map((row) => row.body), ...(await countSome(db, fitting())) };
+  return { items: rows.map((row) => row.body), ...(await countRows(db, fitting())) };
 }
 
 export const findEvent = (db: Queries, userId: string, id: string) =>

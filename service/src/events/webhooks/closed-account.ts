@@ -1,18 +1,18 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { JobKind } from "../../platform/jobs/jobs.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { deleteDeliveryLogBatch, lockQueues } from "./delivery-queries.ts";
 import { deleteEndpointsOfUser, listEndpointIds, updateEndpoint } from "./endpoint-queries.ts";
 import { markEndpointDeleted } from "./endpoints.ts";
 
 const DELETE_BATCH_SIZE = 500;
 
-export const deleteWebhookLogJob: JobKind = {
+export const deleteWebhookLogJob: JobDefinition = {
   name: "forget-webhooks-of-closed",
   retries: 20,
-  firstWaitSeconds: 10,
-  longestWaitSeconds: 600,
-  attemptSeconds: 600,
+  retryDelaySeconds: 10,
+  maxRetryDelaySeconds: 600,
+  attemptTimeoutSeconds: 600,
 };
 
 /**

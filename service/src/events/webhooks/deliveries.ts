@@ -3,7 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { Answer } from "../../platform/http/route.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { emitEvent, readEventBody } from "../outbox/outbox.ts";
 import {
   type AttemptRow,
@@ -93,7 +93,9 @@ export async function sendTestEvent(ctx: Context, caller: Member, webhookId: str
     await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
     await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
   });
-  return new Answer(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), { status: 201 });
+  return new DataResponse(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), {
+    status: 201,
+  });
 }
 
 const toDelivery = (row: DeliveryRow): WebhookDelivery => ({

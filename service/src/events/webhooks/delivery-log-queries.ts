@@ -1,7 +1,7 @@
 import type { CallbackType, DeliveryStatus, EventType } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface DeliveryRow {
   id: string;
@@ -64,7 +64,7 @@ export async function listDeliveries(
   const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The page is found in an index first; only its rows are read.
   const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
-  return { items, ...(await countSome(db, fitting())) };
+  return { items, ...(await countRows(db, fitting())) };
 }
 
 export interface AttemptRow {

@@ -9,7 +9,7 @@ import type { Client } from "../../../test/market.ts";
 import type { Receiver } from "../../../test/receiver.ts";
 import { until } from "../../../test/until.ts";
 import { openPool } from "../../platform/db/database.ts";
-import { listPresent, WorkerPresence } from "../../platform/db/presence.ts";
+import { listPresentWorkers, WorkerPresence } from "../../platform/db/presence.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
@@ -246,7 +246,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
     // Of a process that is killed nothing else is left.
     await presence.stop();
   }
-  await until("the lock is free", async () => !(await listPresent(pool, [key])).has(key));
+  await until("the lock is free", async () => !(await listPresentWorkers(pool, [key])).has(key));
   await reapTwice();
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.deepEqual([delivery.status, delivery.attempt], ["succeeded", 1]);
@@ -259,12 +259,12 @@ test("a worker loses the connection of its session lock: it holds the lock again
   await presence.start();
   try {
     const key = presence.key!;
-    assert.ok((await listPresent(market.service.ctx.pool, [key])).has(key));
+    assert.ok((await listPresentWorkers(market.service.ctx.pool, [key])).has(key));
     await market.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa worker' and datname = current_database()",
     );
     const isHeld = async () =>
-      presence.key === key && (await listPresent(market.service.ctx.pool, [key])).has(key);
+      presence.key === key && (await listPresentWorkers(market.service.ctx.pool, [key])).has(key);
     await until("the lock is lost", async () => !(await isHeld()));
     await until("the lock is held again", isHeld);
   } finally {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
-import { listPresent, type WorkerPresence } from "../../platform/db/presence.ts";
+import { listPresentWorkers, type WorkerPresence } from "../../platform/db/presence.ts";
 import { type AttemptResult, attemptDelivery, createUnsentAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { createDeliveries, type FanOutCursor } from "./create-deliveries.ts";
@@ -149,7 +149,7 @@ export class DeliveryWorker {
   async #listDeadWorkers(): Promise<number[]> {
     const { pool, now } = this.#ctx;
     const leasing = await listLeasingWorkers(pool);
-    const present = leasing.length > 0 ? await listPresent(pool, leasing) : new Set();
+    const present = leasing.length > 0 ? await listPresentWorkers(pool, leasing) : new Set();
     const at = now().getTime();
     if (!this.#canDetectDeadWorkers(at)) {
       this.#absentSince.clear();

@@ -2,8 +2,8 @@ import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
 import { DAY_MS, daysAfter } from "../../core/dates.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sendMail } from "../../platform/email/mail.ts";
-import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { lockQueues } from "./delivery-queries.ts";
 import {
   deliveriesExhaustedEmail,
@@ -42,7 +42,7 @@ export async function disableGoneEndpoint(
 /** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
 export async function checkFailingEndpoints(ctx: Context): Promise<void> {
   const since = daysAfter(ctx.now(), -NOTIFICATION_DAYS[0]!);
-  await eachInTurn(
+  await forEachRow(
     await listFailingEndpoints(ctx.db, since),
     ({ id }) => ctx.db.transaction().execute((tx) => checkEndpoint(ctx, tx, id)),
     ({ id }, err) =>
@@ -63,7 +63,7 @@ async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
       const found = await resetExhaustedCount(tx, id, toldBefore, ctx.now());
       if (found) await emailOwner(ctx, tx, found, deliveriesExhaustedEmail(found));
     });
-  await eachInTurn(
+  await forEachRow(
     await listEndpointsWithExhaustedDeliveries(ctx.db, toldBefore),
     ({ id }) => report(id),
     ({ id }, err) =>
@@ -113,5 +113,5 @@ async function emailOwner(
   letter: ReturnType<typeof endpointGoneEmail>,
 ): Promise<void> {
   const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await sendMail(ctx, tx, account.email, letter);
+  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, letter);
 }

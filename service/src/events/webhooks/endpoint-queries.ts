@@ -1,6 +1,6 @@
 import type { EventType } from "@stoa/contract";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export interface EndpointRow {
   id: string;
@@ -73,7 +73,7 @@ export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Pro
     .offset(offsetOf(filter))
     .$castTo<EndpointForAdmin>()
     .execute();
-  return { items, ...(await countSome(db, filterEndpoints(db, filter))) };
+  return { items, ...(await countRows(db, filterEndpoints(db, filter))) };
 }
 
 export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {

@@ -16,7 +16,7 @@ import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
 import { mustBeFresh } from "../../platform/http/fresh-sign-in.ts";
-import type { RequestFacts } from "../../platform/http/route.ts";
+import type { RequestInfo } from "../../platform/http/route.ts";
 import { EVENT_RETENTION_DAYS } from "../feed/events.ts";
 import { lockQueues, unblockQueue } from "./delivery-queries.ts";
 import { endpointCreatedEmail, endpointUrlChangedEmail } from "./emails.ts";
@@ -148,7 +148,7 @@ export async function updateOwnEndpoint(
   caller: Member,
   webhookId: string,
   wish: ChangeWebhookEndpoint,
-  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
+  { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
   const change = wish.url === undefined ? wish : { ...wish, url: normalizeEndpointUrl(ctx, wish.url) };
   await ctx.db.transaction().execute(async (tx) => {

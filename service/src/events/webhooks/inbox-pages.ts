@@ -4,9 +4,9 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { wantsJson } from "../../platform/http/accept.ts";
 import { type Html, html, sendPage } from "../../platform/http/html.ts";
-import { isFromOwnAddress } from "../../platform/http/own-machine.ts";
-import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
-import { testPagesOnly } from "../../platform/http/test-pages.ts";
+import { isLoopbackRequest } from "../../platform/http/local-request.ts";
+import { requireSameOrigin } from "../../platform/http/same-origin.ts";
+import { requireTestPageAccess } from "../../platform/http/test-pages.ts";
 import { listSecretsByUrlSuffix } from "./inbox-queries.ts";
 import { Inboxes, type InboxMessage } from "./inboxes.ts";
 import { openSecrets } from "./secrets.ts";
@@ -25,13 +25,13 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test") return;
   const inboxes = new Inboxes();
   const mustComeFromHere = async (request: FastifyRequest) =>
-    mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
-  const mayRead = testPagesOnly(ctx);
+    requireSameOrigin(request, ctx.links.origin(), "no objection");
+  const mayRead = requireTestPageAccess(ctx);
   const onRequest = [mayRead, mustComeFromHere];
   const options = { onRequest, bodyLimit: MAX_BODY_BYTES };
   // Our own deliveries come by the public name of the service, and bring no token.
   const mayPost = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (!isFromOwnAddress(request, ctx.links.origin())) await mayRead(request, reply);
+    if (!isLoopbackRequest(request, ctx.links.origin())) await mayRead(request, reply);
   };
   const posting = { ...options, onRequest: [mayPost, mustComeFromHere] };
 

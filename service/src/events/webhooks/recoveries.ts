@@ -3,7 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import type { JobKind } from "../../platform/jobs/jobs.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { lockQueues, wakeQueues } from "./delivery-queries.ts";
 import { lockEndpoint, mustBeEnabled, mustFindEndpoint } from "./endpoints.ts";
 import {
@@ -20,12 +20,12 @@ const MAX_DAYS = 14;
 /** A lane is held while so many are made due: a few milliseconds. */
 const BATCH_SIZE = 500;
 
-export const recoverJob: JobKind = {
+export const recoverJob: JobDefinition = {
   name: "recover-webhook",
   retries: 20,
-  firstWaitSeconds: 10,
-  longestWaitSeconds: 600,
-  attemptSeconds: 600,
+  retryDelaySeconds: 10,
+  maxRetryDelaySeconds: 600,
+  attemptTimeoutSeconds: 600,
 };
 
 /** Has what failed or was skipped attempted again, by a job: it begins with the commit, and whoever is killed goes on where they were. */

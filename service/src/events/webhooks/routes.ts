@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { resumedBy, route } from "../../platform/http/route.ts";
+import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   listOwnDeliveries,
   readBoundDelivery,
@@ -34,7 +34,7 @@ export const webhookRoutes = [
   route(api.webhooks.rotateSecret, (ctx, caller, { params, body }, { source }) =>
     rotateWebhookSecret(ctx, caller, params.webhookId, body, source),
   ),
-  resumedBy(
+  resumableRoute(
     api.webhooks.test,
     (ctx, caller, { params }) => sendTestEvent(ctx, caller, params.webhookId),
     readBoundDelivery,
@@ -45,7 +45,7 @@ export const webhookRoutes = [
   route(api.webhooks.stats, (ctx, caller, { params, query }) =>
     readStats(ctx, caller, params.webhookId, query.days),
   ),
-  resumedBy(
+  resumableRoute(
     api.webhooks.recover,
     (ctx, caller, { params, body }) => startRecovery(ctx, caller, params.webhookId, body),
     (ctx, caller, recoveryId, { params }) => readRecovery(ctx, caller, { ...params, recoveryId }),
@@ -54,7 +54,7 @@ export const webhookRoutes = [
   route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
   route(api.admin.webhooks, (ctx, _caller, { query }) => listAllEndpointsForAdmin(ctx, query)),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
-  resumedBy(
+  resumableRoute(
     api.deliveries.retry,
     (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId),
     readBoundDelivery,

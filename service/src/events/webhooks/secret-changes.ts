@@ -1,9 +1,9 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { Letter } from "../../platform/email/letter.ts";
-import { sendMail } from "../../platform/email/mail.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import type { Email } from "../../platform/email/render-email.ts";
 
 export interface SecretChange {
   action:
@@ -23,9 +23,9 @@ export async function recordSecretChange(
   { userId }: Pick<Member, "userId">,
   source: RequestSource,
   change: SecretChange,
-  letter?: Letter,
+  letter?: Email,
 ): Promise<void> {
-  await record(ctx, tx, { actorId: userId, source, ...change });
+  await recordAudit(ctx, tx, { actorId: userId, source, ...change });
   const owner = letter && (await findAccount(tx, userId));
-  if (owner) await sendMail(ctx, tx, owner.email, letter);
+  if (owner) await queueEmail(ctx, tx, owner.email, letter);
 }

@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertSecret } from "./secret-queries.ts";
 import { generateWebhookSecret } from "./signature.ts";
 

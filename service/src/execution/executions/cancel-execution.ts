@@ -34,7 +34,7 @@ function mustBeCanceled({ status }: ExecutionRow): void {
 /** While notices may be missed, what was canceled is looked for. */
 export async function hearCancels(ctx: Context): Promise<void> {
   const { ids } = ctx.live;
-  if (ids.length === 0 || ctx.notices.areCurrent()) return;
+  if (ids.length === 0 || ctx.notifications.areCurrent()) return;
   for (const { id, reason } of await findCanceled(ctx.db, ids))
     ctx.live.get(id)?.giveUp(reason ?? "canceled");
 }

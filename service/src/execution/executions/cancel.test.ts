@@ -108,12 +108,12 @@ test("a run of a dead process is canceled at once", async () => {
 test("a cancel is heard although no notice comes", async () => {
   const listener = await stuckStream();
   const { ctx } = market.service;
-  const { areCurrent } = ctx.notices;
-  ctx.notices.areCurrent = () => false;
+  const { areCurrent } = ctx.notifications;
+  ctx.notifications.areCurrent = () => false;
   // As another process would, but for the notice.
   await market.query("update executions set cancel_requested_at = now() where status = 'running'");
   const { end } = await allOf(listener);
-  ctx.notices.areCurrent = areCurrent;
+  ctx.notifications.areCurrent = areCurrent;
   assert.equal(end.details.current, "canceled");
 });
 

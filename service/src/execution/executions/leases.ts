@@ -6,18 +6,18 @@ import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 export const RENEW_EVERY_MS = 15_000;
 
 /** Says of the runs and calls of this process that somebody still works on them. Asks the database although there are none. */
-export async function renewLeases({ db, live, now, databaseWatch }: Context): Promise<void> {
+export async function renewLeases({ db, live, now, databaseUptime }: Context): Promise<void> {
   const { ids, callIds } = live;
   const until = new Date(now().getTime() + LEASE_MS);
   const renewal = sql`
     with runs as (
       update executions set lease_until = ${until} where id = any (${ids}::uuid[]) and status = 'running')
     update provider_calls set lease_until = ${until} where id = any (${[...callIds]}::uuid[]) and ended_at is null`;
-  await databaseWatch.watch(() => renewal.execute(db));
+  await databaseUptime.track(() => renewal.execute(db));
 }
 
 /**
  * Whether a lease that is over tells that its process died. After an outage of the database it does not: whoever holds the end of a
  * run renews the lease or records the end within the time of a lease.
  */
-export const tellsDeath = ({ databaseWatch }: Context): boolean => databaseWatch.hasBeenUpFor(LEASE_MS);
+export const tellsDeath = ({ databaseUptime }: Context): boolean => databaseUptime.hasBeenUpFor(LEASE_MS);

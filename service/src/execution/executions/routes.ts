@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { harmlessAgain, type Route, route } from "../../platform/http/route.ts";
+import { type Route, repeatableRoute, route } from "../../platform/http/route.ts";
 import { cancelExecution } from "./cancel-execution.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
@@ -11,7 +11,7 @@ export const executionRoutes = (kinds: ExecutionKinds): Route[] => [
     // A browser that comes back by itself asks the same address again, and knows better what it heard.
     streamExecution(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
   ),
-  harmlessAgain(
+  repeatableRoute(
     "A canceled execution stays canceled.",
     route(api.ai.cancelExecution, (ctx, caller, { params }) =>
       cancelExecution(ctx, caller, params.executionId, kinds),

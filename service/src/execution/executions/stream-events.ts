@@ -1,12 +1,15 @@
 import type { Context, Member } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
-import { EventStream } from "../../platform/http/route.ts";
-import { Slots } from "../../platform/http/slots.ts";
+import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
+import { EventStreamResponse } from "../../platform/http/route.ts";
 import { mustFind } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 
 const MAX_STREAMS = 100;
-const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of your executions are open already.`);
+const streams = new ConcurrencyLimit(
+  MAX_STREAMS,
+  `${MAX_STREAMS} streams of your executions are open already.`,
+);
 
 /** The events of an execution, from the beginning or from after one that was heard, up to the one that ends it. */
 export async function streamExecution(
@@ -15,16 +18,16 @@ export async function streamExecution(
   executionId: string,
   lastEventId: string | null,
   kinds: ExecutionKinds,
-): Promise<EventStream> {
+): Promise<EventStreamResponse> {
   const execution = await mustFind(ctx, caller, executionId);
   const kind = kinds[execution.type]!;
   if (!kind.isEventId(lastEventId))
     throw invalidRequest("Last-Event-ID", "is none of this execution's events");
-  return new EventStream({
+  return new EventStreamResponse({
     name: executionId,
-    ended: streams.enter(caller.userId),
+    onEnd: streams.acquire(caller.userId),
     // A reader of another process's run, too, goes on at another one.
-    until: ctx.feed.closed,
+    endSignal: ctx.feed.closed,
     events: (signal) => kind.streamEvents(ctx, execution, lastEventId, signal),
   });
 }

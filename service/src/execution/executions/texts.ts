@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 
 /** What went in and what came out: a prompt's variables and its text, a workflow's input and its result. */
 export interface Texts {

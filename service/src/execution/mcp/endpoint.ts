@@ -3,11 +3,11 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Member } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { once } from "../../core/once.ts";
-import { type Identify, mustBeAllowed } from "../../platform/http/authenticate.ts";
-import { enter, type Gate } from "../../platform/http/enter.ts";
-import { hangUpOf } from "../../platform/http/facts.ts";
+import { type CredentialLookup, mustBeAllowed } from "../../platform/http/authenticate.ts";
+import { type AuthDependencies, authenticateRequest } from "../../platform/http/authenticate-request.ts";
 import { parseJsonBody } from "../../platform/http/json-body.ts";
-import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
+import { disconnectSignalOf } from "../../platform/http/request-info.ts";
+import { requireSameOrigin } from "../../platform/http/same-origin.ts";
 import { sendWeb, toWebRequest } from "./fetch-adapter.ts";
 import { Cancels, type Message, SESSION_HEADER } from "./request-cancellation.ts";
 
@@ -16,7 +16,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 const ACCESS = { who: "member", permission: "ai:execute" } as const;
 
 /** Keys, and tokens that were given for this resource: no cookie, which a page of others could make a browser send. */
-type Way = Pick<Gate, "ctx" | "limits"> & Pick<Identify, "key" | "token">;
+type Way = Pick<AuthDependencies, "ctx" | "limits"> & Pick<CredentialLookup, "key" | "token">;
 
 /** Where programs speak the Model Context Protocol over HTTP. */
 export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Way): void {
@@ -28,15 +28,18 @@ export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Wa
     url: "/mcp",
     exposeHeadRoute: false,
     onRequest: async (request, reply) => {
-      await enter({ ctx, identify, limits }, request, reply, { presented: inHeader(request) });
+      await authenticateRequest({ ctx, identify, limits }, request, reply, { presented: inHeader(request) });
       // As the protocol wants it, against names that lead a browser to this machine.
-      mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
+      requireSameOrigin(request, ctx.links.origin(), "no objection");
       mustBeAllowed(request.caller!, ACCESS);
     },
     handler: async (request, reply) => {
       const caller = request.caller as Member;
       const message = messageIn(request);
-      const signal = AbortSignal.any([hangUpOf(reply), await cancels.hear(caller, request, reply, message)]);
+      const signal = AbortSignal.any([
+        disconnectSignalOf(reply),
+        await cancels.hear(caller, request, reply, message),
+      ]);
       const { fetch } = await handler();
       // The library listens from now on, and would miss who hung up before.
       if (signal.aborted) return reply.code(CLIENT_CLOSED_REQUEST).send();
@@ -54,7 +57,7 @@ const inHeader = ({ headers: { authorization } }: FastifyRequest) => ({
   apiKeyInQuery: undefined,
   sessionCookie: undefined,
   guestCookie: undefined,
-  cameByCookie() {},
+  requireSameOrigin() {},
 });
 
 /** A hundred messages in one request would count as one. */

@@ -23,9 +23,9 @@ export class Cancels {
   readonly #db: Queries;
   readonly #running = new Map<string, AbortController>();
 
-  constructor({ db, notices }: Pick<Context, "db" | "notices">) {
+  constructor({ db, notifications }: Pick<Context, "db" | "notifications">) {
     this.#db = db;
-    notices.keep({ on: { [CHANNEL]: (name) => this.#running.get(name)?.abort() }, forgetAll() {} });
+    notifications.register({ on: { [CHANNEL]: (name) => this.#running.get(name)?.abort() }, clear() {} });
   }
 
   /** Passes on what a message gives up. Answers a signal that aborts when the message itself is given up. */

@@ -318,7 +318,7 @@ suite("a client that gives a call up", () => {
     await cancel("7");
     await cancel(7, "another");
     await cancel(7, "one", await market.hasUser());
-    await market.service.ctx.notices.caughtUp();
+    await market.service.ctx.notifications.catchUp();
     assert.equal((await newestRun(buyer)).status, "running");
     await cancel(7);
     await untilStatus(buyer, id, "canceled");

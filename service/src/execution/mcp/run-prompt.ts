@@ -3,7 +3,7 @@ import { api, type ExecutionResult } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { EventStream } from "../../platform/http/route.ts";
+import { EventStreamResponse } from "../../platform/http/route.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { defaultKeyFor } from "../prompt-runs/default-key.ts";
 import { executePrompt } from "../prompt-runs/execute.ts";
@@ -35,9 +35,10 @@ export async function runPrompt(
     },
     "arguments",
   );
-  const facts = { ...asTheCallSays, clientGone: () => call.signal };
+  const facts = { ...asTheCallSays, disconnectSignal: () => call.signal };
   const answer = await executePrompt(ctx, caller, wish, facts);
-  const result = answer instanceof EventStream ? await heardOut(answer, call) : (answer as ExecutionResult);
+  const result =
+    answer instanceof EventStreamResponse ? await heardOut(answer, call) : (answer as ExecutionResult);
   return resultOf(result.output, result);
 }
 
@@ -49,7 +50,10 @@ function apart({ variables }: Product, given: Arguments): { apiKeyId?: unknown; 
 }
 
 /** Follows the run to its end, and tells how long its output is meanwhile. */
-async function heardOut({ events, ended }: EventStream, { signal, tell }: Call): Promise<ExecutionResult> {
+async function heardOut(
+  { events, onEnd: ended }: EventStreamResponse,
+  { signal, tell }: Call,
+): Promise<ExecutionResult> {
   let characters = 0;
   try {
     for await (const { type, data } of events(signal)) {

@@ -8,7 +8,7 @@ import {
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
-import { isDatabaseDown } from "../../platform/db/database.ts";
+import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import { callTool } from "./call-tool.ts";
 import { completeArgument, getPrompt, listPrompts } from "./prompts.ts";
 import { wordsOf } from "./results.ts";
@@ -54,7 +54,7 @@ async function told<T>(ctx: Context, answer: () => Promise<T>): Promise<T> {
     if (error instanceof ProtocolError) throw error;
     if (error instanceof ApiError) throw inItsWords(error);
     ctx.log.error({ err: error }, "an MCP request failed unexpectedly");
-    throw inItsWords(new ApiError(isDatabaseDown(error) ? "SERVICE_UNAVAILABLE" : "INTERNAL_ERROR"));
+    throw inItsWords(new ApiError(isDatabaseUnavailable(error) ? "SERVICE_UNAVAILABLE" : "INTERNAL_ERROR"));
   }
 }
 

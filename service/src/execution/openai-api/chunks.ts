@@ -1,5 +1,5 @@
 import type { ChatCompletion, ExecutionResult } from "@stoa/contract";
-import { inOpenAiWords } from "../../platform/http/openai-error.ts";
+import { toOpenAiError } from "../../platform/http/openai-error.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import { notKept } from "../prompt-runs/execute.ts";
 
@@ -37,7 +37,7 @@ export async function* inChunks(
     const facts = JSON.parse(data!);
     if (type === "execution.started") yield chunk(completion, { role: "assistant", content: "" });
     else if (type === "output.delta") yield chunk(completion, { content: facts.text });
-    else if (type === "execution.failed") yield told(inOpenAiWords(facts));
+    else if (type === "execution.failed") yield told(toOpenAiError(facts));
     else yield* lastOf(facts, completion);
   }
 }
@@ -47,7 +47,7 @@ function* lastOf(
   completion: Completion,
 ): Generator<StreamedEvent, void> {
   // Told again: without its words it would look like an empty answer.
-  if (output === null) return yield told(inOpenAiWords(notKept(executionId)));
+  if (output === null) return yield told(toOpenAiError(notKept(executionId)));
   yield chunk(completion, {}, finishReasonOf(metadata.finishReason));
   if (completion.includeUsage) yield told({ ...frameOf(completion), choices: [], usage: usageOf(usage) });
   yield { data: "[DONE]" };

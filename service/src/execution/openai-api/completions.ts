@@ -2,7 +2,7 @@ import type { ChatCompletion, CreateChatCompletion, Execute, ExecutionResult } f
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { EventStream, type RequestFacts } from "../../platform/http/route.ts";
+import { EventStreamResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { mustFind } from "../executions/executions.ts";
 import { runsAsStream, streamExecution } from "../executions/stream-events.ts";
 import { defaultKeyFor } from "../prompt-runs/default-key.ts";
@@ -22,15 +22,16 @@ export async function complete(
   ctx: Context,
   caller: Member,
   body: CreateChatCompletion,
-  { clientGone }: Pick<RequestFacts, "clientGone">,
-): Promise<ChatCompletion | EventStream> {
+  { disconnectSignal }: Pick<RequestInfo, "disconnectSignal">,
+): Promise<ChatCompletion | EventStreamResponse> {
   const said = saidIn(body);
   const created = ctx.now();
   try {
     const wish = await toWish(ctx, caller, body, said);
     const model = modelId(wish.productId, wish.options.version!);
-    const answer = await executePrompt(ctx, caller, wish, { ...asTheBodySays, clientGone });
-    if (!(answer instanceof EventStream)) return toCompletion(answer as ExecutionResult, model, created);
+    const answer = await executePrompt(ctx, caller, wish, { ...asTheBodySays, disconnectSignal });
+    if (!(answer instanceof EventStreamResponse))
+      return toCompletion(answer as ExecutionResult, model, created);
     const includeUsage = body.stream_options?.include_usage ?? false;
     return retold(answer, { id: answer.name!, model, created, includeUsage });
   } catch (error) {
@@ -44,13 +45,14 @@ export async function resumeCompletion(
   caller: Member,
   executionId: string,
   body: CreateChatCompletion,
-): Promise<ChatCompletion | EventStream | null> {
+): Promise<ChatCompletion | EventStreamResponse | null> {
   try {
     const answer = await resumePrompt(ctx, caller, executionId, body.stream ? "stream" : "sync");
     if (answer === null) return null;
     const { productId, productVersion, createdAt } = await mustFind(ctx, caller, executionId);
     const model = modelId(toId("prod", productId), productVersion);
-    if (!(answer instanceof EventStream)) return toCompletion(answer as ExecutionResult, model, createdAt);
+    if (!(answer instanceof EventStreamResponse))
+      return toCompletion(answer as ExecutionResult, model, createdAt);
     const includeUsage = body.stream_options?.include_usage ?? false;
     return retold(answer, { id: executionId, model, created: createdAt, includeUsage });
   } catch (error) {
@@ -123,16 +125,23 @@ export const joinCompletion = async (
     : null;
 
 /** Its name says how it was told, for whoever must tell it again. */
-const retold = ({ events, ended, until }: EventStream, completion: Completion): EventStream =>
-  new EventStream({
-    ended,
-    until,
+const retold = (
+  { events, onEnd: ended, endSignal: until }: EventStreamResponse,
+  completion: Completion,
+): EventStreamResponse =>
+  new EventStreamResponse({
+    onEnd: ended,
+    endSignal: until,
     name: nameOf(completion),
     events: (signal) => inChunks(events(signal), completion),
   });
 
 /** The chunks of a run once more, for a repeat of its Idempotency-Key. */
-export async function completeAgain(ctx: Context, caller: Member, name: string): Promise<EventStream> {
+export async function completeAgain(
+  ctx: Context,
+  caller: Member,
+  name: string,
+): Promise<EventStreamResponse> {
   const id = name.replace(WITH_USAGE, "");
   // First, since a stream that nobody hears would never be ended.
   const { productId, productVersion, createdAt } = await mustFind(ctx, caller, id);

@@ -1,6 +1,6 @@
 import type { CreateChatCompletion, Variable } from "@stoa/contract";
 import { invalidRequest, ruleViolation } from "../../core/errors.ts";
-import { MAX_MEMBERS, shapeFault } from "../../platform/http/json-body.ts";
+import { findShapeProblem, MAX_MEMBERS } from "../../platform/http/json-body.ts";
 
 type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
 
@@ -63,7 +63,7 @@ function textOf(content: string | { type: string; text?: string | undefined }[],
 /** null: it is no JSON text of an object. */
 function objectIn(text: string, at: string): Record<string, unknown> | null {
   if (!/^\s*\{/.test(text)) return null;
-  const fault = shapeFault(Buffer.from(text), MAX_MEMBERS);
+  const fault = findShapeProblem(Buffer.from(text), MAX_MEMBERS);
   try {
     // A text that is no JSON may have any shape.
     const value = JSON.parse(text) as Record<string, unknown>;

@@ -1,13 +1,14 @@
 import { api } from "@stoa/contract";
-import { leavingMemory, type Route, route, streamRoute } from "../../platform/http/route.ts";
+import { type Route, route, streamRoute, withoutCacheChange } from "../../platform/http/route.ts";
 import { complete, completeAgain, joinCompletion, resumeCompletion } from "./completions.ts";
 import { listModels, readModel } from "./models.ts";
 
 export const openAiRoutes: Route[] = [
-  leavingMemory(
+  withoutCacheChange(
     streamRoute(api.openai.complete, (ctx, caller, { body }, facts) => complete(ctx, caller, body, facts), {
-      again: (ctx, caller, name) => completeAgain(ctx, caller, name),
-      join: (ctx, caller, executionId, { body }) => joinCompletion(ctx, caller, executionId, body),
+      replayStream: (ctx, caller, name) => completeAgain(ctx, caller, name),
+      findRunningStream: (ctx, caller, executionId, { body }) =>
+        joinCompletion(ctx, caller, executionId, body),
       resume: (ctx, caller, executionId, { body }) => resumeCompletion(ctx, caller, executionId, body),
     }),
   ),

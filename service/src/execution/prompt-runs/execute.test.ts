@@ -504,7 +504,7 @@ test("a run is answered though this process has not heard yet of what others cha
 }, async (t) => {
   const productId = await hasDraft(author);
   const heard = Promise.withResolvers<void>();
-  t.mock.method(market.service.ctx.notices, "caughtUp", () => heard.promise);
+  t.mock.method(market.service.ctx.notifications, "catchUp", () => heard.promise);
   assert.equal((await run(author, { productId })).status, 200);
   heard.resolve();
 });

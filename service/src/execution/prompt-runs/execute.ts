@@ -2,9 +2,9 @@ import type { AcceptedExecution, Execute, ExecutionResult } from "@stoa/contract
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { isFinalFor } from "../../platform/http/idempotency.ts";
-import { Accepted, type EventStream, type RequestFacts } from "../../platform/http/route.ts";
-import { Slots } from "../../platform/http/slots.ts";
+import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
+import { isFinalError } from "../../platform/http/idempotency.ts";
+import { AcceptedResponse, type EventStreamResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { mustFind } from "../executions/executions.ts";
 import { tellsDeath } from "../executions/leases.ts";
 import { failAbandonedRun } from "../executions/queries.ts";
@@ -17,13 +17,13 @@ import { errorOf, outputOf, resultOf } from "./stored-events.ts";
 import { streamRun } from "./stream-run.ts";
 
 /** Each holds its answer in memory until it has ended; the plan says how many an account may have. */
-const running = new Slots(
+const running = new ConcurrencyLimit(
   Number.POSITIVE_INFINITY,
   (most) =>
     `${most} runs of your account are under way, which is the most that its plan allows at once. Wait until one has ended, or choose a larger plan.`,
 );
 
-type Facts = Pick<RequestFacts, "acceptsEvents" | "prefer" | "clientGone">;
+type Facts = Pick<RequestInfo, "acceptsEvents" | "prefer" | "disconnectSignal">;
 
 /** Runs a prompt once with the caller's own key: what they may run, rendered, called, priced and recorded. */
 export async function executePrompt(
@@ -31,7 +31,7 @@ export async function executePrompt(
   caller: Member,
   wish: Execute,
   facts: Facts,
-): Promise<ExecutionResult | Accepted | EventStream> {
+): Promise<ExecutionResult | AcceptedResponse | EventStreamResponse> {
   const prepared = await prepare(ctx, caller, wish);
   const mode = modeOf(wish, facts);
   const leave = enter(ctx, caller);
@@ -39,23 +39,23 @@ export async function executePrompt(
     leave();
     throw error;
   });
-  const clientGone = mode === "async" ? null : facts.clientGone();
+  const clientGone = mode === "async" ? null : facts.disconnectSignal();
   run.live.giveUpOn(clientGone);
   const outcome = carryOut(ctx, run, prepared).finally(leave);
-  if (mode === "async") return new Accepted(toAccepted(ctx, run, "running"), true);
+  if (mode === "async") return new AcceptedResponse(toAccepted(ctx, run, "running"), true);
   try {
     if (mode === "stream") return await streamRun(ctx, run, outcome, clientGone);
     return resultOfOutcome(await outcome);
   } catch (error) {
     // The provider refused the call, so that nobody is billed: the same request may be sent again.
-    if (error instanceof ApiError && !isFinalFor(error.code)) await ctx.idempotencyKey?.unbind();
+    if (error instanceof ApiError && !isFinalError(error.code)) await ctx.idempotencyKey?.unbind();
     throw error;
   }
 }
 
 function enter(ctx: Context, { userId, plan }: Member): () => void {
   if (ctx.live.isFull) throw new ApiError("SERVICE_UNAVAILABLE", TOO_MUCH_HELD, undefined, 1);
-  return running.enter(userId, ctx.config.planConfig.plans[plan].concurrentRuns);
+  return running.acquire(userId, ctx.config.planConfig.plans[plan].concurrentRuns);
 }
 
 const TOO_MUCH_HELD =
@@ -70,12 +70,12 @@ export async function resumePrompt(
   caller: Member,
   executionId: string,
   mode: Run["mode"],
-): Promise<ExecutionResult | Accepted | EventStream | null> {
+): Promise<ExecutionResult | AcceptedResponse | EventStreamResponse | null> {
   const execution = await endIfAbandoned(ctx, caller, executionId);
   const output = await outputOf(ctx, execution);
   const error = errorOf(execution);
-  if (error && !isFinalFor(error.code)) return null;
-  if (mode === "async") return new Accepted(toAccepted(ctx, execution, execution.status), true);
+  if (error && !isFinalError(error.code)) return null;
+  if (mode === "async") return new AcceptedResponse(toAccepted(ctx, execution, execution.status), true);
   if (error && (mode === "sync" || !output)) throw error;
   const isLive = ctx.live.get(execution.id) !== undefined;
   if (execution.completedAt === null && !(isLive && mode === "stream"))

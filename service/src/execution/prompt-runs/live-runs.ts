@@ -1,6 +1,6 @@
 import { GrowingText } from "../../core/growing-text.ts";
 import { type AnswerAllocation, AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
-import type { Notices } from "../../platform/db/notices.ts";
+import type { Notifications } from "../../platform/db/notifications.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 
 declare module "../../core/context.ts" {
@@ -160,9 +160,9 @@ export class LiveRuns {
   readonly #answerMemory: AnswerMemory;
   opensAfterMs = OPENS_AFTER_MS;
 
-  constructor(notices: Notices, answerMemory: AnswerMemory) {
+  constructor(notices: Notifications, answerMemory: AnswerMemory) {
     this.#answerMemory = answerMemory;
-    notices.keep({
+    notices.register({
       on: {
         execution_cancel: (told) => this.#cancel(told),
         execution_watch: (id) => this.get(id)?.onWatch(),
@@ -171,7 +171,7 @@ export class LiveRuns {
         },
       },
       // A cancel that was missed is looked for (cancel.ts), and readers look again without a notice.
-      forgetAll() {},
+      clear() {},
     });
   }
 

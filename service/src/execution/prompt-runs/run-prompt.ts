@@ -9,7 +9,7 @@ import {
   type ProviderCall,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { errorTold } from "../../platform/http/refusal.ts";
+import { errorBodyOf } from "../../platform/http/error-response.ts";
 import { costOf } from "../provider-keys/cost.ts";
 import { hold, usageOfFailed } from "../provider-keys/provider-calls.ts";
 import type { UsableKey } from "../provider-keys/provider-keys.ts";
@@ -31,7 +31,7 @@ export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Prom
   run.live.end(
     "result" in outcome
       ? { type: "execution.completed", data: outcome.result }
-      : { type: "execution.failed", data: errorTold(ctx, outcome.error) },
+      : { type: "execution.failed", data: errorBodyOf(ctx, outcome.error) },
   );
   const remove = () => {
     leave();

@@ -6,7 +6,7 @@ import {
   ProviderError,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { isDatabaseDown } from "../../platform/db/database.ts";
+import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import type { ExecutionMode } from "../executions/queries.ts";
 import { sealTexts } from "../executions/texts.ts";
 import { type Cost, PRICE_LIST } from "../provider-keys/cost.ts";
@@ -191,7 +191,7 @@ function toFailure(ctx: Context, { id, live }: Run, cause: unknown) {
     const message = "The service is shutting down; the call was given up.";
     return { recorded: "shutdown", error: new ApiError("SERVICE_UNAVAILABLE", message, { executionId }) };
   }
-  if (isDatabaseDown(cause)) {
+  if (isDatabaseUnavailable(cause)) {
     return {
       recorded: "SERVICE_UNAVAILABLE",
       error: new ApiError("SERVICE_UNAVAILABLE", undefined, { executionId }),

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { GrowingText } from "../../core/growing-text.ts";
 import { toId } from "../../core/ids.ts";
-import { errorTold } from "../../platform/http/refusal.ts";
+import { errorBodyOf } from "../../platform/http/error-response.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import { type ExecutionRow, findExecution, findTexts, tellOf } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
@@ -65,7 +65,7 @@ export async function outputOf(ctx: Context, row: ExecutionRow): Promise<string 
 
 function endingOf(ctx: Context, row: ExecutionRow, output: string | null): Ending {
   const error = errorOf(row);
-  if (error) return { type: "execution.failed", data: errorTold(ctx, error) };
+  if (error) return { type: "execution.failed", data: errorBodyOf(ctx, error) };
   return { type: "execution.completed", data: resultOf(row, output) };
 }
 

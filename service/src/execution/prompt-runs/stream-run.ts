@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
+import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import type { Ending, LiveRun } from "./live-runs.ts";
 import type { Outcome } from "./run-prompt.ts";
 import type { Run } from "./run-record.ts";
@@ -20,7 +20,7 @@ export async function streamRun(
   run: Run,
   outcome: Promise<Outcome>,
   clientGone: AbortSignal | null,
-): Promise<EventStream> {
+): Promise<EventStreamResponse> {
   const { live } = run;
   if (clientGone) live.keepPace();
   // A proxy between would take a longer silence for the end of the connection.
@@ -29,11 +29,11 @@ export async function streamRun(
     const ended = await outcome;
     if ("error" in ended) throw ended.error;
   }
-  return new EventStream({
+  return new EventStreamResponse({
     name: toId("exec", run.id),
-    until: never,
+    endSignal: never,
     // Of a reader who takes nothing, too; one who heard all changes nothing any more.
-    ended: () => clientGone && live.giveUp("client_gone"),
+    onEnd: () => clientGone && live.giveUp("client_gone"),
     events: (signal) => followLive(live, 0, signal, (place) => live.readTo(place)),
   });
 }

@@ -10,7 +10,7 @@ import { becomes } from "../../../test/until.ts";
 import type { Member } from "../../core/context.ts";
 import { BLOCK, GrowingText } from "../../core/growing-text.ts";
 import { newUuid, toUuid } from "../../core/ids.ts";
-import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
+import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import { executePrompt } from "./execute.ts";
 import { LiveRun, MOST_UNREAD } from "./live-runs.ts";
 import { followLive } from "./stream-run.ts";
@@ -27,7 +27,7 @@ before(async () => {
   provider = await startProviderServer();
   market = await openMarket({
     providers: allAt(provider),
-    streamTimes: { pingMs: 40 },
+    streamTimeouts: { pingMs: 40 },
   });
   owner = await market.hasUser();
   productId = await hasDraft(owner, {
@@ -333,10 +333,10 @@ suite("whoever goes away", () => {
       {
         acceptsEvents: false,
         prefer: { respondAsync: false, waitSeconds: null },
-        clientGone: () => new AbortController().signal,
+        disconnectSignal: () => new AbortController().signal,
       },
     );
-    assert.ok(stream instanceof EventStream);
+    assert.ok(stream instanceof EventStreamResponse);
     return stream;
   };
 
@@ -363,7 +363,7 @@ suite("whoever goes away", () => {
   test("is whoever takes nothing for too long, too", async () => {
     provider.next({ stream: { breaks: "stall", after: 1 } });
     const stream = await opensUnread();
-    stream.ended();
+    stream.onEnd();
     const { error } = await becomes(
       () => newestRun(owner),
       ({ status }) => status === "canceled",

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { isDatabaseDown, retryWhileAway } from "../../platform/db/database.ts";
+import { isDatabaseUnavailable, retryWhileUnavailable } from "../../platform/db/database.ts";
 
 /**
  * Writes down what has happened and cannot be taken back, such as a call that somebody is billed for. While the database is
@@ -15,12 +15,12 @@ export async function record(
   const fails = (error: unknown) =>
     ctx.log.error({ ...what, err: error }, "how something ended could not be recorded");
   const tryLater = (error: unknown) => {
-    if (!isDatabaseDown(error)) return fails(error);
+    if (!isDatabaseUnavailable(error)) return fails(error);
     ctx.log.warn(
       { ...what, err: error },
       "the database is away: how something ended is held and written later",
     );
-    onHeld(retryWhileAway(ctx.shutdown, write).catch(fails));
+    onHeld(retryWhileUnavailable(ctx.shutdown, write).catch(fails));
   };
-  await write().catch((error) => (isDatabaseDown(error) ? write().catch(tryLater) : fails(error)));
+  await write().catch((error) => (isDatabaseUnavailable(error) ? write().catch(tryLater) : fails(error)));
 }

@@ -3,10 +3,10 @@ import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { KeyStatus } from "../../integrations/ai-providers/ai-provider.ts";
-import { record } from "../../platform/audit/audit.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { countSpent } from "./month-cost.ts";
 import {
   countKeys,
@@ -87,7 +87,7 @@ const recordKey = (
   deed: string,
   id: string,
 ) =>
-  record(ctx, tx, {
+  recordAudit(ctx, tx, {
     actorId: userId,
     action: `provider_key.${deed}`,
     target: { type: "provider_key", id: toId("pkey", id) },

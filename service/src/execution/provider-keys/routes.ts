@@ -1,10 +1,10 @@
 import { api } from "@stoa/contract";
-import { harmlessAgain, type Route, resumedBy, route } from "../../platform/http/route.ts";
+import { type Route, repeatableRoute, resumableRoute, route } from "../../platform/http/route.ts";
 import { changeKey, listOwnKeys, removeKey, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
 
 export const providerKeyRoutes: Route[] = [
   route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
-  resumedBy(
+  resumableRoute(
     api.ai.createKey,
     (ctx, caller, { body }, { source }) => storeKey(ctx, caller, body, source),
     resumeKey,
@@ -15,7 +15,7 @@ export const providerKeyRoutes: Route[] = [
   route(api.ai.removeKey, (ctx, caller, { params }, { source }) =>
     removeKey(ctx, caller, params.providerKeyId, source),
   ),
-  harmlessAgain(
+  repeatableRoute(
     "It asks the provider whether a key is good, and runs nothing.",
     route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
   ),

@@ -1,7 +1,7 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertReceiptKey, listReceiptKeys, lockReceiptKeys, type ReceiptKeyRow } from "./queries.ts";
 
 export const RECEIPT_ALGORITHM = "EdDSA";

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
-import { retryWhileAway } from "../../platform/db/database.ts";
+import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import { CHECKPOINT_DELAY_MS, settlesWithin } from "./checkpoint-delay.ts";
 import { ResultCollector } from "./collect-results.ts";
 import { CostLimit } from "./cost-limit.ts";
@@ -226,7 +226,9 @@ export class RunDriver {
 
   async #readSignals(): Promise<boolean> {
     this.#isSignaled = false;
-    const signals = await retryWhileAway(this.#ctx.shutdown, () => readSignals(this.#ctx.db, this.#claimed));
+    const signals = await retryWhileUnavailable(this.#ctx.shutdown, () =>
+      readSignals(this.#ctx.db, this.#claimed),
+    );
     if (signals) this.#applySignals(signals);
     return signals !== undefined;
   }

@@ -7,8 +7,8 @@ import { findOrCreateCallback } from "../../events/webhooks/callbacks.ts";
 import { normalizeEndpointUrl } from "../../events/webhooks/endpoint-url.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
-import type { Preference } from "../../platform/http/prefer.ts";
-import { Answer } from "../../platform/http/route.ts";
+import type { PreferHeader } from "../../platform/http/prefer.ts";
+import { DataResponse } from "../../platform/http/route.ts";
 import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { noteFirstUse } from "../prompt-runs/run-prompt.ts";
 import { engine } from "./engine.ts";
@@ -24,8 +24,8 @@ export async function executeWorkflow(
   caller: Member,
   workflowId: string,
   request: ExecuteWorkflow,
-  prefer: Preference,
-): Promise<Answer<WorkflowExecution>> {
+  prefer: PreferHeader,
+): Promise<DataResponse<WorkflowExecution>> {
   return toRunAnswer(ctx, caller, await startRun(ctx, caller, workflowId, request), prefer);
 }
 
@@ -35,19 +35,19 @@ export const resumeExecution = (
   caller: Member,
   executionId: string,
   _input: unknown,
-  { prefer }: { prefer: Preference },
-): Promise<Answer<WorkflowExecution>> => toRunAnswer(ctx, caller, toUuid("exec", executionId)!, prefer);
+  { prefer }: { prefer: PreferHeader },
+): Promise<DataResponse<WorkflowExecution>> => toRunAnswer(ctx, caller, toUuid("exec", executionId)!, prefer);
 
 /** 200 if it ends while the caller likes to wait, else 202. */
 export async function toRunAnswer(
   ctx: Context,
   caller: Member,
   id: string,
-  prefer: Preference,
-): Promise<Answer<WorkflowExecution>> {
+  prefer: PreferHeader,
+): Promise<DataResponse<WorkflowExecution>> {
   const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
   const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
-  return new Answer(await readWorkflowExecution(ctx, ctx.db, caller.userId, id), {
+  return new DataResponse(await readWorkflowExecution(ctx, ctx.db, caller.userId, id), {
     status: hasEnded ? 200 : 202,
   });
 }

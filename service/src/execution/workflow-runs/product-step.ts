@@ -6,7 +6,7 @@ import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { anyModelProviders, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
-import { retryWhileAway } from "../../platform/db/database.ts";
+import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import { countRun } from "../executions/product-runs.ts";
 import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { mustLetThrough, noteFirstUse } from "../prompt-runs/run-prompt.ts";
@@ -34,7 +34,7 @@ export const callProduct = (
 ): Promise<StepResult> =>
   catchStepErrors(ctx, signal, async (usageTotal) => {
     const caller = runCaller(run.userId);
-    const goods = await retryWhileAway(signal, async () => {
+    const goods = await retryWhileUnavailable(signal, async () => {
       const product = await findProductToRun(ctx, caller, work.productId);
       mustBeBought(product);
       return { ...product, ...(await versionToRun(ctx, product, work.version)) };
@@ -42,7 +42,7 @@ export const callProduct = (
     const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
     if (goods.type === "PROMPT")
       return callPromptProduct(ctx, run, goods, values, { signal, timeoutMs, usageTotal });
-    return retryWhileAway(signal, () => startChildRun(ctx, run, step, goods, values));
+    return retryWhileUnavailable(signal, () => startChildRun(ctx, run, step, goods, values));
   });
 
 async function callPromptProduct(
@@ -58,11 +58,11 @@ async function callPromptProduct(
   const provider = findProvider(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
   const caller = runCaller(run.userId);
-  const key = await retryWhileAway(limits.signal, () =>
+  const key = await retryWhileUnavailable(limits.signal, () =>
     keyToRunWith(ctx, caller, run.start.apiKeys[provider]!),
   );
   mustLetThrough(ctx, key);
-  await retryWhileAway(limits.signal, () => noteFirstUse(ctx, caller, { product }));
+  await retryWhileUnavailable(limits.signal, () => noteFirstUse(ctx, caller, { product }));
   const call = {
     key,
     model: findModel(key, provider, product.models[key.provider]),

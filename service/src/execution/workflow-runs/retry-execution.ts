@@ -3,8 +3,8 @@ import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import type { Preference } from "../../platform/http/prefer.ts";
-import type { Answer } from "../../platform/http/route.ts";
+import type { PreferHeader } from "../../platform/http/prefer.ts";
+import type { DataResponse } from "../../platform/http/route.ts";
 import { mustBeBought } from "../prompt-runs/prepare-run.ts";
 import { engine } from "./engine.ts";
 import { toRunAnswer } from "./execute-workflow.ts";
@@ -15,8 +15,8 @@ export async function retryExecution(
   ctx: Context,
   caller: Member,
   executionId: string,
-  prefer: Preference,
-): Promise<Answer<WorkflowExecution>> {
+  prefer: PreferHeader,
+): Promise<DataResponse<WorkflowExecution>> {
   const { id, type, productId } = await mustFindOwnExecution(ctx, caller, executionId);
   if (type !== "WORKFLOW") throw ruleViolation("executionId", "is of a prompt: run that again");
   mustBeBought(await findProductToRun(ctx, caller, toId("prod", productId)));

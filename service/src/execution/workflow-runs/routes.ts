@@ -1,14 +1,14 @@
 import { api } from "@stoa/contract";
 import { rotateCallbackSecret } from "../../events/webhooks/callbacks.ts";
-import { Answer, leavingMemory, resumedBy, route } from "../../platform/http/route.ts";
+import { DataResponse, resumableRoute, route, withoutCacheChange } from "../../platform/http/route.ts";
 import { readCallbackSecret } from "./callbacks.ts";
 import { executeWorkflow, resumeExecution } from "./execute-workflow.ts";
 import { retryExecution } from "./retry-execution.ts";
 import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
 
 export const workflowRunRoutes = [
-  leavingMemory(
-    resumedBy(
+  withoutCacheChange(
+    resumableRoute(
       api.ai.executeWorkflow,
       (ctx, caller, { params, body }, { prefer }) =>
         executeWorkflow(ctx, caller, params.workflowId, body, prefer),
@@ -18,17 +18,17 @@ export const workflowRunRoutes = [
   route(api.ai.steps, (ctx, caller, { params, query }) =>
     listOwnSteps(ctx, caller, params.executionId, query),
   ),
-  resumedBy(
+  resumableRoute(
     api.ai.retry,
     (ctx, caller, { params }, { prefer }) => retryExecution(ctx, caller, params.executionId, prefer),
     resumeExecution,
   ),
-  resumedBy(
+  resumableRoute(
     api.ai.approve,
     (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved"),
     resumeDecision,
   ),
-  resumedBy(
+  resumableRoute(
     api.ai.reject,
     (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected"),
     resumeDecision,
@@ -37,6 +37,6 @@ export const workflowRunRoutes = [
   route(
     api.account.drawCallbackSecret,
     async (ctx, caller, _input, { source }) =>
-      new Answer(await rotateCallbackSecret(ctx, caller.userId, source), { status: 201 }),
+      new DataResponse(await rotateCallbackSecret(ctx, caller.userId, source), { status: 201 }),
   ),
 ];

@@ -1,4 +1,4 @@
-import type { Notices } from "../../platform/db/notices.ts";
+import type { Notifications } from "../../platform/db/notifications.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -14,8 +14,8 @@ export class RunNotifications {
   readonly #ofRun = new Map<string, Set<Listener>>();
   readonly #ofAll = new Set<(id: string) => void>();
 
-  constructor(notices: Pick<Notices, "keep">) {
-    notices.keep({
+  constructor(notices: Pick<Notifications, "register">) {
+    notices.register({
       on: {
         workflow_run: (id) => {
           this.#notifyAll(id);
@@ -25,7 +25,7 @@ export class RunNotifications {
         workflow_end: (id) => this.#notify(id),
       },
       // Something may have been missed: everybody looks.
-      forgetAll: () => {
+      clear: () => {
         for (const id of [...this.#ofRun.keys()]) {
           this.#notifyAll(id);
           this.#notify(id);

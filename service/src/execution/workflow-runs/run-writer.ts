@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
-import { retryWhileAway, type Tx } from "../../platform/db/database.ts";
+import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
 import {
   askToCancel,
   movingWorkflowExecution,
@@ -196,7 +196,7 @@ export class RunWriter {
             return result;
           });
     // What providers have answered is held meanwhile: somebody was billed for it.
-    return retryWhileAway(shutdown, () => signaledIfDeadlocked(write));
+    return retryWhileUnavailable(shutdown, () => signaledIfDeadlocked(write));
   }
 
   #toRows(events: NewEvent[]): NewEventRow[] {

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { NO_ITEM, type StepError, type UsageSum } from "./run-state.ts";
 
 /** What a run was begun with: whatever becomes of the product or the keys' names, this is what runs. */

@@ -5,7 +5,7 @@ import {
   type ProviderAnswer,
   ProviderError,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { retryWhileAway } from "../../platform/db/database.ts";
+import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import {
   type CallEnd,
   type KeyedCall,
@@ -73,7 +73,9 @@ export async function callProvider(
   const made = await withReservedCost(ctx, run, call, async () => {
     const made = await makeCall(
       ctx,
-      opened === undefined ? await retryWhileAway(call.signal, () => openCall(ctx, call.key, call)) : opened,
+      opened === undefined
+        ? await retryWhileUnavailable(call.signal, () => openCall(ctx, call.key, call))
+        : opened,
       call,
     );
     // Before what it was expected to cost is released: nothing of it may seem to be left in between.

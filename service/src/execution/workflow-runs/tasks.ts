@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { retryWhileAway } from "../../platform/db/database.ts";
+import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import { CHECKPOINT_DELAY_MS, settlesWithin } from "./checkpoint-delay.ts";
 import type { StepRef } from "./next-steps.ts";
@@ -137,7 +137,7 @@ export class StepTasks {
   #run({ trace, aborter: stop }: StepTask, work: () => Promise<PreparedStep>): Promise<PreparedStep> {
     const over = AbortSignal.any([stop.signal, this.#ctx.shutdown]);
     return trace
-      .within(() => retryWhileAway(over, work))
+      .within(() => retryWhileUnavailable(over, work))
       .catch((error): PreparedStep => {
         this.#ctx.log.error(
           { execution: this.#executionId, err: error },

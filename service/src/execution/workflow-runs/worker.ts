@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
-import { isDatabaseDown } from "../../platform/db/database.ts";
+import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import { RunDriver } from "./driver.ts";
 import { type ClaimedRun, claimRuns, releaseLease, renewLeases } from "./run-queries.ts";
 import { traceDrive } from "./trace.ts";
@@ -91,7 +91,7 @@ export class WorkflowWorker {
     if (room === 0) return false;
     const limit = Math.min(CLAIM_LIMIT, Math.ceil(room / 2));
     const excludedUsers = this.#usersWithoutRoom(room);
-    const { db, databaseWatch } = this.#ctx;
+    const { db, databaseUptime } = this.#ctx;
     const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId() };
     const claim = {
       held: [...this.#runs.keys()],
@@ -99,7 +99,7 @@ export class WorkflowWorker {
       limit,
       includesExpired: this.#includesExpired,
     };
-    const claimed = await databaseWatch.watch(() => claimRuns(db, lease, claim));
+    const claimed = await databaseUptime.track(() => claimRuns(db, lease, claim));
     for (const run of claimed) this.#drive(run);
     this.#mayHaveMore = claimed.length === limit || excludedUsers.length > 0;
     return claimed.length === limit;
@@ -116,16 +116,16 @@ export class WorkflowWorker {
   async renewLeases(): Promise<boolean> {
     if (this.#runs.size === 0) return false;
     const drivers = [...this.#runs.values()].map(({ driver }) => driver);
-    const { db, databaseWatch } = this.#ctx;
+    const { db, databaseUptime } = this.#ctx;
     const leases = drivers.map(({ lease }) => lease);
-    const held = await databaseWatch.watch(() => renewLeases(db, leases, this.#leaseEnd()));
+    const held = await databaseUptime.track(() => renewLeases(db, leases, this.#leaseEnd()));
     for (const driver of drivers) driver.onLeaseRenewed(held.get(driver.id));
     return false;
   }
 
   /** After an outage of the database the leases of workers that live are over, too: they have the time of one to renew them. */
   get #includesExpired(): boolean {
-    return this.#ctx.databaseWatch.hasBeenUpFor(this.#leaseMs);
+    return this.#ctx.databaseUptime.hasBeenUpFor(this.#leaseMs);
   }
 
   #leaseEnd = () => new Date(this.#ctx.now().getTime() + this.#leaseMs);
@@ -136,7 +136,7 @@ export class WorkflowWorker {
       .catch(async (error) => {
         this.#ctx.log.error({ execution: claimed.id, err: error }, "a workflow was left where it stood");
         // Not at once: what fails now would fail again. And not for ever, unless it is the database that is away.
-        const isForgiven = isDatabaseDown(error);
+        const isForgiven = isDatabaseUnavailable(error);
         await releaseLease(this.#ctx.db, claimed, this.#leaseEnd(), { isForgiven }).catch(() => {});
       })
       .finally(() => {

@@ -1,5 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
-import { shapeFault } from "../../platform/http/json-body.ts";
+import { findShapeProblem } from "../../platform/http/json-body.ts";
 
 const MAX_DEPTH = 64;
 /** More than 50 steps need; checking so many keeps the process busy for about 50 ms. */
@@ -13,7 +13,7 @@ export type ParsedJson = { value: unknown } | { faults: ValidationIssue[] };
  * keep the second; and text that PostgreSQL could not keep is none.
  */
 export function parseJsonText(text: string): ParsedJson {
-  const shape = shapeFault(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
+  const shape = findShapeProblem(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
   const faults = shape ? [{ path: [], reason: shape }] : scanJson(text);
   return faults.length > 0 ? { faults } : { value: JSON.parse(text) };
 }

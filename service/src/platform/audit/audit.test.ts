@@ -7,7 +7,7 @@ import { becomes } from "../../../test/until.ts";
 import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
-import { record } from "./audit.ts";
+import { recordAudit } from "./audit.ts";
 
 let market: Market;
 let admin: Client;
@@ -30,7 +30,7 @@ async function hasDeeds(actions: string[]): Promise<string> {
     market.clock.forward(60_000);
     const source = { ip: "192.0.2.7", userAgent: "curl/8", requestId: "req-1" };
     const target = { type: "thing", id: `thing_${action}` };
-    await record(ctx, ctx.db, { actorId: userId, action, target, source, details: { a: 1 } });
+    await recordAudit(ctx, ctx.db, { actorId: userId, action, target, source, details: { a: 1 } });
   }
   return toId("usr", userId);
 }
@@ -58,7 +58,7 @@ suite("the audit log", () => {
 
   test("knows the operator and the service by having no actor", async () => {
     const { ctx } = market.service;
-    await record(ctx, ctx.db, { actorId: null, action: "operator.spoke", source: null });
+    await recordAudit(ctx, ctx.db, { actorId: null, action: "operator.spoke", source: null });
     const [entry] = (await entries("action=operator.spoke")).data;
     assert.deepEqual([entry.actor, entry.target, entry.ip, entry.requestId], [null, null, null, null]);
   });
@@ -105,7 +105,7 @@ suite("the audit log", () => {
   test("has a deed if and only if it was done: both are one transaction", async () => {
     const { ctx } = market.service;
     const undone = ctx.db.transaction().execute(async (tx) => {
-      await record(ctx, tx, { actorId: null, action: "undone.deed", source: null });
+      await recordAudit(ctx, tx, { actorId: null, action: "undone.deed", source: null });
       throw new Error("undone");
     });
     await assert.rejects(undone, /undone/);

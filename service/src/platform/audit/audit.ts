@@ -1,7 +1,7 @@
 import type { Context, RequestSource } from "../../core/context.ts";
 import type { Queries } from "../db/database.ts";
 
-export interface Deed {
+export interface AuditRecord {
   /** The account that did it (uuid); null: the operator at the command line, or the service by itself. */
   actorId: string | null;
   /** A noun and a past participle: `api_key.revoked`, `user.banned`. */
@@ -14,7 +14,7 @@ export interface Deed {
 }
 
 /** Writes to the audit log, in the transaction of the deed: the one exists if and only if the other does. */
-export async function record(ctx: Context, tx: Queries, deed: Deed): Promise<void> {
+export async function recordAudit(ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> {
   await tx
     .insertInto("audit_log")
     .values({

@@ -2,9 +2,9 @@ import type { AuditEntry } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
-import { type EntryRow, listEntries } from "./queries.ts";
+import { type AuditRow, listAuditRows } from "./queries.ts";
 
-const toEntry = (row: EntryRow): AuditEntry => ({
+const toEntry = (row: AuditRow): AuditEntry => ({
   id: toId("aud", row.id),
   actor: row.actorId === null ? null : { id: toId("usr", row.actorId), name: row.actorName },
   action: row.action,
@@ -33,5 +33,8 @@ export async function listAudit(ctx: Context, query: AuditQuery): Promise<Page<A
   const { page, limit, action, target: targetId } = query;
   const wanted = action?.endsWith(".*") ? { noun: action.slice(0, -2) } : { action };
   const span = { from: momentOf(query.from), to: momentOf(query.to) };
-  return mapPage(await listEntries(ctx.db, { page, limit, actorId, targetId, ...wanted, ...span }), toEntry);
+  return mapPage(
+    await listAuditRows(ctx.db, { page, limit, actorId, targetId, ...wanted, ...span }),
+    toEntry,
+  );
 }

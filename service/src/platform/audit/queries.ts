@@ -1,7 +1,7 @@
 import type { Queries } from "../db/database.ts";
-import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { countRows, offsetOf, type Page, type Paging } from "../db/paging.ts";
 
-export interface EntryRow {
+export interface AuditRow {
   id: string;
   actorId: string | null;
   actorName: string | null;
@@ -15,7 +15,7 @@ export interface EntryRow {
   createdAt: Date;
 }
 
-export interface EntryFilter extends Paging {
+export interface AuditFilter extends Paging {
   actorId?: string | undefined;
   /** Whole, or with `noun` all that was done to one kind of thing. */
   action?: string | undefined;
@@ -25,7 +25,7 @@ export interface EntryFilter extends Paging {
   to?: Date | undefined;
 }
 
-function fitting(db: Queries, { actorId, action, noun, targetId, from, to }: EntryFilter) {
+function matchingRows(db: Queries, { actorId, action, noun, targetId, from, to }: AuditFilter) {
   let entries = db.selectFrom("audit_log as a");
   if (actorId) entries = entries.where("a.actor_id", "=", actorId);
   if (action) entries = entries.where("a.action", "=", action);
@@ -37,8 +37,8 @@ function fitting(db: Queries, { actorId, action, noun, targetId, from, to }: Ent
   return entries;
 }
 
-export async function listEntries(db: Queries, filter: EntryFilter): Promise<Page<EntryRow>> {
-  const items = await fitting(db, filter)
+export async function listAuditRows(db: Queries, filter: AuditFilter): Promise<Page<AuditRow>> {
+  const items = await matchingRows(db, filter)
     .leftJoin("users as u", "u.id", "a.actor_id")
     .select(["a.id", "a.actor_id as actorId", "u.name as actorName", "a.action", "a.details"])
     .select(["a.target_type as targetType", "a.target_id as targetId", "a.created_at as createdAt"])
@@ -46,7 +46,7 @@ export async function listEntries(db: Queries, filter: EntryFilter): Promise<Pag
     .orderBy("a.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
-    .$castTo<EntryRow>()
+    .$castTo<AuditRow>()
     .execute();
-  return { items, ...(await countSome(db, fitting(db, filter).select("a.id"))) };
+  return { items, ...(await countRows(db, matchingRows(db, filter).select("a.id"))) };
 }

@@ -35,7 +35,7 @@ test("leases: a worker whose clock is 20 s ahead takes over no run that another 
     };
     assert.equal(await isClaimed(`clock_timestamp() + interval '${LEASE_MS} ms'`), false);
     // As after the time of a lease: before, a worker takes over nothing.
-    base.ctx.databaseWatch.hasBeenUpFor = () => true;
+    base.ctx.databaseUptime.hasBeenUpFor = () => true;
     assert.equal(await isClaimed("clock_timestamp() - interval '1 s'"), true);
   } finally {
     mock.timers.reset();

@@ -105,20 +105,22 @@ export function openPool(connection: Connection): pg.Pool {
 export type DatabaseClient = pg.Client & Pick<ServiceClient, "isPooled" | "isReadOnly">;
 
 /** One connection beside the pool, not yet connected. */
-export const oneClient = (
+export const createClient = (
   { target }: Pick<Connection, "target">,
   settings: pg.ClientConfig,
 ): DatabaseClient => new ServiceClient({ ...settingsOf(target), ...settings });
 
 /** The same without a connection pooler in between, where the settings name a way around it. */
-export const directClient = ({ target, direct }: Connection, settings: pg.ClientConfig): DatabaseClient =>
-  oneClient({ target: direct ?? target }, settings);
+export const createDirectClient = (
+  { target, direct }: Connection,
+  settings: pg.ClientConfig,
+): DatabaseClient => createClient({ target: direct ?? target }, settings);
 
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
 
 /** Queries of a connection that has begun a transaction by itself. */
-export const transactionOn = (client: pg.Client): Tx =>
+export const asTransaction = (client: pg.Client): Tx =>
   new Kysely<DB>({
     dialect: new PostgresDialect({
       pool: {
@@ -135,18 +137,18 @@ export const transactionOn = (client: pg.Client): Tx =>
  * deadlock), 57014, a statement that took too long or was stopped; 55P03, one that waited too long for a lock; and 25P03, a
  * transaction that the server ended because this process sent nothing for too long.
  */
-const DOWN =
+const UNAVAILABLE =
   /^(ECONN(REFUSED|RESET|ABORTED)|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08\w{3}|53\w{3}|57P0\w|25006|25P03|40001|40P01|55P03|57014)$/;
 
 /** Raised by the triggers of 0014_closing.sql. */
 export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";
 
 /** Whether an error says that the database is away or too busy, rather than that a query was wrong. */
-export function isDatabaseDown(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
   if (code === "ENOENT" && syscall !== "connect") return false;
   return (
-    DOWN.test(code ?? "") ||
+    UNAVAILABLE.test(code ?? "") ||
     /timeout exceeded when trying to connect|^Connection terminated|connection error and is not queryable/.test(
       message ?? "",
     )
@@ -154,21 +156,21 @@ export function isDatabaseDown(error: unknown): boolean {
 }
 
 const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 2_000;
-const HELD_FOR_MS = 10 * 60_000;
+const MAX_PAUSE_MS = 2_000;
+const GIVE_UP_AFTER_MS = 10 * 60_000;
 
 /**
  * Work that fails because the database is away, done again until it is back: what it holds in memory is not lost with a connection. It
  * may be done twice. Given up when the signal aborts, or after ten minutes.
  */
-export async function retryWhileAway<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const begunAt = performance.now();
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       return await work();
     } catch (error) {
-      const isOver = signal.aborted || performance.now() - begunAt > HELD_FOR_MS;
-      if (isOver || !isDatabaseDown(error)) throw error;
+      const isOver = signal.aborted || performance.now() - begunAt > GIVE_UP_AFTER_MS;
+      if (isOver || !isDatabaseUnavailable(error)) throw error;
       await sleep(pauseMs, null, { signal, ref: false }).catch(() => {});
     }
   }
@@ -178,7 +180,7 @@ const DEADLOCK = "40P01";
 const MOST_TRIES = 5;
 
 /** A transaction that locks what many others do, made anew where PostgreSQL broke it off for one of them. */
-export async function untilNotDeadlocked<T>(transact: () => Promise<T>): Promise<T> {
+export async function retryOnDeadlock<T>(transact: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await transact();

@@ -5,14 +5,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /** How a program of PostgreSQL is run by this process. */
-export interface Way {
+export interface RunAs {
   prefix: string[];
   uid: number;
   gid: number;
 }
 
 /** The programs of the npm package, and the way in which they run here. */
-export interface Binaries extends Way {
+export interface Binaries extends RunAs {
   major: string;
   run(program: "initdb", args: string[]): Promise<unknown>;
   spawn(program: "postgres", args: string[], stdio: StdioOptions): ChildProcess;
@@ -22,31 +22,31 @@ export interface Binaries extends Way {
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", LC_ALL: "C", TZ: "UTC" };
 const NOBODY = 65534;
 
-const asOurselves: Way = { prefix: [], uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+const currentUser: RunAs = { prefix: [], uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 
 // PostgreSQL refuses to run as root. In a user namespace root only looks like nobody: its files stay root's and a
 // folder that others cannot enter is no obstacle. Where a sandbox forbids that, be nobody in earnest.
-export const waysOfRoot: { mapped: Way; nobody: Way } = {
+export const rootRunAs: { mapped: RunAs; nobody: RunAs } = {
   mapped: {
-    ...asOurselves,
+    ...currentUser,
     prefix: ["unshare", "-U", `--map-user=${NOBODY}`, `--map-group=${NOBODY}`, "--"],
   },
   nobody: { prefix: [], uid: NOBODY, gid: NOBODY },
 };
 
-function waysHere(): Way[] {
-  return asOurselves.uid === 0 ? [waysOfRoot.mapped, waysOfRoot.nobody] : [asOurselves];
+function listRunAs(): RunAs[] {
+  return currentUser.uid === 0 ? [rootRunAs.mapped, rootRunAs.nobody] : [currentUser];
 }
 
 export async function findBinaries(
-  ways: Way[] = waysHere(),
+  ways: RunAs[] = listRunAs(),
   platform = `${process.platform}-${process.arch}`,
 ): Promise<Binaries> {
   const packageFolder = findPackage(platform);
   await linkLibraries(packageFolder);
   const refusals: string[] = [];
   for (const way of ways) {
-    const binaries = await tryWay(join(packageFolder, "native", "bin"), way).catch((refusal: Error) => {
+    const binaries = await tryRunAs(join(packageFolder, "native", "bin"), way).catch((refusal: Error) => {
       refusals.push(refusal.message.trim());
     });
     if (binaries) return binaries;
@@ -77,9 +77,9 @@ async function linkLibraries(packageFolder: string): Promise<void> {
 }
 
 /** Proves by `postgres --version` that this way works here: permission, C library, shared libraries. */
-async function tryWay(folder: string, way: Way): Promise<Binaries> {
+async function tryRunAs(folder: string, way: RunAs): Promise<Binaries> {
   const { prefix, uid, gid } = way;
-  const options = { env: ENVIRONMENT, ...(uid === asOurselves.uid ? {} : { uid, gid }) };
+  const options = { env: ENVIRONMENT, ...(uid === currentUser.uid ? {} : { uid, gid }) };
   const command = (program: string, args: string[]) => {
     const [first = "", ...rest] = [...prefix, join(folder, program), ...args];
     return [first, rest] as const;

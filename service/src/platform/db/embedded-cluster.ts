@@ -21,7 +21,7 @@ import { promisify } from "node:util";
 import type { Binaries } from "./embedded-binaries.ts";
 
 /** Where the parts of the embedded PostgreSQL of one data folder lie. */
-export interface Place {
+export interface ClusterPaths {
   dataDir: string;
   cluster: string;
   log: string;
@@ -44,11 +44,11 @@ export interface Postmaster {
   connection: Connection;
 }
 
-const HALF_MADE = "postgres.new-";
+const INCOMPLETE_PREFIX = "postgres.new-";
 const PORT = 5432;
 const SOCKET_PATH_BYTES = 103;
 
-export async function placeOf(dataDir: string): Promise<Place> {
+export async function clusterPathsOf(dataDir: string): Promise<ClusterPaths> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const absolute = await realpath(dataDir);
   return {
@@ -79,32 +79,32 @@ export function cacheSettings(): Record<string, string> {
   return { shared_buffers: `${Math.min(1_024, Math.max(128, megabytes))}MB` };
 }
 
-export function connectionOf(place: Place): Connection {
+export function connectionOf(place: ClusterPaths): Connection {
   return { host: place.sockets, port: PORT, user: "postgres", database: "postgres" };
 }
 
 /** Makes what a start needs: the cluster, of the right version and owner, and an empty socket folder. */
-export async function prepareCluster(place: Place, binaries: Binaries, fsync: boolean): Promise<void> {
-  await removeHalfMade(place);
-  await letIn(place, binaries);
+export async function prepareCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
+  await removeIncompleteClusters(place);
+  await allowTraversal(place, binaries);
   const major = await readFile(join(place.cluster, "PG_VERSION"), "utf8").catch(ignoreMissing);
   if (major === undefined) await makeCluster(place, binaries, fsync);
-  else mustBeOurs(place, binaries, major.trim());
-  await handOver(place.cluster, binaries);
-  await disownDeadPid(place);
+  else mustHaveSameVersion(place, binaries, major.trim());
+  await changeOwner(place.cluster, binaries);
+  await resetStalePid(place);
   await makeSocketFolder(place, binaries);
 }
 
-async function removeHalfMade(place: Place): Promise<void> {
+async function removeIncompleteClusters(place: ClusterPaths): Promise<void> {
   for (const name of await readdir(place.dataDir)) {
-    if (!name.startsWith(HALF_MADE)) continue;
+    if (!name.startsWith(INCOMPLETE_PREFIX)) continue;
     // Retried, because an initdb whose parent was killed may still be writing into it.
     await rm(join(place.dataDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
 
 /** When PostgreSQL really runs as another user, it must get through the data folder (but not list it). */
-async function letIn(place: Place, binaries: Binaries): Promise<void> {
+async function allowTraversal(place: ClusterPaths, binaries: Binaries): Promise<void> {
   if (binaries.uid !== process.getuid?.()) await chmod(place.dataDir, 0o711);
 }
 
@@ -112,9 +112,9 @@ async function letIn(place: Place, binaries: Binaries): Promise<void> {
 // so that an initdb left over from a killed start cannot write into ours. initdb's own sync stays: it is 0.1 s of
 // 0.7–1.5 s (median of 8 rounds; --sync-method=syncfs is no faster), and without it a power cut soon after the first
 // start could lose files that no recovery brings back.
-async function makeCluster(place: Place, binaries: Binaries, fsync: boolean): Promise<void> {
-  const draft = await mkdtemp(join(place.dataDir, HALF_MADE));
-  await handOver(draft, binaries);
+async function makeCluster(place: ClusterPaths, binaries: Binaries, fsync: boolean): Promise<void> {
+  const draft = await mkdtemp(join(place.dataDir, INCOMPLETE_PREFIX));
+  await changeOwner(draft, binaries);
   const options = [
     ...["--pgdata", draft, "--username=postgres", "--auth=trust", "--encoding=UTF8"],
     ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", `--locale=${systemLocale()}`],
@@ -137,7 +137,7 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close());
 }
 
-function mustBeOurs(place: Place, binaries: Binaries, major: string): void {
+function mustHaveSameVersion(place: ClusterPaths, binaries: Binaries, major: string): void {
   if (major === binaries.major) return;
   throw new Error(
     `${place.cluster} was made by PostgreSQL ${major}, and this Stoa brings PostgreSQL ${binaries.major}. ` +
@@ -147,7 +147,7 @@ function mustBeOurs(place: Place, binaries: Binaries, major: string): void {
 }
 
 /** The folder itself comes last, so that an interrupted hand-over is noticed and repeated. */
-async function handOver(folder: string, { uid, gid }: Binaries): Promise<void> {
+async function changeOwner(folder: string, { uid, gid }: Binaries): Promise<void> {
   if (process.getuid?.() !== 0 || (await stat(folder)).uid === uid) return;
   for (const entry of await readdir(folder, { recursive: true })) await lchown(join(folder, entry), uid, gid);
   await lchown(folder, uid, gid);
@@ -155,21 +155,21 @@ async function handOver(folder: string, { uid, gid }: Binaries): Promise<void> {
 
 // After a crash the pid in the file may by now be someone else's, and PostgreSQL would refuse for ever. It takes the
 // pid of its own parent as stale; removing the file would also remove its check that no old child still writes.
-async function disownDeadPid(place: Place): Promise<void> {
+async function resetStalePid(place: ClusterPaths): Promise<void> {
   const file = join(place.cluster, "postmaster.pid");
   const text = await readFile(file, "utf8").catch(ignoreMissing);
   if (text !== undefined) await writeFile(file, text.replace(/^\d+/, String(process.pid)));
 }
 
 // Always made anew: a folder that someone else put there first makes one of these two steps fail.
-async function makeSocketFolder(place: Place, { uid, gid }: Binaries): Promise<void> {
+async function makeSocketFolder(place: ClusterPaths, { uid, gid }: Binaries): Promise<void> {
   await rm(place.sockets, { recursive: true, force: true });
   await mkdir(place.sockets, { mode: 0o700 });
   await lchown(place.sockets, uid, gid);
 }
 
 /** The living PostgreSQL of this folder, found by what it writes down itself (another TMPDIR does not matter). */
-export async function findPostmaster(place: Place): Promise<Postmaster | undefined> {
+export async function findPostmaster(place: ClusterPaths): Promise<Postmaster | undefined> {
   const file = await readFile(join(place.cluster, "postmaster.pid"), "utf8").catch(ignoreMissing);
   const [pid, , , port, host] = file?.split("\n") ?? [];
   if (!pid || !(await isPostmaster(Number(pid), place.cluster))) return undefined;
@@ -178,7 +178,7 @@ export async function findPostmaster(place: Place): Promise<Postmaster | undefin
 }
 
 /** A clean shutdown removes the file, a crash leaves it. */
-export async function wasShutDown(place: Place): Promise<boolean> {
+export async function wasShutDown(place: ClusterPaths): Promise<boolean> {
   return (await readdir(place.cluster).catch(ignoreMissing))?.includes("postmaster.pid") === false;
 }
 

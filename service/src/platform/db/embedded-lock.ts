@@ -7,12 +7,12 @@ export interface FileLock {
 }
 
 const SQLITE_BUSY = 5;
-const ASK_AGAIN_MS = 15;
+const POLL_MS = 15;
 
 // The kernel keeps the lock, so it goes with its process, kill -9 included: no pid to judge, no stale file to
 // steal from someone who was quicker. Node has no flock; an empty SQLite file is how it reaches the same thing.
 // (POSIX drops such a lock when the holder opens and closes the file by other means: leave these files alone.)
-export function tryLock(file: string): FileLock | undefined {
+export function tryFileLock(file: string): FileLock | undefined {
   const database = new DatabaseSync(file);
   try {
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
@@ -25,7 +25,7 @@ export function tryLock(file: string): FileLock | undefined {
 }
 
 /** Held by several at once, while nobody has it alone. Only under a lock of all changes: it waits for nobody. */
-export function shareLock(file: string): FileLock {
+export function acquireSharedLock(file: string): FileLock {
   const database = new DatabaseSync(file);
   database.exec("PRAGMA journal_mode = MEMORY; BEGIN; SELECT count(*) FROM sqlite_schema");
   return { release: () => database.isOpen && database.close() };
@@ -35,14 +35,14 @@ export function shareLock(file: string): FileLock {
 export async function waitForLock(file: string, patienceMs: number): Promise<FileLock | undefined> {
   const giveUpAt = Date.now() + patienceMs;
   for (;;) {
-    const lock = tryLock(file);
+    const lock = tryFileLock(file);
     if (lock || Date.now() > giveUpAt) return lock;
-    await sleep(ASK_AGAIN_MS);
+    await sleep(POLL_MS);
   }
 }
 
 /** Runs the work alone, after whoever holds the lock is done. */
-export async function alone<T>(file: string, work: () => Promise<T>): Promise<T> {
+export async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
   const lock = await waitForLock(file, Number.POSITIVE_INFINITY);
   return work().finally(() => lock?.release());
 }

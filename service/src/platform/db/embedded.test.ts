@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { until } from "../../../test/until.ts";
 import { type EmbeddedDatabase, startEmbedded } from "./embedded.ts";
-import { findBinaries, waysOfRoot } from "./embedded-binaries.ts";
+import { findBinaries, rootRunAs } from "./embedded-binaries.ts";
 
 const throwAway = { settings: { fsync: "off" } };
 const root = await mkdtemp(join(tmpdir(), "stoa-embedded-test-"));
@@ -142,7 +142,7 @@ test("root runs PostgreSQL in a user namespace or as nobody, on the same files",
 }, async () => {
   const folder = await freshFolder();
   await chmod(root, 0o711);
-  for (const way of [waysOfRoot.nobody, waysOfRoot.mapped, waysOfRoot.nobody]) {
+  for (const way of [rootRunAs.nobody, rootRunAs.mapped, rootRunAs.nobody]) {
     const database = await startEmbedded(folder, { ...throwAway, ways: [way] });
     cleanUps.push(() => database.stop());
     await query(database.connection, "CREATE TABLE IF NOT EXISTS note AS SELECT 1");
@@ -155,7 +155,7 @@ test("a folder that nobody can enter needs the user namespace or another databas
   skip: process.getuid?.() !== 0,
 }, async () => {
   await chmod(root, 0o700);
-  const options = { ...throwAway, ways: [waysOfRoot.nobody] };
+  const options = { ...throwAway, ways: [rootRunAs.nobody] };
   await assert.rejects(startEmbedded(await freshFolder(), options), /set DATABASE_URL/);
 });
 

@@ -2,18 +2,18 @@ import { closeSync, openSync } from "node:fs";
 import { readFile, rm, rmdir, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { type Binaries, findBinaries, type Way } from "./embedded-binaries.ts";
+import { type Binaries, findBinaries, type RunAs } from "./embedded-binaries.ts";
 import {
+  type ClusterPaths,
   type Connection,
   cacheSettings,
+  clusterPathsOf,
   connectionOf,
   findPostmaster,
-  type Place,
-  placeOf,
   prepareCluster,
   wasShutDown,
 } from "./embedded-cluster.ts";
-import { alone, type FileLock, shareLock, tryLock, waitForLock } from "./embedded-lock.ts";
+import { acquireSharedLock, type FileLock, tryFileLock, waitForLock, withFileLock } from "./embedded-lock.ts";
 
 export interface EmbeddedDatabase {
   /** For `pg`; `host` is the folder of the socket. */
@@ -30,28 +30,28 @@ export interface EmbeddedOptions {
   /** Settings of PostgreSQL, such as `{ fsync: "off" }` for a cluster that is thrown away. */
   settings?: Record<string, string>;
   /** How to run PostgreSQL here, best first; found out when left open. */
-  ways?: Way[];
+  ways?: RunAs[];
 }
 
 const LEFTOVERS_SECONDS = 10;
-const ASK_AGAIN_MS = 15;
+const POLL_MS = 15;
 
 /** Joins the PostgreSQL of this data folder, or starts it. */
 export async function startEmbedded(
   dataDir: string,
   options: EmbeddedOptions = {},
 ): Promise<EmbeddedDatabase> {
-  const place = await placeOf(dataDir);
-  return alone(place.changeLock, async () => (await join(place)) ?? start(place, options));
+  const place = await clusterPathsOf(dataDir);
+  return withFileLock(place.changeLock, async () => (await join(place)) ?? start(place, options));
 }
 
-async function join(place: Place): Promise<EmbeddedDatabase | undefined> {
+async function join(place: ClusterPaths): Promise<EmbeddedDatabase | undefined> {
   const running = await findPostmaster(place);
   const client = running && (await connectWhile(() => isRunning(place), running.connection));
   return client && supervise(place, running.connection, client, false);
 }
 
-async function start(place: Place, options: EmbeddedOptions): Promise<EmbeddedDatabase> {
+async function start(place: ClusterPaths, options: EmbeddedOptions): Promise<EmbeddedDatabase> {
   const alone = await waitForUsers(place);
   try {
     const binaries = await findBinaries(options.ways);
@@ -66,7 +66,7 @@ async function start(place: Place, options: EmbeddedOptions): Promise<EmbeddedDa
 
 // Users whose PostgreSQL has just died let go at once. One that does not is alive where we cannot see its
 // PostgreSQL, such as in another container: a second one on the same files would destroy them.
-async function waitForUsers(place: Place): Promise<FileLock> {
+async function waitForUsers(place: ClusterPaths): Promise<FileLock> {
   const alone = await waitForLock(place.usersLock, LEFTOVERS_SECONDS * 1000);
   if (alone) return alone;
   throw new Error(`Another process holds ${place.usersLock}, but its PostgreSQL is out of sight.`);
@@ -74,7 +74,7 @@ async function waitForUsers(place: Place): Promise<FileLock> {
 
 // After kill -9 the children of the old PostgreSQL need a moment to notice; the new one refuses until then.
 async function launchUntilUp(
-  place: Place,
+  place: ClusterPaths,
   binaries: Binaries,
   settings: Record<string, string>,
 ): Promise<Client> {
@@ -94,7 +94,7 @@ async function launchUntilUp(
 }
 
 // In a process group of its own (detached), so that Ctrl-C in the terminal reaches us first and not PostgreSQL.
-async function launch(place: Place, binaries: Binaries, settings: Record<string, string>) {
+async function launch(place: ClusterPaths, binaries: Binaries, settings: Record<string, string>) {
   const log = openSync(place.log, "a", 0o600);
   const logged = (await stat(place.log)).size;
   const child = binaries.spawn("postgres", serverArguments(place, settings), ["ignore", log, log]);
@@ -108,7 +108,7 @@ async function launch(place: Place, binaries: Binaries, settings: Record<string,
   };
 }
 
-function serverArguments(place: Place, settings: Record<string, string>): string[] {
+function serverArguments(place: ClusterPaths, settings: Record<string, string>): string[] {
   const all = {
     ...cacheSettings(),
     ...settings,
@@ -121,7 +121,7 @@ function serverArguments(place: Place, settings: Record<string, string>): string
   return ["-D", place.cluster, ...flags];
 }
 
-async function isRunning(place: Place): Promise<boolean> {
+async function isRunning(place: ClusterPaths): Promise<boolean> {
   return (await findPostmaster(place)) !== undefined;
 }
 
@@ -133,7 +133,7 @@ async function connectWhile(
   while (await lives()) {
     const client = await tryConnect(connection);
     if (client) return client;
-    await sleep(ASK_AGAIN_MS);
+    await sleep(POLL_MS);
   }
   return undefined;
 }
@@ -143,7 +143,7 @@ async function tryConnect(connection: Connection): Promise<Client | undefined> {
   client.on("error", () => {}); // told by "end", which follows
   try {
     await client.connect();
-    hold(client, false);
+    setKeepAlive(client, false);
     return client;
   } catch (error) {
     // No such role or database: waiting will not help. Anything else: not yet listening, recovering, shutting down.
@@ -153,15 +153,20 @@ async function tryConnect(connection: Connection): Promise<Client | undefined> {
 }
 
 /** Watching must not keep the process alive, saying goodbye must. (The types of pg know neither call.) */
-function hold(client: Client, alive: boolean): void {
+function setKeepAlive(client: Client, alive: boolean): void {
   const { ref, unref } = client as Client & { ref(): void; unref(): void };
   (alive ? ref : unref).call(client);
 }
 
-function supervise(place: Place, connection: Connection, client: Client, started: boolean): EmbeddedDatabase {
-  const use = shareLock(place.usersLock);
+function supervise(
+  place: ClusterPaths,
+  connection: Connection,
+  client: Client,
+  started: boolean,
+): EmbeddedDatabase {
+  const use = acquireSharedLock(place.usersLock);
   const callbacks: ((why: string) => void)[] = [];
-  const watch = watchOver(place, connection, client);
+  const watch = watchConnection(place, connection, client);
   let lost: string | undefined;
   let stopping: Promise<void> | undefined;
   void watch.gone.then(async () => {
@@ -173,7 +178,7 @@ function supervise(place: Place, connection: Connection, client: Client, started
     for (const tell of callbacks) tell(lost);
   });
   const leave = async () => {
-    if (!lost) await leavePostgres(place, connection, use);
+    if (!lost) await releasePostgres(place, connection, use);
     await watch.end();
   };
   return {
@@ -185,7 +190,7 @@ function supervise(place: Place, connection: Connection, client: Client, started
 }
 
 /** Keeps one idle connection: its end is the quickest sign that PostgreSQL is gone, or only restarted its children. */
-function watchOver(place: Place, connection: Connection, first: Client) {
+function watchConnection(place: ClusterPaths, connection: Connection, first: Client) {
   let client = first;
   let ending = false;
   const untilGone = async () => {
@@ -198,25 +203,25 @@ function watchOver(place: Place, connection: Connection, first: Client) {
   };
   const end = async () => {
     ending = true;
-    hold(client, true);
+    setKeepAlive(client, true);
     await client.end();
   };
   return { gone: untilGone().catch(() => {}), end };
 }
 
-async function explainLoss(place: Place): Promise<string> {
+async function explainLoss(place: ClusterPaths): Promise<string> {
   if (!(await wasShutDown(place))) return `PostgreSQL ended unexpectedly; see ${place.log}.`;
   return `PostgreSQL was shut down by someone else; see ${place.log}.`;
 }
 
 /** The last one shuts it down. Nobody joins or leaves meanwhile. */
-async function leavePostgres(place: Place, connection: Connection, use: FileLock): Promise<void> {
-  await alone(place.changeLock, async () => {
+async function releasePostgres(place: ClusterPaths, connection: Connection, use: FileLock): Promise<void> {
+  await withFileLock(place.changeLock, async () => {
     use.release();
-    const last = tryLock(place.usersLock);
+    const last = tryFileLock(place.usersLock);
     if (!last) return;
     interrupt((await findPostmaster(place))?.pid);
-    while (await isRunning(place)) await sleep(ASK_AGAIN_MS);
+    while (await isRunning(place)) await sleep(POLL_MS);
     await rmdir(connection.host).catch(() => {}); // PostgreSQL has emptied it
     last.release();
   });

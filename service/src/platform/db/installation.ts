@@ -7,18 +7,18 @@ export class WrongInstallation extends Error {
   override name = "WrongInstallation";
 }
 
-export interface Claim {
+export interface InstallationIdentity {
   environment: Environment;
   masterKeyFingerprints: string[];
 }
 
-export const claimOf = ({ environment, masterKeys }: Config): Claim => ({
+export const installationOf = ({ environment, masterKeys }: Config): InstallationIdentity => ({
   environment,
   masterKeyFingerprints: masterKeys.map(fingerprintOf),
 });
 
 /** Writes at the first start what the database belongs to, and refuses any process of another kind after it. */
-export async function claimInstallation(db: Database, claim: Claim, now: Date): Promise<void> {
+export async function claimInstallation(db: Database, claim: InstallationIdentity, now: Date): Promise<void> {
   const [primary] = claim.masterKeyFingerprints;
   await db
     .insertInto("installation")
@@ -29,10 +29,10 @@ export async function claimInstallation(db: Database, claim: Claim, now: Date): 
 }
 
 /** From then on it belongs to whoever has this key: what the one before had sealed is under this one. */
-export const moveInstallation = (db: Database, masterKeyFingerprint: string) =>
+export const updateInstallationKey = (db: Database, masterKeyFingerprint: string) =>
   db.updateTable("installation").set({ master_key_fingerprint: masterKeyFingerprint }).execute();
 
-export async function mustBelongTo(db: Database, claim: Claim): Promise<void> {
+export async function mustBelongTo(db: Database, claim: InstallationIdentity): Promise<void> {
   const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
   if (!kept) throw new WrongInstallation("There is no shop in this database yet: its first start makes one.");
   if (kept.environment !== claim.environment) {

@@ -7,7 +7,7 @@ import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.
 import { until } from "../../../test/until.ts";
 import { openPool } from "./database.ts";
 import { lockInTransaction, withLock } from "./locks.ts";
-import { knownMigrations, migrate } from "./migrate.ts";
+import { listMigrations, migrate } from "./migrate.ts";
 
 const MIGRATION_LOCK = { key: 5_701_840_113, name: "the migration lock" };
 const LOCK = { key: "a lock of a test", name: "the lock of a test" };
@@ -116,7 +116,7 @@ test("migrate: another process migrates an empty database during the wait for th
       and database = (select oid from pg_database where datname = current_database())`;
   await until("the migration waits", async () => (await other.query(WAITS)).rowCount! > 0);
   await other.query("create table schema_migrations (name text primary key, checksum text not null)");
-  for (const { name, checksum } of await knownMigrations())
+  for (const { name, checksum } of await listMigrations())
     await other.query("insert into schema_migrations values ($1, $2)", [name, checksum]);
   await other.query("commit");
   assert.deepEqual(await migrating, []);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { transactionTimeouts } from "./client.ts";
-import { type Connection, directClient } from "./database.ts";
+import { type Connection, createDirectClient } from "./database.ts";
 
 /** A lock that every process of the database knows by its key. */
 export interface Lock {
@@ -26,7 +26,7 @@ export class LockHeld extends Error {
 }
 
 /** After so long the log says who holds it. */
-const SAY_AFTER_MS = 3_000;
+const WARN_AFTER_MS = 3_000;
 /** How often the holder of a lock speaks within the time that PostgreSQL lets its transaction be idle. */
 const PINGS = 4;
 const NOT_AVAILABLE = "55P03";
@@ -36,7 +36,7 @@ const NOT_AVAILABLE = "55P03";
  * on one server connection: a lock of a session would stay with the pooler.
  */
 export async function lockInTransaction(client: pg.ClientBase, lock: Lock, wait: LockWait): Promise<void> {
-  const first = Math.min(SAY_AFTER_MS, wait.maxMs);
+  const first = Math.min(WARN_AFTER_MS, wait.maxMs);
   if (await tryLock(client, lock, first)) return;
   const holder = await holderOf(client, lock);
   wait.log?.warn({ lock: lock.name }, `waits for ${lock.name}, held by ${holder}`);
@@ -104,7 +104,7 @@ export async function withLock<T>(
   work: (mustBeHeld: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const { idleMs } = connection.transactionTimeouts ?? transactionTimeouts;
-  const client = directClient(connection, { application_name: `stoa: ${lock.name}`, keepAlive: true });
+  const client = createDirectClient(connection, { application_name: `stoa: ${lock.name}`, keepAlive: true });
   client.on("error", () => {}); // mustBeHeld reports it
   await client.connect();
   const ended = new AbortController();

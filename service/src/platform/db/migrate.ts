@@ -40,7 +40,7 @@ async function readMigrations(): Promise<Migration[]> {
   );
 }
 
-function mustAgree(migrations: Migration[], applied: { name: string; checksum: string }[]): void {
+function mustMatchDisk(migrations: Migration[], applied: { name: string; checksum: string }[]): void {
   const byName = new Map(migrations.map((migration) => [migration.name, migration]));
   for (const { name, checksum } of applied) {
     const onDisk = byName.get(name);
@@ -98,18 +98,19 @@ async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): 
 
 async function findPending(client: pg.ClientBase, migrations: Migration[]): Promise<Migration[]> {
   const applied = await listApplied(client);
-  mustAgree(migrations, applied);
+  mustMatchDisk(migrations, applied);
   const names = new Set(applied.map(({ name }) => name));
   return migrations.filter(({ name }) => !names.has(name));
 }
 
-async function listApplied(client: pg.ClientBase): Promise<Applied[]> {
+async function listApplied(client: pg.ClientBase): Promise<AppliedMigration[]> {
   // Not to_regclass: it answers from the session's cache, which misses a table that was made while this transaction waited for the lock.
   const { rowCount } = await client.query(
     "select from pg_tables where tablename = 'schema_migrations' and schemaname = any (current_schemas(false))",
   );
   if (!rowCount) return [];
-  return (await client.query<Applied>("select name, checksum from schema_migrations order by name")).rows;
+  return (await client.query<AppliedMigration>("select name, checksum from schema_migrations order by name"))
+    .rows;
 }
 
 /** Answers its name; null: none is left. */
@@ -130,26 +131,26 @@ async function applyNext(client: pg.ClientBase, migrations: Migration[], now: Da
 }
 
 /** In the client's transaction: waits until nobody migrates, and lets nobody migrate or start until it ends. */
-export const holdMigrations = (client: pg.ClientBase) =>
+export const lockMigrations = (client: pg.ClientBase) =>
   lockInTransaction(client, MIGRATION_LOCK, { maxMs: MIGRATION_WAIT_MS });
 
-export type Applied = Pick<Migration, "name" | "checksum">;
+export type AppliedMigration = Pick<Migration, "name" | "checksum">;
 
 /** Those that this version has, in their order. */
-export const knownMigrations = async (): Promise<Applied[]> =>
+export const listMigrations = async (): Promise<AppliedMigration[]> =>
   (await migrationsOnDisk()).map(({ name, checksum }) => ({ name, checksum }));
 
 /** Answers what made this database so far, none of which may differ from what is on disk. */
-export async function mustAgreeWithDisk(client: pg.ClientBase): Promise<Applied[]> {
+export async function appliedMigrations(client: pg.ClientBase): Promise<AppliedMigration[]> {
   const applied = await listApplied(client);
-  mustAgree(await migrationsOnDisk(), applied);
+  mustMatchDisk(await migrationsOnDisk(), applied);
   return applied;
 }
 
 /** Answers what made this database, which must be all that is on disk. */
-export async function mustBeMigrated(client: pg.ClientBase): Promise<Applied[]> {
+export async function mustBeMigrated(client: pg.ClientBase): Promise<AppliedMigration[]> {
   const migrations = await migrationsOnDisk();
-  const applied = await mustAgreeWithDisk(client);
+  const applied = await appliedMigrations(client);
   if (applied.length < migrations.length)
     throw new MigrationMismatch(`The database has ${applied.length} of ${migrations.length} migrations`);
   return applied;

@@ -29,7 +29,7 @@ export const mapPage = <A, B>(page: Page<A>, map: (item: A) => B): Page<B> => ({
 const EXACT_TOTAL = 10_000;
 
 /** How many rows a query finds: exactly up to a bound, above it at least so many. */
-export async function countSome(
+export async function countRows(
   db: Queries,
   found: { limit(rows: number): Expression<unknown> },
 ): Promise<Pick<Page<unknown>, "total" | "totalIsEstimate">> {

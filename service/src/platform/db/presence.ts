@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type RawBuilder, sql } from "kysely";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { type Connection, directClient } from "./database.ts";
+import { type Connection, createDirectClient } from "./database.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -16,9 +16,9 @@ declare module "../../core/context.ts" {
 /** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
 const PRESENCE_LOCK = 7_200_414;
 const MAX_KEY = 2 ** 31 - 1;
-const LOOK_EVERY_MS = 1_000;
-const TRY_AGAIN_MS = 250;
-const ANSWER_WITHIN_MS = 5_000;
+const CHECK_EVERY_MS = 1_000;
+const RETRY_MS = 250;
+const RESPONSE_TIMEOUT_MS = 5_000;
 /** PostgreSQL ends the session of a process that is frozen or cut off for so long. */
 const FROZEN_MS = 10_000;
 
@@ -29,7 +29,7 @@ const NOT_SEEN =
   "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";
 
 /** A lock of an older session of this process, which may be about to end, does not count. */
-const HOLD = `
+const LOCK_QUERY = `
   select case when exists (select from pg_locks
                             where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
                               and pid = pg_backend_pid() and database = (select oid from pg_database where datname = current_database()))
@@ -88,15 +88,15 @@ export class WorkerPresence {
         if (!signal.aborted) this.#log.warn({ err: error }, "the worker's session lock is not held");
       });
       asked();
-      await sleep(TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
+      await sleep(RETRY_MS, null, { signal, ref: false }).catch(() => {});
     }
   }
 
   /** Until the connection is lost. */
   async #holdOnce(asked: () => void): Promise<void> {
-    const client = directClient(this.#connection, {
+    const client = createDirectClient(this.#connection, {
       application_name: "stoa worker",
-      query_timeout: ANSWER_WITHIN_MS,
+      query_timeout: RESPONSE_TIMEOUT_MS,
       options: `-c idle_session_timeout=${FROZEN_MS} -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3`,
     });
     client.on("error", () => {}); // told by `gone`
@@ -123,17 +123,17 @@ export class WorkerPresence {
   async #askAgainAndAgain(client: pg.Client, asked: () => void): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      const { rows } = await client.query(HOLD, [PRESENCE_LOCK, this.#key]);
+      const { rows } = await client.query(LOCK_QUERY, [PRESENCE_LOCK, this.#key]);
       this.#isHeld = rows[0].held;
       if (this.#isHeld) await this.#lookThroughPool();
       asked();
-      await sleep(this.#isHeld ? LOOK_EVERY_MS : TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
+      await sleep(this.#isHeld ? CHECK_EVERY_MS : RETRY_MS, null, { signal, ref: false }).catch(() => {});
     }
   }
 
   /** Waits for a pool that is slow only for a while: a session that asks nothing for longer would be ended. */
   async #lookThroughPool(): Promise<void> {
-    this.#looking ??= listPresent(this.#pool, [this.#key])
+    this.#looking ??= listPresentWorkers(this.#pool, [this.#key])
       .then((present) => this.#noteSeen(present.has(this.#key)))
       .catch((error) => this.#log.warn({ err: error }, "the session lock of this process was not looked for"))
       .finally(() => {
@@ -142,7 +142,7 @@ export class WorkerPresence {
     const { signal } = this.#closing;
     await Promise.race([
       this.#looking,
-      sleep(ANSWER_WITHIN_MS, null, { signal, ref: false }).catch(() => {}),
+      sleep(RESPONSE_TIMEOUT_MS, null, { signal, ref: false }).catch(() => {}),
     ]);
   }
 
@@ -154,14 +154,14 @@ export class WorkerPresence {
 }
 
 /** The same in SQL, of one key; null, which is not known, counts as present. */
-export const isPresent = (key: RawBuilder<unknown>) => sql<boolean>`(${key} is null or exists (
+export const isWorkerPresent = (key: RawBuilder<unknown>) => sql<boolean>`(${key} is null or exists (
   select from pg_locks
    where locktype = 'advisory' and classid = ${sql.lit(PRESENCE_LOCK)}::integer::oid and objid = ${key}::integer::oid
      and objsubid = 2 and granted
      and database = (select oid from pg_database where datname = current_database())))`;
 
 /** Which of these workers hold their lock. */
-export async function listPresent(pool: pg.Pool, keys: number[]): Promise<Set<number>> {
+export async function listPresentWorkers(pool: pg.Pool, keys: number[]): Promise<Set<number>> {
   const { rows } = await pool.query<{ key: number }>(
     `select objid::bigint as key from pg_locks
       where locktype = 'advisory' and classid = $1::integer::oid and objid = any ($2::integer[]::oid[]) and objsubid = 2 and granted

@@ -36,13 +36,13 @@ export class RefusedWrites {
     this.#now = now;
   }
 
-  note(error: unknown): void {
+  record(error: unknown): void {
     const reason = reasonOf(error);
     if (reason) this.#last = { reason, at: this.#now().getTime() };
   }
 
   /** Why writes are refused at this moment; null: they are not. */
-  async confirm(): Promise<string | null> {
+  async findReason(): Promise<string | null> {
     if (!this.#last) return null;
     this.#trial ??= this.#tryToWrite().finally(() => {
       this.#trial = null;
@@ -57,7 +57,7 @@ export class RefusedWrites {
       await this.#pool.query(TRIAL);
       if (this.#last === before) this.#last = null;
     } catch (error) {
-      if (reasonOf(error)) this.note(error);
+      if (reasonOf(error)) this.record(error);
       else if (this.#last && this.#now().getTime() - this.#last.at >= REMEMBERED_MS) this.#last = null;
     }
   }

@@ -4,9 +4,9 @@ import { after, before, suite, test } from "node:test";
 import type { FastifyRequest } from "fastify";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid } from "../../core/ids.ts";
-import { isFromThisMachine } from "../http/own-machine.ts";
-import { composeLetter, type LetterWish } from "./letter.ts";
-import { sendMail } from "./mail.ts";
+import { isLocalRequest } from "../http/local-request.ts";
+import { queueEmail } from "./email-queue.ts";
+import { type EmailInput, renderEmail } from "./render-email.ts";
 
 let market: Market;
 let nobody: Client;
@@ -19,15 +19,15 @@ after(() => market.close());
 const LINK = "https://stoa.example/auth/verify#token=abc";
 const JSON_WANTED = { accept: "application/json" };
 
-async function send(to: string, wish: Partial<LetterWish> = {}) {
+async function send(to: string, wish: Partial<EmailInput> = {}) {
   const { ctx } = market.service;
-  const letter = composeLetter({
+  const letter = renderEmail({
     subject: "Sign in to Stoa",
     paragraphs: ["Hello."],
     action: { label: "Sign in", url: LINK },
     ...wish,
   });
-  await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, to, letter));
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, letter));
   return letter;
 }
 
@@ -131,7 +131,7 @@ suite("the mailbox opens every account, so it is shown on the machine itself alo
   });
 
   const asked = (socket: object, host: string, origin: string, httpVersion = "1.1") =>
-    isFromThisMachine({ socket, headers: { host }, raw: { httpVersion } } as FastifyRequest, origin);
+    isLocalRequest({ socket, headers: { host }, raw: { httpVersion } } as FastifyRequest, origin);
 
   test("not through a proxy that says nothing of itself", () => {
     const own = { remoteAddress: "127.0.0.1", localAddress: "127.0.0.1" };

@@ -4,41 +4,41 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { wantsJson } from "../http/accept.ts";
 import { html, sendPage } from "../http/html.ts";
-import { testPagesOnly } from "../http/test-pages.ts";
-import { findLetter, listLetters, type ShownLetter } from "./mail.ts";
+import { requireTestPageAccess } from "../http/test-pages.ts";
+import { findEmail, listEmails, type StoredEmail } from "./email-queue.ts";
 
 /** A letter may do nothing but open its links in another tab. */
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
-const LETTER_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox ${SANDBOX}`;
+const EMAIL_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox ${SANDBOX}`;
 
 /**
  * /dev/mail: the letters that would have been sent, of a test environment without a mail server. They open everybody's
  * account: to most there is no such page.
  */
-export function addMailPages(app: FastifyInstance, ctx: Context): void {
+export function addEmailPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test" || ctx.config.mail !== "dev") return;
-  const onRequest = testPagesOnly(ctx);
+  const onRequest = requireTestPageAccess(ctx);
   app.get("/dev/mail", { onRequest }, async (request, reply) => {
-    const letters = await listLetters(ctx);
+    const letters = await listEmails(ctx);
     return wantsJson(request) ? sendJson(reply, letters.map(toJson)) : sendList(reply, letters);
   });
   app.get("/dev/mail/:id", { onRequest }, async (request, reply) => {
-    const letter = await letterOf(ctx, request);
-    return wantsJson(request) ? sendJson(reply, toJson(letter)) : sendLetter(reply, letter);
+    const letter = await requestedEmail(ctx, request);
+    return wantsJson(request) ? sendJson(reply, toJson(letter)) : sendEmailPage(reply, letter);
   });
   app.get("/dev/mail/:id/html", { onRequest }, async (request, reply) =>
-    sendLetterItself(reply, await letterOf(ctx, request)),
+    sendEmailHtml(reply, await requestedEmail(ctx, request)),
   );
 }
 
-async function letterOf(ctx: Context, request: FastifyRequest): Promise<ShownLetter> {
+async function requestedEmail(ctx: Context, request: FastifyRequest): Promise<StoredEmail> {
   const { id } = request.params as { id: string };
-  const letter = isUuid(id) ? await findLetter(ctx, id) : null;
+  const letter = isUuid(id) ? await findEmail(ctx, id) : null;
   if (!letter) throw new ApiError("NOT_FOUND");
   return letter;
 }
 
-const toJson = ({ id, to, subject, text, html, createdAt }: ShownLetter) => ({
+const toJson = ({ id, to, subject, text, html, createdAt }: StoredEmail) => ({
   id,
   to,
   subject,
@@ -53,20 +53,20 @@ const sendJson = (reply: FastifyReply, data: object) =>
     .type("application/json; charset=utf-8")
     .send({ success: true, data });
 
-const sendLetterItself = (reply: FastifyReply, letter: ShownLetter) =>
+const sendEmailHtml = (reply: FastifyReply, letter: StoredEmail) =>
   reply
     .headers({
-      "content-security-policy": LETTER_POLICY,
+      "content-security-policy": EMAIL_POLICY,
       "x-frame-options": "SAMEORIGIN",
       "cache-control": "no-store",
     })
     .type("text/html; charset=utf-8")
     .send(letter.html.replace("<head>", '<head>\n<base target="_blank">'));
 
-const when = ({ createdAt }: ShownLetter) =>
+const renderTime = ({ createdAt }: StoredEmail) =>
   html`<time datetime="${createdAt.toISOString()}">${createdAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
 
-const sendList = (reply: FastifyReply, letters: ShownLetter[]) =>
+const sendList = (reply: FastifyReply, letters: StoredEmail[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: "Mailbox",
     wide: true,
@@ -77,14 +77,14 @@ const sendList = (reply: FastifyReply, letters: ShownLetter[]) =>
 <ul class="entries dated" data-live aria-live="polite">
 ${letters.map(
   (letter) =>
-    html`<li><div><a href="/dev/mail/${letter.id}">${letter.subject}</a><span>${letter.to}</span></div>${when(letter)}</li>\n`,
+    html`<li><div><a href="/dev/mail/${letter.id}">${letter.subject}</a><span>${letter.to}</span></div>${renderTime(letter)}</li>\n`,
 )}
 ${letters.length === 0 && html`<li>No letter yet.</li>`}
 </ul>
 </div>`,
   });
 
-const sendLetter = (reply: FastifyReply, letter: ShownLetter) =>
+const sendEmailPage = (reply: FastifyReply, letter: StoredEmail) =>
   sendPage(reply.header("vary", "Accept"), {
     title: letter.subject,
     frames: true,
@@ -92,7 +92,7 @@ const sendLetter = (reply: FastifyReply, letter: ShownLetter) =>
     main: html`<div class="card">
 <p><a href="/dev/mail">Mailbox</a></p>
 <h1>${letter.subject}</h1>
-<dl class="facts"><dt>To</dt><dd>${letter.to}</dd><dt>Written</dt><dd>${when(letter)}</dd></dl>
+<dl class="facts"><dt>To</dt><dd>${letter.to}</dd><dt>Written</dt><dd>${renderTime(letter)}</dd></dl>
 <iframe class="frame" title="The letter as HTML" sandbox="${SANDBOX}" src="/dev/mail/${letter.id}/html"></iframe>
 </div>
 <div class="card">

@@ -12,7 +12,7 @@ export const SESSION_COOKIE = "__Host-session";
 export const GUEST_COOKIE = "__Host-guest";
 
 /** Who a credential belongs to; null when it is unknown, revoked, expired or of another environment. */
-export interface Identify {
+export interface CredentialLookup {
   key(value: string): Promise<Caller | null>;
   session(token: string): Promise<Caller | null>;
   /** An access token of our own OAuth server. */
@@ -20,17 +20,22 @@ export interface Identify {
   guest(cookie: string): Caller | null;
 }
 
-export interface Presented {
+export interface RequestCredentials {
   authorization: string | undefined;
   apiKeyInQuery: unknown;
   sessionCookie: string | undefined;
   guestCookie: string | undefined;
   /** Throws when a browser was made to send its cookies by another site. */
-  cameByCookie(): void;
+  requireSameOrigin(): void;
 }
 
 /** Whether anything came that claims to be a credential. */
-export const isPresented = ({ authorization, apiKeyInQuery, sessionCookie, guestCookie }: Presented) =>
+export const hasCredentials = ({
+  authorization,
+  apiKeyInQuery,
+  sessionCookie,
+  guestCookie,
+}: RequestCredentials) =>
   [authorization, apiKeyInQuery, sessionCookie, guestCookie].some((value) => value !== undefined);
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
@@ -47,14 +52,17 @@ const unreadable = () =>
  * The only place where a credential becomes a caller. The header beats the query, which beats the cookies; a bad one
  * never falls through to the next.
  */
-export async function authenticate(identify: Identify, presented: Presented): Promise<Caller> {
+export async function authenticate(
+  identify: CredentialLookup,
+  presented: RequestCredentials,
+): Promise<Caller> {
   const caller = await callerOf(identify, presented);
   if (!caller) throw refused();
   return caller;
 }
 
-async function callerOf(identify: Identify, presented: Presented): Promise<Caller | null> {
-  const inHeader = inAuthorization(presented.authorization);
+async function callerOf(identify: CredentialLookup, presented: RequestCredentials): Promise<Caller | null> {
+  const inHeader = parseBearer(presented.authorization);
   const inQuery = inApiKey(presented.apiKeyInQuery);
   if (inHeader !== null && inQuery !== null && inHeader !== inQuery) {
     throw invalidRequest("api_key", "differs from the Authorization header; send one of them");
@@ -63,14 +71,14 @@ async function callerOf(identify: Identify, presented: Presented): Promise<Calle
   if (inQuery !== null) return inQuery.startsWith("stoa_") ? identify.key(inQuery) : null;
   if (presented.sessionCookie !== undefined) {
     const caller = await identify.session(presented.sessionCookie);
-    if (caller) presented.cameByCookie();
+    if (caller) presented.requireSameOrigin();
     return caller;
   }
   return presented.guestCookie === undefined ? null : identify.guest(presented.guestCookie);
 }
 
 /** null: there is no such header; empty: there is one that says nothing readable. */
-export const inAuthorization = (header: string | undefined) =>
+export const parseBearer = (header: string | undefined) =>
   header === undefined ? null : (BEARER.exec(header.trim())?.[1] ?? "");
 
 function inApiKey(value: unknown): string | null {
@@ -79,7 +87,7 @@ function inApiKey(value: unknown): string | null {
   return value;
 }
 
-function byBearer(identify: Identify, credential: string): Promise<Caller | null> | null {
+function byBearer(identify: CredentialLookup, credential: string): Promise<Caller | null> | null {
   if (credential === "") throw unreadable();
   if (credential.startsWith("stoa_")) return identify.key(credential);
   return JWT.test(credential) ? identify.session(credential) : identify.token(credential);
@@ -93,9 +101,9 @@ export function mustBeAllowed(caller: Caller, access: Access): void {
   if (problem) throw problem;
 }
 
-type Asking = Exclude<Access, { who: "public" }>;
+type RestrictedAccess = Exclude<Access, { who: "public" }>;
 
-function whyNotAllowed(caller: Caller, access: Asking): ApiError | null {
+function whyNotAllowed(caller: Caller, access: RestrictedAccess): ApiError | null {
   if (caller.kind === "guest") {
     if (access.who === "visitor") return null;
     return new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");

@@ -6,9 +6,9 @@ import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
-import { insuredCounters } from "./counters.insured.ts";
-import { redisCounters } from "./counters.redis.ts";
-import { type Allowance, type Counters, memoryCounters } from "./counters.ts";
+import { memoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
+import { countersWithFallback } from "./fallback-counters.ts";
+import { redisCounters } from "./redis-counters.ts";
 
 const clock = {
   ms: Date.parse("2026-06-15T12:00:00.000Z"),
@@ -17,7 +17,7 @@ const clock = {
 
 /** A kind of counters, and how time passes for it. */
 interface Driver {
-  open(): Promise<Counters>;
+  open(): Promise<RateLimitCounters>;
   forward(ms: number): Promise<void>;
 }
 
@@ -38,17 +38,17 @@ const inRedis: Driver = {
 };
 
 let users = 0;
-const allowance = (...quotas: [requests: number, seconds: number][]): Allowance => ({
+const allowance = (...quotas: [requests: number, seconds: number][]): RateLimitKey => ({
   key: `account:${++users}`,
   quotas: quotas.map(([requests, seconds]) => ({ requests, seconds })),
 });
 
-async function takeAll(counters: Counters, wish: Allowance, times: number): Promise<number> {
-  const taken = await Promise.all(Array.from({ length: times }, () => counters.take(wish)));
+async function takeAll(counters: RateLimitCounters, wish: RateLimitKey, times: number): Promise<number> {
+  const taken = await Promise.all(Array.from({ length: times }, () => counters.consume(wish)));
   return taken.filter(({ allowed }) => allowed).length;
 }
 
-const usedIn = async (counters: Counters, wish: Allowance) =>
+const usedIn = async (counters: RateLimitCounters, wish: RateLimitKey) =>
   (await counters.peek(wish)).map(({ used }) => used);
 
 /** Slow and obvious: from all moments at which somebody was served, what a new moment meets. */
@@ -79,7 +79,7 @@ async function behavesAsModel(driver: Driver, quotas: Quota[], steps: Step[]): P
       const before = served.get(user) ?? [];
       const expected = model(quotas, before, clock.ms);
       const mayAsk = quotas.every(({ requests }, at) => expected[at]! < requests);
-      const { allowed, windows } = await counters.take({ key: `run${run}:user${user}`, quotas });
+      const { allowed, windows } = await counters.consume({ key: `run${run}:user${user}`, quotas });
       assert.equal(allowed, mayAsk);
       if (allowed) served.set(user, [...before, clock.ms]);
       assert.deepEqual(
@@ -122,7 +122,7 @@ function driverTests(driver: Driver, times: typeof fine, runs: number): void {
   test("a request counts in every window, and the first one begins them", async () => {
     const counters = await driver.open();
     const wish = allowance([5, 60], [9, 3_600]);
-    const { allowed, windows } = await counters.take(wish);
+    const { allowed, windows } = await counters.consume(wish);
     assert.equal(allowed, true);
     for (const { quota, used, endsAt } of windows) {
       assert.equal(used, 1);
@@ -156,13 +156,13 @@ function driverTests(driver: Driver, times: typeof fine, runs: number): void {
     const wish = allowance([2, 600], [3, 86_400]);
     await takeAll(counters, wish, 2);
     await driver.forward(599_000);
-    assert.equal((await counters.take(wish)).allowed, false);
+    assert.equal((await counters.consume(wish)).allowed, false);
     await driver.forward(1_000_000);
     assert.deepEqual(await usedIn(counters, wish), [0, 2]);
-    assert.equal((await counters.take(wish)).allowed, true);
+    assert.equal((await counters.consume(wish)).allowed, true);
     await driver.forward(599_000);
     assert.deepEqual(await usedIn(counters, wish), [1, 3]);
-    const { allowed, windows } = await counters.take(wish);
+    const { allowed, windows } = await counters.consume(wish);
     assert.equal(allowed, false);
     assert.deepEqual(
       windows.map(({ used, quota }) => used >= quota.requests),
@@ -177,7 +177,7 @@ function driverTests(driver: Driver, times: typeof fine, runs: number): void {
     await takeAll(counters, wish, 5);
     const upgraded = { ...wish, quotas: [{ requests: 5, seconds: 3_600 }] };
     assert.equal(await takeAll(counters, upgraded, 5), 2);
-    assert.equal((await counters.take(wish)).allowed, false);
+    assert.equal((await counters.consume(wish)).allowed, false);
     await counters.close();
   });
 
@@ -217,12 +217,12 @@ suite("counters in memory", () => {
       test(`${plan} gets ${quota.requests} requests in ${quota.seconds} s and no more`, async () => {
         const counters = await inMemory.open();
         const wish = { key: plan, quotas: [quota] };
-        for (let served = 0; served < quota.requests; served++) await counters.take(wish);
+        for (let served = 0; served < quota.requests; served++) await counters.consume(wish);
         assert.deepEqual(await usedIn(counters, wish), [quota.requests]);
         await inMemory.forward(quota.seconds * 1000 - 1);
-        assert.equal((await counters.take(wish)).allowed, false);
+        assert.equal((await counters.consume(wish)).allowed, false);
         await inMemory.forward(1);
-        assert.equal((await counters.take(wish)).allowed, true);
+        assert.equal((await counters.consume(wish)).allowed, true);
       });
     }
   }
@@ -251,7 +251,7 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     const log = createLog("info", { write: (line: string) => void lines.push(line) });
     const store = await startRedis();
     const port = Number(new URL(store.url).port);
-    const counters = insuredCounters(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
+    const counters = countersWithFallback(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
       now: clock.now,
       log,
     });
@@ -261,13 +261,13 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     await store.stop();
     assert.equal(await takeAll(counters, wish, 5), 3, "a window of its own, with the same limit");
     clock.ms += 3_000;
-    assert.equal((await counters.take(wish)).allowed, false);
+    assert.equal((await counters.consume(wish)).allowed, false);
     assert.equal(lines.filter((line) => line.includes("counts for itself")).length, 1);
 
     const again = await startRedis(port);
     await until("Redis counts again", async () => {
       clock.ms += 3_000;
-      return (await counters.take(wish)).allowed;
+      return (await counters.consume(wish)).allowed;
     });
     assert.equal(lines.filter((line) => line.includes("answers again")).length, 1);
     await counters.close();
@@ -277,7 +277,7 @@ suite("insured counters", { skip: whyNoRedis }, () => {
   test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
     const log = createLog("silent", { write: () => {} });
     const store = await startRedis();
-    const counters = insuredCounters(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
+    const counters = countersWithFallback(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
       now: clock.now,
       log,
     });
@@ -303,10 +303,10 @@ suite("insured counters", { skip: whyNoRedis }, () => {
 });
 
 /** What each of many requests at once waited, in milliseconds. */
-async function waits(counters: Counters, wish: Allowance, times: number): Promise<number[]> {
+async function waits(counters: RateLimitCounters, wish: RateLimitKey, times: number): Promise<number[]> {
   const begun = performance.now();
   const wait = async () => {
-    await counters.take(wish);
+    await counters.consume(wish);
     return performance.now() - begun;
   };
   return Promise.all(Array.from({ length: times }, wait));

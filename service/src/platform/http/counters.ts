@@ -3,53 +3,53 @@ import type { Quota } from "@stoa/contract";
 declare module "../../core/context.ts" {
   interface Context {
     /** Counts requests for the rate limits. */
-    counters: Counters;
+    counters: RateLimitCounters;
   }
 }
 
 /** What may be asked under one key; all of its quotas hold at once. */
-export interface Allowance {
+export interface RateLimitKey {
   key: string;
   /** Each of a length of its own, the shortest first. */
   quotas: Quota[];
 }
 
 /** A quota's window as it stands: it begins with the first request in it, and its length is fixed. */
-export interface Window {
+export interface RateLimitWindow {
   quota: Quota;
   used: number;
   /** null: no request has begun it. */
   endsAt: Date | null;
 }
 
-export interface Taken {
+export interface ConsumeResult {
   allowed: boolean;
   /** In the order of the quotas. */
-  windows: Window[];
+  windows: RateLimitWindow[];
 }
 
 /** Counts requests by key: in this process's memory, or in a store that all processes share. */
-export interface Counters {
+export interface RateLimitCounters {
   /** Counts a request in every window; in none when one of them is full. */
-  take(allowance: Allowance): Promise<Taken>;
-  peek(allowance: Allowance): Promise<Window[]>;
+  consume(allowance: RateLimitKey): Promise<ConsumeResult>;
+  peek(allowance: RateLimitKey): Promise<RateLimitWindow[]>;
   close(): Promise<void>;
 }
 
-export const isFull = ({ quota, used }: Window) => used >= quota.requests;
+export const isFull = ({ quota, used }: RateLimitWindow) => used >= quota.requests;
 
 /** A flood of addresses must not eat the memory: past this the oldest windows are forgotten. */
 const MAX_WINDOWS = 500_000;
 const SWEEP_EVERY_MS = 60_000;
 
 /** Counts in this process alone, by the given clock; exact, since nothing comes between looking and counting. */
-export function memoryCounters(now: () => Date): Counters {
+export function memoryCounters(now: () => Date): RateLimitCounters {
   const running = new Map<string, { used: number; endsAt: number }>();
   let sweptAt = 0;
 
   const nameOf = (key: string, { seconds }: Quota) => `${key}:${seconds}`;
 
-  function look({ key, quotas }: Allowance, at: number): Window[] {
+  function look({ key, quotas }: RateLimitKey, at: number): RateLimitWindow[] {
     return quotas.map((quota) => {
       const window = running.get(nameOf(key, quota));
       if (!window || window.endsAt <= at) return { quota, used: 0, endsAt: null };
@@ -57,7 +57,7 @@ export function memoryCounters(now: () => Date): Counters {
     });
   }
 
-  function count(key: string, { quota, used, endsAt }: Window, at: number): Window {
+  function count(key: string, { quota, used, endsAt }: RateLimitWindow, at: number): RateLimitWindow {
     const window = { used: used + 1, endsAt: endsAt?.getTime() ?? at + quota.seconds * 1000 };
     if (!endsAt) running.delete(nameOf(key, quota));
     running.set(nameOf(key, quota), window);
@@ -76,7 +76,7 @@ export function memoryCounters(now: () => Date): Counters {
   }
 
   return {
-    async take(allowance) {
+    async consume(allowance) {
       const at = now().getTime();
       const windows = look(allowance, at);
       if (windows.some(isFull)) return { allowed: false, windows };

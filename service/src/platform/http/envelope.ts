@@ -4,35 +4,42 @@ import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { ApiError } from "../../core/errors.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
-import { type Accepted, Answer, type Cookie, type EventStream, type FileAnswer, RawJson } from "./route.ts";
+import {
+  type AcceptedResponse,
+  type Cookie,
+  DataResponse,
+  type EventStreamResponse,
+  type FileResponse,
+  RawJson,
+} from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
-export interface Rendered<Body = string | Buffer[]> {
+export interface RenderedResponse<Body = string | Buffer[]> {
   status: number;
   /** Text; or bytes in parts, of which the first may be kept and sent again. */
   body: Body;
   /** In the place of the body. */
   file?: Readable;
   /** In the place of the body, as it comes. */
-  stream?: EventStream;
+  stream?: EventStreamResponse;
   headers: Record<string, string>;
   cookies?: Cookie[];
 }
 
-export const textOf = ({ body }: Pick<Rendered, "body">): string =>
+export const bodyTextOf = ({ body }: Pick<RenderedResponse, "body">): string =>
   typeof body === "string" ? body : Buffer.concat(body).toString();
 
 /** Takes the session's cookie away: on leaving, and where it is worth nothing any more. */
-export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
+export const clearedSessionCookie: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
-export const digest = (...parts: (string | Buffer)[]) => {
+export const shortDigest = (...parts: (string | Buffer)[]) => {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return hash.digest("base64url").slice(0, 27);
 };
 /** The ETag of what has no revision: its own digest. */
-export const etagOf = (data: unknown) => `"${digest(toJson(data))}"`;
+export const etagOf = (data: unknown) => `"${shortDigest(toJson(data))}"`;
 
 /** In memory of its own: what is kept as a part of Node's pool keeps the whole pool from being given back. */
 function toOwnBytes(text: string): Buffer {
@@ -46,19 +53,19 @@ export class RawPage {
   /** The answer as far as its meta, in bytes: turning text into them costs more than all else of sending it. */
   readonly bytes: Buffer;
   readonly length: number;
-  readonly facts: Omit<Page<unknown>, "items">;
+  readonly info: Omit<Page<unknown>, "items">;
   /** Weak, because the answer around the items names its own time and request. */
   readonly etag: string;
-  constructor({ items, ...facts }: Page<unknown>) {
+  constructor({ items, ...info }: Page<unknown>) {
     this.bytes = toOwnBytes(`{"success":true,"data":[${items.map(toJson).join(",")}],"meta":`);
     this.length = items.length;
-    this.facts = facts;
-    this.etag = `W/"${digest(this.bytes, JSON.stringify(facts))}"`;
+    this.info = info;
+    this.etag = `W/"${shortDigest(this.bytes, JSON.stringify(info))}"`;
   }
 }
 
 /** What a list was asked for: its path, and the query after it. */
-interface Target {
+interface ListUrl {
   path: string;
   query: string;
 }
@@ -68,9 +75,9 @@ interface Target {
  * nobody knows the last page: there is a next one as long as this one is full.
  */
 function linkHeader(
-  { path, query }: Target,
+  { path, query }: ListUrl,
   { page, limit }: Paging,
-  { length, facts: { total, totalIsEstimate } }: RawPage,
+  { length, info: { total, totalIsEstimate } }: RawPage,
 ): string {
   const last = Math.max(1, Math.ceil(total / limit));
   const hasNext = totalIsEstimate ? length === limit : page < last;
@@ -86,7 +93,10 @@ function linkHeader(
   return links.join(", ");
 }
 
-export const renderAccepted = ({ data, asPreferred }: Accepted, meta: Meta): Rendered<string> => ({
+export const renderAccepted = (
+  { data, asPreferred }: AcceptedResponse,
+  meta: Meta,
+): RenderedResponse<string> => ({
   status: 202,
   body: `{"success":true,"data":${JSON.stringify(data)},"meta":${JSON.stringify(meta)}}`,
   headers: asPreferred ? { "preference-applied": "respond-async" } : {},
@@ -95,11 +105,11 @@ export const renderAccepted = ({ data, asPreferred }: Accepted, meta: Meta): Ren
 export function renderPage(
   result: Page<unknown> | RawPage,
   paging: Paging,
-  target: Target,
+  target: ListUrl,
   meta: Meta,
-): Rendered {
+): RenderedResponse {
   const page = result instanceof RawPage ? result : new RawPage(result);
-  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, ...page.facts };
+  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, ...page.info };
   return {
     status: 200,
     body: [page.bytes, Buffer.from(`${JSON.stringify(listMeta)}}`)],
@@ -107,8 +117,8 @@ export function renderPage(
   };
 }
 
-export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered<string> {
-  const answer = result instanceof Answer ? result : new Answer(result, {});
+export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): RenderedResponse<string> {
+  const answer = result instanceof DataResponse ? result : new DataResponse(result, {});
   const data = toJson(answer.data);
   const beside = Object.entries(answer.beside).map(
     ([name, value]) => `${JSON.stringify(name)}:${toJson(value)},`,
@@ -122,13 +132,13 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
 }
 
 /** In the words of another API: the body is the data alone. */
-export function renderBare({ method, status }: Endpoint, data: unknown): Rendered<string> {
+export function renderWithoutEnvelope({ method, status }: Endpoint, data: unknown): RenderedResponse<string> {
   const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
   return { status, body: JSON.stringify(data), headers };
 }
 
 /** A file is made anew for each request, and kept by no cache. */
-export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
+export const renderFile = ({ name, type, bytes }: FileResponse): RenderedResponse => ({
   status: 200,
   body: "",
   file: bytes,
@@ -140,7 +150,7 @@ export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
 });
 
 /** Kept by no cache, and passed on by nginx as it comes. */
-export const renderStream = (stream: EventStream): Rendered => ({
+export const renderStream = (stream: EventStreamResponse): RenderedResponse => ({
   status: 200,
   body: "",
   stream,
@@ -153,9 +163,9 @@ export function renderError(
   docUrl: string,
   meta: Meta,
   challenge: string | null = null,
-): Rendered<string> {
+): RenderedResponse<string> {
   const { code, message, details, status } = error;
-  const cookies = code === "INVALID_SESSION" ? [noSession] : [];
+  const cookies = code === "INVALID_SESSION" ? [clearedSessionCookie] : [];
   const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
   return { status, body: JSON.stringify(failure), headers: headersOf(error, challenge), cookies };
 }

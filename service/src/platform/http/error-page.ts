@@ -12,7 +12,7 @@ const SIGNED_PAGES =
   /^\/v1\/(purchases|account\/subscription\/payments)\/[^/]+\/(download|receipt|receipt\.pdf)$/;
 
 /** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
-export function isForPeople(request: FastifyRequest): boolean {
+export function wantsErrorPage(request: FastifyRequest): boolean {
   const path = pathOf(request);
   return wantsHtml(request) && (!FOR_PROGRAMS.test(path) || SIGNED_PAGES.test(path));
 }

@@ -5,77 +5,78 @@ import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../../core/errors.ts";
 import { authenticate, mustBeAllowed } from "./authenticate.ts";
-import type { Door } from "./door.ts";
-import { presentedBy } from "./presented.ts";
-import type { EventStream, StreamedEvent } from "./route.ts";
+import { credentialsOf } from "./request-credentials.ts";
+import type { EventStreamResponse, StreamedEvent } from "./route.ts";
+import type { ServerDependencies } from "./server-dependencies.ts";
 
 /** All in milliseconds, by the clock of the process. */
-export const streamTimes = {
+export const streamTimeouts = {
   /** How often a reader hears that the stream is alive. */
   pingMs: 15_000,
   /** How often it is asked whether the reader may still read: a stream ends within a second of its credential. */
-  proveMs: 500,
+  authCheckMs: 500,
   /** How long a reader may take nothing of what waits for it. */
   stallMs: 30_000,
 };
-export type StreamTimes = typeof streamTimes;
+export type StreamTimeouts = typeof streamTimeouts;
 
 /** When a client that lost its stream comes back by itself. */
-const COME_BACK_MS = 2_000;
+const RECONNECT_MS = 2_000;
 
 /**
  * Sends a stream until it ends: its source does, its reader goes or stands still, or the credential that opened it is worth
  * nothing any more. Nothing is asked of the source while the reader has not taken what was sent.
  */
-export function sendEvents(
-  door: Door,
+export function sendEventStream(
+  server: ServerDependencies,
   endpoint: Endpoint,
   request: FastifyRequest,
   reply: FastifyReply,
-  stream: EventStream,
+  stream: EventStreamResponse,
 ): FastifyReply {
   reply.hijack();
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
-  reply.raw.write(`retry: ${COME_BACK_MS}\n\n`);
-  void run(door, request, reply.raw, stream, () => isStillWelcome(door, endpoint, request)).finally(() =>
-    // Of a reader who went nobody else says so.
-    door.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over"),
+  reply.raw.write(`retry: ${RECONNECT_MS}\n\n`);
+  void run(server, request, reply.raw, stream, () => isStillAuthorized(server, endpoint, request)).finally(
+    () =>
+      // Of a reader who went nobody else says so.
+      server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over"),
   );
   return reply;
 }
 
 async function run(
-  door: Door,
+  server: ServerDependencies,
   request: FastifyRequest,
   raw: ServerResponse,
-  stream: EventStream,
+  stream: EventStreamResponse,
   mayRead: () => Promise<boolean>,
 ): Promise<void> {
-  const times = { ...streamTimes, ...door.streamTimes };
+  const times = { ...streamTimeouts, ...server.streamTimeouts };
   const gone = new AbortController();
   const leave = () => gone.abort();
   raw.once("close", leave);
   if (raw.destroyed) leave();
-  const over = AbortSignal.any([gone.signal, stream.until]);
+  const over = AbortSignal.any([gone.signal, stream.endSignal]);
   const pings = setInterval(() => ping(raw), times.pingMs);
-  void untilUnwelcome(mayRead, times.proveMs, over).then(leave);
+  void untilUnauthorized(mayRead, times.authCheckMs, over).then(leave);
   try {
     await pump(raw, stream, over, times);
   } catch (error) {
-    door.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
+    server.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
   } finally {
     clearInterval(pings);
     leave();
-    stream.ended();
+    stream.onEnd();
     end(raw);
   }
 }
 
 async function pump(
   raw: ServerResponse,
-  stream: EventStream,
+  stream: EventStreamResponse,
   over: AbortSignal,
-  { stallMs }: StreamTimes,
+  { stallMs }: StreamTimeouts,
 ): Promise<void> {
   for await (const event of stream.events(over)) {
     if (over.aborted) return;
@@ -98,7 +99,7 @@ const toText = ({ id, type, data }: StreamedEvent): string =>
   ].join("\n");
 
 /** One question at a time: a slow database is not asked more for it. */
-async function untilUnwelcome(
+async function untilUnauthorized(
   ask: () => Promise<boolean>,
   everyMs: number,
   over: AbortSignal,
@@ -121,11 +122,15 @@ function end(raw: ServerResponse): void {
 }
 
 /** Whether the same request would be let in now. While the database is away nobody's key is revoked. */
-async function isStillWelcome(door: Door, endpoint: Endpoint, request: FastifyRequest): Promise<boolean> {
+async function isStillAuthorized(
+  server: ServerDependencies,
+  endpoint: Endpoint,
+  request: FastifyRequest,
+): Promise<boolean> {
   if (endpoint.access.who === "public") return true;
   try {
-    const presented = presentedBy(request, door.ctx.links.origin());
-    mustBeAllowed(await authenticate(door.identify, presented), endpoint.access);
+    const presented = credentialsOf(request, server.ctx.links.origin());
+    mustBeAllowed(await authenticate(server.identify, presented), endpoint.access);
     return true;
   } catch (error) {
     return !(error instanceof ApiError);

@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import { escapeHtml } from "../../core/escape-html.ts";
 import { assetPath } from "./assets.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
-import { setCookies } from "./send.ts";
+import { setCookies } from "./send-response.ts";
 
 /** Text that is HTML already. */
 export class Html {
@@ -26,7 +26,7 @@ export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
     strings.reduce((text, part, at) => text + part + (at < values.length ? render(values[at]) : ""), ""),
   );
 
-export interface Page {
+export interface HtmlPage {
   title: string;
   /** One or more `.card`; the classes are told at the top of assets/stoa.css. */
   main: Html;
@@ -42,8 +42,8 @@ export interface Page {
 }
 
 /** A whole page: one stylesheet, no inline script or style, no framing, kept by no cache. */
-export function sendPage(reply: FastifyReply, page: Page) {
-  welcomeVisitor(reply);
+export function sendPage(reply: FastifyReply, page: HtmlPage) {
+  setGuestCookie(reply);
   return reply
     .code(page.status ?? 200)
     .headers({ "content-security-policy": policyOf(page), "cache-control": "no-store" })
@@ -52,14 +52,14 @@ export function sendPage(reply: FastifyReply, page: Page) {
 }
 
 /** A browser without a session becomes a visitor, who may look around in the shop. */
-function welcomeVisitor(reply: FastifyReply): void {
+function setGuestCookie(reply: FastifyReply): void {
   const { cookies } = reply.request;
   const { guests } = reply.server;
   if (cookies[SESSION_COOKIE] !== undefined || guests.identify(cookies[GUEST_COOKIE] ?? "")) return;
   setCookies(reply, [guests.cookie()]);
 }
 
-const policyOf = ({ frames = false, formAction = [] }: Page) =>
+const policyOf = ({ frames = false, formAction = [] }: HtmlPage) =>
   [
     "default-src 'none'",
     "style-src 'self'",
@@ -72,7 +72,7 @@ const policyOf = ({ frames = false, formAction = [] }: Page) =>
     "base-uri 'none'",
   ].join("; ");
 
-const document = ({ title, main, scripts = [], wide = false }: Page) => html`<!doctype html>
+const document = ({ title, main, scripts = [], wide = false }: HtmlPage) => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -83,7 +83,7 @@ const document = ({ title, main, scripts = [], wide = false }: Page) => html`<!d
 <link rel="stylesheet" href="${assetPath("stoa.css")}">
 ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>\n`)}</head>
 <body>
-<header class="top"><a class="mark" href="/">${MARK}Stoa</a></header>
+<header class="top"><a class="mark" href="/">${LOGO}Stoa</a></header>
 <main${wide && html` class="wide"`}>
 ${main}
 </main>
@@ -92,6 +92,6 @@ ${main}
 `;
 
 /** A roof on four columns. */
-const MARK = new Html(
+const LOGO = new Html(
   '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M12 2 22 7.5V9H2V7.5Z M4 11h2.5v8H4Z M8.5 11H11v8H8.5Z M13 11h2.5v8H13Z M17.5 11H20v8h-2.5Z M2 20.5h20V22H2Z" fill="currentColor"/></svg>',
 );

@@ -7,7 +7,12 @@ import { becomes } from "../../../test/until.ts";
 import { RUN_LEASE_MS } from "../../execution/prompt-runs/run-record.ts";
 import { noPayments } from "../../integrations/payments/no-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
-import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS, SILENT_SECONDS } from "./idempotency.ts";
+import {
+  DEAD_AFTER_SECONDS,
+  deleteExpiredIdempotencyKeys,
+  LEASE_SECONDS,
+  RETENTION_HOURS,
+} from "./idempotency.ts";
 
 const HOUR = 3_600_000;
 let market: Market;
@@ -90,7 +95,7 @@ suite("a repeat with the same Idempotency-Key", () => {
   test("is answered for 24 hours, and after them it is a new request", async () => {
     const key = { "idempotency-key": "a day" };
     const first = await seller.post("/v1/products", haiku, key);
-    market.clock.forward(KEPT_HOURS * HOUR);
+    market.clock.forward(RETENTION_HOURS * HOUR);
     assertReplay(await seller.post("/v1/products", haiku, key), first);
     market.clock.forward(1_000);
     const second = await seller.post("/v1/products", { ...haiku, title: "A day later" }, key);
@@ -254,11 +259,11 @@ suite("what is kept", () => {
 
   test("is deleted by the clean-up when no repeat can ask for it any more", async () => {
     await seller.post("/v1/products", haiku, { "idempotency-key": "old" });
-    market.clock.forward(KEPT_HOURS * HOUR);
-    await forgetOldAnswers(market.service.ctx);
+    market.clock.forward(RETENTION_HOURS * HOUR);
+    await deleteExpiredIdempotencyKeys(market.service.ctx);
     assert.equal(await countOf("idempotency_keys", "key = 'old'"), 1);
     market.clock.forward(1);
-    await forgetOldAnswers(market.service.ctx);
+    await deleteExpiredIdempotencyKeys(market.service.ctx);
     assert.equal(await countOf("idempotency_keys", "key = 'old'"), 0);
   });
 });
@@ -361,7 +366,7 @@ suite("while the first request runs", () => {
     const lost = buy();
     await slow.asks(3);
     await slowMarket.query("update idempotency_keys set process_lock = 0 where key = 'lost lock'");
-    slowMarket.clock.forward(SILENT_SECONDS * 1000);
+    slowMarket.clock.forward(DEAD_AFTER_SECONDS * 1000);
     assertError(await buy(), 409, "IDEMPOTENCY_IN_PROGRESS");
     slowMarket.clock.forward(1);
     const taken = buy();

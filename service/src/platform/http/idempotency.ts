@@ -6,9 +6,9 @@ import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import type { Queries } from "../db/database.ts";
-import { isPresent } from "../db/presence.ts";
-import { sealedColumn } from "../db/sealed.ts";
-import { type Rendered, textOf } from "./envelope.ts";
+import { isWorkerPresent } from "../db/presence.ts";
+import { sealedColumn } from "../db/sealed-columns.ts";
+import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -24,11 +24,11 @@ const RENEW_EVERY_MS = 10_000;
  * A process that renews nothing for so long, which is more than the time between two renewals, and has no session lock is dead. The lock
  * alone can be gone for a moment, as in a restart of PostgreSQL.
  */
-export const SILENT_SECONDS = 12;
-export const KEPT_HOURS = 24;
+export const DEAD_AFTER_SECONDS = 12;
+export const RETENTION_HOURS = 24;
 
 /** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
-const OUTCOMES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const STORED_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "INSUFFICIENT_FUNDS",
   "CONTENT_FILTERED",
   "PROVIDER_ERROR",
@@ -37,22 +37,22 @@ const OUTCOMES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Whether a repeat may not act again after this error. Of these three nobody knows, or what was written stands. */
-export const isFinalFor = (code: ErrorCode): boolean =>
-  OUTCOMES.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
+export const isFinalError = (code: ErrorCode): boolean =>
+  STORED_ERRORS.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
 
-export interface Repeatable {
+export interface IdempotentRequest {
   caller: string;
   route: string;
   key: string;
   body: Buffer;
 }
 
-export interface Outcome extends Rendered {
+export interface IdempotentResponse extends RenderedResponse {
   error?: ErrorCode;
   /** What a repeat is answered in the place of this, because this shows a secret. */
-  repeat?: Rendered;
+  replayAs?: RenderedResponse;
   /** The name of the stream that the first request was answered with. */
-  again?: string;
+  streamName?: string;
 }
 
 /** The Idempotency-Key of the request that a context serves. */
@@ -67,13 +67,13 @@ export interface IdempotencyKey {
 }
 
 /** What runOnce calls, each with a context that carries the key. */
-export interface Actions {
+export interface IdempotentActions {
   /** Acts, for the first time. */
-  run(ctx: Context): Promise<Outcome>;
+  run(ctx: Context): Promise<IdempotentResponse>;
   /** Answers the present state of what an earlier request wrote; null: nothing came of it, so that the repeat acts. */
-  resume(ctx: Context, resource: string): Promise<Outcome | null>;
+  resume(ctx: Context, resource: string): Promise<IdempotentResponse | null>;
   /** The name of the stream that the first request will answer, which still runs; null: a repeat has to wait for its answer. */
-  join(resource: string): Promise<string | null>;
+  findRunningStream(resource: string): Promise<string | null>;
 }
 
 interface Row {
@@ -84,9 +84,9 @@ interface Row {
   sealedResource: string | null;
 }
 
-const sealContext = ({ caller, route, key }: Omit<Repeatable, "body">) =>
+const sealContext = ({ caller, route, key }: Omit<IdempotentRequest, "body">) =>
   `idempotency|${caller}|${route}|${key}`;
-const resourceContext = (request: Omit<Repeatable, "body">) => `${sealContext(request)}|resource`;
+const resourceContext = (request: Omit<IdempotentRequest, "body">) => `${sealContext(request)}|resource`;
 
 const ofRow = {
   table: "idempotency_keys",
@@ -113,14 +113,14 @@ const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + se
  * read without a lock, since the transaction that binds it may hold one. A process is dead
  * that renewed no lease for a while and holds no session lock.
  */
-async function claim(ctx: Context, request: Repeatable, token: string): Promise<Row> {
+async function claim(ctx: Context, request: IdempotentRequest, token: string): Promise<Row> {
   const now = ctx.now();
   const digest = digestOf(request.body);
-  const isSilent = sql`k.lease_until < ${afterSeconds(now, LEASE_SECONDS - SILENT_SECONDS)}`;
-  const isForgotten = sql`k.created_at < ${afterSeconds(now, -KEPT_HOURS * 3600)}`;
+  const isSilent = sql`k.lease_until < ${afterSeconds(now, LEASE_SECONDS - DEAD_AFTER_SECONDS)}`;
+  const isForgotten = sql`k.created_at < ${afterSeconds(now, -RETENTION_HOURS * 3600)}`;
   const isFree = sql`(${isForgotten} or (
     k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
-    and (k.lease_until < ${now} or (${isSilent} and not ${isPresent(sql`k.process_lock`)}))))`;
+    and (k.lease_until < ${now} or (${isSilent} and not ${isWorkerPresent(sql`k.process_lock`)}))))`;
   const columns = sql`lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody",
                       sealed_resource as "sealedResource"`;
   const { rows } = await sql<Row>`
@@ -151,16 +151,22 @@ function inProgress(): never {
   throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
 }
 
-async function replay(ctx: Context, request: Repeatable, row: Row, { join }: Actions): Promise<Outcome> {
+async function replay(
+  ctx: Context,
+  request: IdempotentRequest,
+  row: Row,
+  { findRunningStream }: IdempotentActions,
+): Promise<IdempotentResponse> {
   if (!row.digest.equals(digestOf(request.body))) throw new ApiError("IDEMPOTENCY_KEY_REUSED");
   if (row.status === null || row.sealedBody === null) {
     const { sealedResource } = row;
-    const again = sealedResource && (await join(ctx.vault.open(sealedResource, resourceContext(request))));
-    return again ? { status: 200, body: "", headers: REPLAYED, again } : inProgress();
+    const streamName =
+      sealedResource && (await findRunningStream(ctx.vault.open(sealedResource, resourceContext(request))));
+    return streamName ? { status: 200, body: "", headers: REPLAYED, streamName } : inProgress();
   }
   const body = ctx.vault.open(row.sealedBody, sealContext(request));
   const replayed = { status: row.status, body, headers: REPLAYED };
-  return body.startsWith(STREAM) ? { ...replayed, again: body.slice(STREAM.length) } : replayed;
+  return body.startsWith(STREAM) ? { ...replayed, streamName: body.slice(STREAM.length) } : replayed;
 }
 
 const REPLAYED = { "idempotent-replayed": "true" };
@@ -168,11 +174,11 @@ const REPLAYED = { "idempotent-replayed": "true" };
 /** Of a stream its name is kept, by which it is found again; an envelope begins otherwise. */
 const STREAM = "stream:";
 
-const keptOf = ({ repeat, stream, ...outcome }: Outcome): string =>
-  stream?.name ? STREAM + stream.name : textOf(repeat ?? outcome);
+const storedBodyOf = ({ replayAs: repeat, stream, ...outcome }: IdempotentResponse): string =>
+  stream?.name ? STREAM + stream.name : bodyTextOf(repeat ?? outcome);
 
 /** Every statement is fenced by the token: a request that lost its lease neither binds, stores nor releases. */
-function leaseOf(ctx: Context, request: Repeatable, token: string) {
+function leaseOf(ctx: Context, request: IdempotentRequest, token: string) {
   const { caller, route, key } = request;
   const where = { caller, route, key, lease_token: token };
   const update = (db: Queries) => db.updateTable("idempotency_keys").where((row) => row.and(where));
@@ -190,11 +196,11 @@ function leaseOf(ctx: Context, request: Repeatable, token: string) {
         .where("status", "is", null)
         .set({ lease_until: afterSeconds(ctx.now(), LEASE_SECONDS) })
         .execute(),
-    keep: (outcome: Outcome) =>
+    keep: (outcome: IdempotentResponse) =>
       update(ctx.db)
         .set({
-          status: (outcome.repeat ?? outcome).status,
-          sealed_body: ctx.vault.seal(keptOf(outcome), sealContext(request)),
+          status: (outcome.replayAs ?? outcome).status,
+          sealed_body: ctx.vault.seal(storedBodyOf(outcome), sealContext(request)),
         })
         .execute(),
     /** What was written stays bound: the next repeat resumes at once. */
@@ -217,14 +223,18 @@ type Lease = ReturnType<typeof leaseOf>;
  * Runs a request once for its Idempotency-Key; repeats get the first answer, or how that stands which the first one wrote before its
  * process died. Refusals are not kept.
  */
-export async function runOnce(ctx: Context, request: Repeatable, actions: Actions): Promise<Outcome> {
+export async function runOnce(
+  ctx: Context,
+  request: IdempotentRequest,
+  actions: IdempotentActions,
+): Promise<IdempotentResponse> {
   const token = randomUUID();
   const row = await claim(ctx, request, token);
   if (row.leaseToken !== token) return replay(ctx, request, row, actions);
   const lease = leaseOf(ctx, request, token);
-  const outcome = await whileRenewed(ctx, lease, () => act(ctx, request, lease, row, actions));
+  const outcome = await whileRenewed(ctx, lease, () => runOrResume(ctx, request, lease, row, actions));
   failPoint(ctx, "idempotency: answered, not kept");
-  const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
+  const isRefusal = outcome.error !== undefined && !STORED_ERRORS.has(outcome.error);
   try {
     await (isRefusal ? lease.release() : lease.keep(outcome));
   } catch (error) {
@@ -234,7 +244,13 @@ export async function runOnce(ctx: Context, request: Repeatable, actions: Action
   return outcome;
 }
 
-async function act(ctx: Context, request: Repeatable, lease: Lease, row: Row, { run, resume }: Actions) {
+async function runOrResume(
+  ctx: Context,
+  request: IdempotentRequest,
+  lease: Lease,
+  row: Row,
+  { run, resume }: IdempotentActions,
+) {
   const serving: Context = { ...ctx, idempotencyKey: lease };
   if (row.sealedResource === null) return run(serving);
   const resumed = await resume(serving, ctx.vault.open(row.sealedResource, resourceContext(request)));
@@ -256,13 +272,13 @@ async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T
 }
 
 /** Deletes what no repeat can ask for any more. */
-export async function forgetOldAnswers(ctx: Context): Promise<void> {
+export async function deleteExpiredIdempotencyKeys(ctx: Context): Promise<void> {
   await ctx.db
     .deleteFrom("idempotency_keys")
-    .where("created_at", "<", afterSeconds(ctx.now(), -KEPT_HOURS * 3600))
+    .where("created_at", "<", afterSeconds(ctx.now(), -RETENTION_HOURS * 3600))
     .execute();
 }
 
 /** Of an account that closes: answers hold what it bought and ran. */
-export const forgetAnswersTo = (db: Queries, caller: string) =>
+export const deleteIdempotencyKeysOf = (db: Queries, caller: string) =>
   db.deleteFrom("idempotency_keys").where("caller", "=", caller).execute();

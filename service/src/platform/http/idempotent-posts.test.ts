@@ -28,7 +28,7 @@ before(async () => {
   provider = await startProviderServer();
   market = await openMarket({ providers: allAt(provider) });
   // The clock stands still, and each kill is like an outage: what that delays is tested in ai/crashes.test.ts.
-  market.service.ctx.databaseWatch.hasBeenUpFor = () => true;
+  market.service.ctx.databaseUptime.hasBeenUpFor = () => true;
   seller = await market.hasUser({ name: "Seller" });
   writers = await callsOfWriters((text) => market.query(text));
 });
@@ -388,10 +388,10 @@ suite("POST under an Idempotency-Key whose process is killed between any two sta
       repeatable.map(({ name }) => name).sort(),
       "a new POST needs a request in this test",
     );
-    for (const { endpoint, resume, harmlessBecause } of routes.filter((route) =>
+    for (const { endpoint, resume, repeatableBecause } of routes.filter((route) =>
       isRepeatable(route.endpoint),
     )) {
-      const hasRule = endpoint.showsSecret || resume !== undefined || harmlessBecause !== undefined;
+      const hasRule = endpoint.showsSecret || resume !== undefined || repeatableBecause !== undefined;
       assert.ok(
         hasRule,
         `${endpoint.name}: bind the key and give a resume, or say why acting again is harmless`,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
-import { KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
+import { LEASE_SECONDS, RETENTION_HOURS } from "./idempotency.ts";
 
 const HOUR_MS = 3_600_000;
 const wish = { name: "Once", permissions: { "products:read": true } };
@@ -84,7 +84,7 @@ test("a refusal is not kept: the mended request makes the key", async () => {
 test("the name of what was made is told for 24 hours, after them it is a new request", async () => {
   const body = { ...wish, name: "A day" };
   const first = await make("a day", body);
-  await later(KEPT_HOURS * HOUR_MS);
+  await later(RETENTION_HOURS * HOUR_MS);
   assertNamed(await make("a day", body), first);
   market.clock.forward(1);
   const second = await make("a day", body);

@@ -11,7 +11,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Counts on the bytes before parsing, so that no shape can stall a parser or a schema; null: it may be parsed. */
-export function shapeFault(bytes: Buffer, maxMembers: number): string | null {
+export function findShapeProblem(bytes: Buffer, maxMembers: number): string | null {
   let depth = 0;
   let members = 0;
   let inString = false;
@@ -33,7 +33,8 @@ export function shapeFault(bytes: Buffer, maxMembers: number): string | null {
   return null;
 }
 
-export const isTooDeep = (bytes: Buffer): boolean => shapeFault(bytes, Number.POSITIVE_INFINITY) !== null;
+export const isTooDeep = (bytes: Buffer): boolean =>
+  findShapeProblem(bytes, Number.POSITIVE_INFINITY) !== null;
 
 function decode(bytes: Buffer): string {
   try {
@@ -43,7 +44,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-const whyBadText = (text: string): string | null =>
+const findTextProblem = (text: string): string | null =>
   text.includes("\0")
     ? "must not contain NUL characters"
     : text.isWellFormed()
@@ -56,7 +57,7 @@ const pathTo = (path: string, key: string | number) =>
 /** Refuses text that PostgreSQL could not keep as it is, and names that would reach an object's prototype. */
 export function mustBeStorable(value: unknown, root: string, path = ""): void {
   if (typeof value === "string") {
-    const why = whyBadText(value);
+    const why = findTextProblem(value);
     if (why) throw invalidRequest(path || root, why);
   } else if (Array.isArray(value)) {
     value.forEach((item, index) => {
@@ -65,7 +66,7 @@ export function mustBeStorable(value: unknown, root: string, path = ""): void {
   } else if (typeof value === "object" && value !== null) {
     for (const [key, item] of Object.entries(value)) {
       if (key === "__proto__") throw invalidRequest(pathTo(path, key), "is not a name that can be used");
-      if (whyBadText(key))
+      if (findTextProblem(key))
         throw invalidRequest(path || root, "has a name with characters that cannot be kept");
       mustBeStorable(item, root, pathTo(path, key));
     }
@@ -87,7 +88,7 @@ export function parseJsonBody(
   if (bytes.length === 0) return undefined;
   if (!isJson(contentType))
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must be application/json.");
-  const fault = shapeFault(bytes, maxMembers);
+  const fault = findShapeProblem(bytes, maxMembers);
   if (fault) throw invalidRequest("body", fault);
   const text = decode(bytes);
   let value: unknown;

@@ -29,10 +29,10 @@ export interface Upload {
 }
 
 /** What stands around a file: boundaries, headers and text fields. */
-const AROUND_BYTES = 128 * 1024;
+const FORM_OVERHEAD_BYTES = 128 * 1024;
 const LIMITS = { files: 2, fields: 20, parts: 22, fieldNameSize: 100, fieldSize: 64 * 1024, headerPairs: 20 };
 const MIB = 1024 * 1024;
-const LETTING_FINISH_MS = 2_000;
+const DRAIN_MS = 2_000;
 
 const tooLarge = (maxBytes: number) =>
   new ApiError("PAYLOAD_TOO_LARGE", `A file may have ${maxBytes / MIB} MiB here.`, {
@@ -43,7 +43,7 @@ const isMultipart = (contentType: string | undefined) => /^multipart\/form-data\
 
 /** What the headers tell already, before a byte of the body is read. */
 export function mustBeUpload({ headers }: IncomingMessage, maxBytes: number): void {
-  if (Number(headers["content-length"] ?? 0) > maxBytes + AROUND_BYTES) throw tooLarge(maxBytes);
+  if (Number(headers["content-length"] ?? 0) > maxBytes + FORM_OVERHEAD_BYTES) throw tooLarge(maxBytes);
   if (isMultipart(headers["content-type"])) return;
   throw new ApiError(
     "UNSUPPORTED_MEDIA_TYPE",
@@ -78,12 +78,12 @@ async function readParts(
   const parts = collect(parser, path, maxBytes);
   const timeout = new UploadTimeout(deadlines);
   const read = async () => {
-    await pipeline(request.pipe(timeout.stream), bounded(maxBytes), parser);
+    await pipeline(request.pipe(timeout.stream), limitBytes(maxBytes), parser);
     if (parts.file === null) throw invalidRequest("file", "is required");
     return parts.file;
   };
   try {
-    const file = await Promise.race([read(), parts.failed, timeout.late, hungUp(request)]);
+    const file = await Promise.race([read(), parts.failed, timeout.late, rejectOnDisconnect(request)]);
     mustBeStorable(parts.fields, "body");
     return { file, fields: { ...parts.fields } };
   } catch (error) {
@@ -92,7 +92,7 @@ async function readParts(
     for (const stream of [timeout.stream, parser]) stream.destroy();
     parts.end.abort();
     await parts.file?.catch(() => {});
-    throw inOurWords(error);
+    throw toUploadError(error);
   } finally {
     timeout.end();
   }
@@ -127,7 +127,7 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
       return;
     }
     const said = { name: fileName ?? "", declaredType: type || null };
-    parts.file = keep(stream, path, { ...said, maxBytes, signal: parts.end.signal });
+    parts.file = storeFile(stream, path, { ...said, maxBytes, signal: parts.end.signal });
     parts.file.catch(reject);
   });
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const)
@@ -136,7 +136,7 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
 }
 
 /** Never resolves. */
-export const hungUp = (request: IncomingMessage) =>
+export const rejectOnDisconnect = (request: IncomingMessage) =>
   new Promise<never>((_, reject) => {
     request.once(
       "close",
@@ -149,9 +149,9 @@ export const hungUp = (request: IncomingMessage) =>
  * A client that is refused while it still sends shall find its answer, and not a dead connection: the rest is read past,
  * for a moment.
  */
-export function letFinish(request: IncomingMessage): void {
+export function drainRequest(request: IncomingMessage): void {
   if (request.complete) return;
-  const end = setTimeout(() => request.socket.destroy(), LETTING_FINISH_MS);
+  const end = setTimeout(() => request.socket.destroy(), DRAIN_MS);
   end.unref();
   request.once("close", () => clearTimeout(end));
   request.resume();
@@ -166,7 +166,7 @@ function parserOf({ headers }: IncomingMessage): BusboyInstance {
 }
 
 /** Hashed on its way to the disk. */
-async function keep(
+async function storeFile(
   stream: Readable,
   path: string,
   {
@@ -192,18 +192,18 @@ async function keep(
 }
 
 /** Also what belongs to no file: a client that says no Content-Length shall not send for ever. */
-function bounded(maxBytes: number): Transform {
+function limitBytes(maxBytes: number): Transform {
   let size = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      done(size > maxBytes + AROUND_BYTES ? tooLarge(maxBytes) : null, chunk);
+      done(size > maxBytes + FORM_OVERHEAD_BYTES ? tooLarge(maxBytes) : null, chunk);
     },
   });
 }
 
 /** The parser's words are for nobody; what the disk says is our own trouble. */
-function inOurWords(error: unknown): unknown {
+function toUploadError(error: unknown): unknown {
   const isSystems = (error as NodeJS.ErrnoException).syscall !== undefined;
   return error instanceof ApiError || isSystems
     ? error

@@ -1,12 +1,12 @@
 import type { ErrorCode, OpenAiError } from "@stoa/contract";
 import { type ApiError, httpStatusOf } from "../../core/errors.ts";
-import { headersOf, type Rendered } from "./envelope.ts";
+import { headersOf, type RenderedResponse } from "./envelope.ts";
 
 /** As OpenAI's own clients wait between two tries at most; for more they would come too early. */
-const LONGEST_WAIT_SECONDS = 60;
+const MAX_WAIT_SECONDS = 60;
 
 /** An error as OpenAI's clients read it, from an answer or from a stream. */
-export function inOpenAiWords({ code, message, details }: Pick<ApiError, "code" | "message" | "details">) {
+export function toOpenAiError({ code, message, details }: Pick<ApiError, "code" | "message" | "details">) {
   const param = typeof details?.["field"] === "string" ? details["field"] : null;
   return { error: { message, type: typeOf(httpStatusOf(code)), param, code, ...(details && { details }) } };
 }
@@ -19,7 +19,7 @@ function typeOf(status: number): OpenAiError["error"]["type"] {
 }
 
 /** Where the nearest of the statuses that no client repeats is not simply 400. */
-const quietStatuses: Partial<Record<ErrorCode, number>> = {
+const nonRetriedStatuses: Partial<Record<ErrorCode, number>> = {
   PROVIDER_QUOTA_EXHAUSTED: 402,
   KEY_BUDGET_EXCEEDED: 402,
   PROVIDER_KEY_INVALID: 403,
@@ -38,7 +38,7 @@ export function openAiStatusOf(code: ErrorCode): number {
   const status = httpStatusOf(code);
   const isQuiet = status >= 400 && status <= 406;
   const isOurs = status === 429 || status >= 500;
-  return quietStatuses[code] ?? (isQuiet || isOurs ? status : 400);
+  return nonRetriedStatuses[code] ?? (isQuiet || isOurs ? status : 400);
 }
 
 /** A run that had begun is not repeated either, though it was we who failed. */
@@ -48,18 +48,18 @@ function wireStatusOf(error: ApiError): number {
   return hasBegun ? 406 : openAiStatusOf(error.code);
 }
 
-export const renderOpenAiError = (error: ApiError, challenge: string | null): Rendered<string> => ({
+export const renderOpenAiError = (error: ApiError, challenge: string | null): RenderedResponse<string> => ({
   status: wireStatusOf(error),
-  body: JSON.stringify(inOpenAiWords(error)),
+  body: JSON.stringify(toOpenAiError(error)),
   headers: { ...headersOf(error, challenge), "x-should-retry": String(mayBeRepeated(error)) },
 });
 
 /** Of errors that are kept for a repeat: it would hear the same again. */
-export const neverRepeated = { "x-should-retry": "false" };
+export const noRetryHeaders = { "x-should-retry": "false" };
 
 /**
  * Without this header the clients would ask twice more after any 409, 429 and 5xx, and a provider that has failed may
  * bill each time. Whoever may come back is told when.
  */
 const mayBeRepeated = ({ retryAfterSeconds = Number.POSITIVE_INFINITY }: ApiError) =>
-  retryAfterSeconds <= LONGEST_WAIT_SECONDS;
+  retryAfterSeconds <= MAX_WAIT_SECONDS;

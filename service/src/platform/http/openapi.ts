@@ -13,7 +13,7 @@ import {
 import type { z } from "zod";
 import { VERSION } from "../../core/version.ts";
 import { FRESH_MINUTES } from "./fresh-sign-in.ts";
-import { inOpenAiWords, openAiStatusOf } from "./openai-error.ts";
+import { openAiStatusOf, toOpenAiError } from "./openai-error.ts";
 import { failureHeadersOf, responseHeaders, successHeadersOf } from "./openapi.headers.ts";
 import { type Json, Schemas } from "./openapi.schemas.ts";
 import { securityOf, securitySchemes } from "./openapi.security.ts";
@@ -135,7 +135,7 @@ function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
   const { message } = errorCatalogue[code];
   const field = { field: "price", reason: "price must be positive" };
   const details = code === "INVALID_REQUEST" ? { details: { ...field, errors: [field] } } : {};
-  if (inWordsOf) return { value: inOpenAiWords({ code, message, details: details.details }) };
+  if (inWordsOf) return { value: toOpenAiError({ code, message, details: details.details }) };
   const meta = { timestamp: "2026-01-31T12:00:00.000Z", request_id: "01kf5v8q-example" };
   return {
     value: { success: false, error: { code, message, ...details, docUrl: `/docs/errors#${code}` }, meta },

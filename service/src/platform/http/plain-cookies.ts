@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "../../core/loopback.ts";
-import { isProxied } from "./own-machine.ts";
+import { isProxied } from "./local-request.ts";
 
 const SECURE_PREFIX = "__Host-";
 const PLAIN_PREFIX = "stoa-";

@@ -1,12 +1,12 @@
 /** What a client would like, of RFC 7240: it may be done otherwise. */
-export interface Preference {
+export interface PreferHeader {
   respondAsync: boolean;
   /** How long an answer may take before 202 is liked better; null: not said. */
   waitSeconds: number | null;
 }
 
 /** Of a preference told twice the first counts, as the RFC asks; what is not understood is passed over. */
-export function preferenceOf(header: string | string[] | undefined): Preference {
+export function parsePrefer(header: string | string[] | undefined): PreferHeader {
   const told = new Map<string, string>();
   for (const preference of [header ?? []].flat().join(",").split(",")) {
     const [name = "", value = ""] = preference

@@ -17,7 +17,7 @@ import { mintKey } from "../../accounts/api-keys/api-key.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { builtInPlans, type PlanConfig } from "../../core/config/plan-config.ts";
 import { ApiError } from "../../core/errors.ts";
-import { createMetrics } from "./metrics.ts";
+import { createPrometheusMetrics } from "./prometheus.ts";
 import { createRateLimits } from "./rate-limit.ts";
 import { route } from "./route.ts";
 import { buildServer } from "./server.ts";
@@ -379,17 +379,17 @@ suite("wrong passwords and sign-in tokens", () => {
       routes: [route(signIn, (_ctx, _caller, { body }) => Promise.reject(new ApiError(body.code)))],
       identify: { key: nobody, session: nobody, token: nobody, guest: () => null },
       limits,
-      metrics: createMetrics({
+      metrics: createPrometheusMetrics({
         registry: new Registry(),
         jobs: async () => [],
         openMoney: async () => [],
-        verdict: async () => undefined,
-        waitingSales: async () => ({ count: 0, oldestAt: null }),
-        oldestUnsentEvent: async () => null,
+        lastLedgerCheck: async () => undefined,
+        pendingSales: async () => ({ count: 0, oldestAt: null }),
+        oldestPendingEvent: async () => null,
         clockSkew: async () => 0,
         now: ctx.now,
       }),
-      pages: () => {},
+      addPages: () => {},
     });
     const codeOf = async (code: string) => {
       const reply = await app.inject({ method: "POST", url: "/api/auth/login", payload: { code } });

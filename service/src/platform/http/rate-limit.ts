@@ -2,7 +2,7 @@ import type { ErrorCode, Quota } from "@stoa/contract";
 import type { Caller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkOf } from "../../core/network.ts";
-import { type Allowance, type Counters, isFull, type Window } from "./counters.ts";
+import { isFull, type RateLimitCounters, type RateLimitKey, type RateLimitWindow } from "./counters.ts";
 
 export interface RateLimits {
   /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
@@ -10,18 +10,19 @@ export interface RateLimits {
   /** What a caller is told in headers, where the request counts in no window. */
   peek(caller: Caller, ip: string): Promise<Record<string, string>>;
   /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
-  mustNotBeBarred(ip: string): void;
+  mustNotBeBlocked(ip: string): void;
   /** Counts a wrong credential; answers the refusal when it was one too many. */
-  countFailure(entrance: Entrance, ip: string): Promise<ApiError | null>;
+  countFailure(entrance: AuthChannel, ip: string): Promise<ApiError | null>;
 }
 
 /**
  * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
  * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
  */
-export type Entrance = "api" | "sign-in";
+export type AuthChannel = "api" | "sign-in";
 
-export const entranceOf = (base: string | undefined): Entrance => (base === "/api/auth" ? "sign-in" : "api");
+export const authChannelOf = (base: string | undefined): AuthChannel =>
+  base === "/api/auth" ? "sign-in" : "api";
 
 const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
   "INVALID_API_KEY",
@@ -33,13 +34,13 @@ const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>(
 export const isWrongCredential = (error: unknown) =>
   error instanceof ApiError && WRONG_CREDENTIAL.has(error.code);
 
-interface Rules {
-  counters: Counters;
+interface RateLimitOptions {
+  counters: RateLimitCounters;
   now(): Date;
-  allowanceOf(caller: Caller, ip: string): Allowance;
+  allowanceOf(caller: Caller, ip: string): RateLimitKey;
   failedCredentials: Quota;
   /** Called once when a network is barred from sign-in. */
-  barred?(entrance: Entrance, ip: string): void;
+  onBlocked?(entrance: AuthChannel, ip: string): void;
 }
 
 export function createRateLimits({
@@ -48,11 +49,11 @@ export function createRateLimits({
   allowanceOf,
   failedCredentials,
   ...on
-}: Rules): RateLimits {
-  const barred = new Map<string, Window>();
-  const refuse = (window: Window, what: string) => tooMany(window, what, now());
+}: RateLimitOptions): RateLimits {
+  const barred = new Map<string, RateLimitWindow>();
+  const refuse = (window: RateLimitWindow, what: string) => tooMany(window, what, now());
 
-  function bar(key: string, window: Window): void {
+  function bar(key: string, window: RateLimitWindow): void {
     // About in the order in which they are over: what stays behind one goes with it.
     for (const [other, { endsAt }] of barred) {
       if (endsAt! > now()) break;
@@ -68,7 +69,7 @@ export function createRateLimits({
 
   return {
     async count(caller, ip) {
-      const { allowed, windows } = await counters.take(allowanceOf(caller, ip));
+      const { allowed, windows } = await counters.consume(allowanceOf(caller, ip));
       if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
@@ -77,7 +78,7 @@ export function createRateLimits({
       const windows = await counters.peek(allowanceOf(caller, ip));
       return headersOf(scarcest(windows), windows, now());
     },
-    mustNotBeBarred(ip) {
+    mustNotBeBlocked(ip) {
       const refusal = refusalFor(keyOf("sign-in", ip));
       if (refusal) throw refusal;
     },
@@ -85,37 +86,37 @@ export function createRateLimits({
       const key = keyOf(entrance, ip);
       const known = refusalFor(key);
       if (known) return known;
-      const taken = await counters.take({ key, quotas: [failedCredentials] });
+      const taken = await counters.consume({ key, quotas: [failedCredentials] });
       const window = taken.windows[0]!;
       if (isFull(window)) {
         bar(key, window);
-        on.barred?.(entrance, ip);
+        on.onBlocked?.(entrance, ip);
       }
       return taken.allowed ? null : refuse(window, "wrong credentials");
     },
   };
 }
 
-const keyOf = (entrance: Entrance, ip: string) => `failed:${entrance}:${networkOf(ip)}`;
+const keyOf = (entrance: AuthChannel, ip: string) => `failed:${entrance}:${networkOf(ip)}`;
 
-const remainingIn = ({ quota, used }: Window) => Math.max(0, quota.requests - used);
-const shareLeft = (window: Window) => remainingIn(window) / window.quota.requests;
+const remainingIn = ({ quota, used }: RateLimitWindow) => Math.max(0, quota.requests - used);
+const shareLeft = (window: RateLimitWindow) => remainingIn(window) / window.quota.requests;
 
 /** The window with the smallest remaining share; of equals the one that ends last. */
-const scarcest = (windows: Window[]): Window =>
+const scarcest = (windows: RateLimitWindow[]): RateLimitWindow =>
   windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a))[0]!;
 
-const lastToEnd = (windows: Window[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
-const endOf = ({ endsAt }: Window) => endsAt?.getTime() ?? 0;
+const lastToEnd = (windows: RateLimitWindow[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
+const endOf = ({ endsAt }: RateLimitWindow) => endsAt?.getTime() ?? 0;
 
-const secondsUntil = (window: Window, now: Date) =>
+const secondsUntil = (window: RateLimitWindow, now: Date) =>
   Math.max(1, Math.ceil((endOf(window) - now.getTime()) / 1000));
 
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 const nameOf = ({ seconds }: Quota) => NAMES[seconds] ?? `${seconds}s`;
 
 /** The fields that everybody knows, and those of the IETF's draft (draft-ietf-httpapi-ratelimit-headers). */
-function headersOf(window: Window, all: Window[], now: Date): Record<string, string> {
+function headersOf(window: RateLimitWindow, all: RateLimitWindow[], now: Date): Record<string, string> {
   const { quota } = window;
   const policies = all.map(
     (each) => `"${nameOf(each.quota)}";q=${each.quota.requests};w=${each.quota.seconds}`,
@@ -137,7 +138,7 @@ export const RATE_LIMIT_HEADERS = [
   "RateLimit",
 ];
 
-function tooMany(window: Window, what: string, now: Date): ApiError {
+function tooMany(window: RateLimitWindow, what: string, now: Date): ApiError {
   const { requests, seconds } = window.quota;
   const retryAfter = secondsUntil(window, now);
   return new ApiError(

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
-import { hungUp } from "./multipart.ts";
+import { rejectOnDisconnect } from "./multipart.ts";
 
 /** A body as it came, and the media type that it came as. */
 export interface RawBody {
@@ -15,7 +15,10 @@ export const mediaTypeOf = (contentType: string | undefined): string =>
   (contentType ?? "").split(";")[0]!.trim().toLowerCase();
 
 /** What is in the bytes is the handler's to read. */
-export function mustBeTaken({ types }: NonNullable<Endpoint["rawBody"]>, { type, bytes }: RawBody): void {
+export function mustHaveAllowedType(
+  { types }: NonNullable<Endpoint["rawBody"]>,
+  { type, bytes }: RawBody,
+): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
   if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
 }
@@ -24,16 +27,16 @@ export function mustBeTaken({ types }: NonNullable<Endpoint["rawBody"]>, { type,
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 20;
 
-interface Line {
+interface BodyQueue {
   running: number;
   waiting: (() => void)[];
 }
 
 /** Who waits for their own: what waits is not read, so that it takes no memory, and holds up nobody else. */
-export class RawBodyLines {
-  readonly #lines = new Map<string, Line>();
+export class RawBodyQueues {
+  readonly #lines = new Map<string, BodyQueue>();
 
-  async take<T>(who: string, work: () => Promise<T>): Promise<T> {
+  async run<T>(who: string, work: () => Promise<T>): Promise<T> {
     const line = this.#lines.get(who) ?? { running: 0, waiting: [] };
     this.#lines.set(who, line);
     if (line.running < MAX_AT_ONCE) line.running++;
@@ -65,7 +68,7 @@ export async function readRawBody(
   const timeout = new UploadTimeout(deadlines);
   try {
     const stream = request.pipe(timeout.stream);
-    return await Promise.race([collect(stream, maxBytes), timeout.late, hungUp(request)]);
+    return await Promise.race([collect(stream, maxBytes), timeout.late, rejectOnDisconnect(request)]);
   } finally {
     request.unpipe(timeout.stream);
     timeout.stream.destroy();

@@ -4,7 +4,7 @@ import type { Caller, Context, Member, RequestSource, SessionCaller } from "../.
 import type { Page } from "../db/paging.ts";
 import type { RawPage } from "./envelope.ts";
 import type { UploadedFile } from "./multipart.ts";
-import type { Preference } from "./prefer.ts";
+import type { PreferHeader } from "./prefer.ts";
 import type { RawBody } from "./raw-body.ts";
 
 /** JSON that is rendered already, such as a product's card. */
@@ -22,7 +22,7 @@ export interface Cookie {
   maxAgeSeconds: number;
 }
 
-interface More {
+interface ResponseOptions {
   status?: 200 | 201 | 202;
   etag?: string;
   cookies?: Cookie[];
@@ -31,13 +31,13 @@ interface More {
 }
 
 /** An answer that says more than its data: another status, an ETag that is not the data's digest, a cookie. */
-export class Answer<D> {
+export class DataResponse<D> {
   readonly data: D;
   readonly status: 200 | 201 | 202 | undefined;
   readonly etag: string | undefined;
   readonly cookies: Cookie[];
   readonly beside: Record<string, unknown>;
-  constructor(data: D, { status, etag, cookies = [], beside = {} }: More) {
+  constructor(data: D, { status, etag, cookies = [], beside = {} }: ResponseOptions) {
     this.data = data;
     this.status = status;
     this.etag = etag;
@@ -47,7 +47,7 @@ export class Answer<D> {
 }
 
 /** 202: what was asked for goes on without its caller. */
-export class Accepted {
+export class AcceptedResponse {
   readonly data: unknown;
   /** Whether the caller had asked for that, by `Prefer: respond-async`. */
   readonly asPreferred: boolean;
@@ -58,11 +58,11 @@ export class Accepted {
 }
 
 /** An answer that is a file: it goes out as it is read. */
-export class FileAnswer {
+export class FileResponse {
   readonly name: string;
   readonly type: string;
   readonly bytes: Readable;
-  constructor(file: Pick<FileAnswer, "name" | "type" | "bytes">) {
+  constructor(file: Pick<FileResponse, "name" | "type" | "bytes">) {
     this.name = file.name;
     this.type = file.type;
     this.bytes = file.bytes;
@@ -77,24 +77,24 @@ export interface StreamedEvent {
 }
 
 /** An answer that goes on: events as they come, for as long as somebody reads. */
-export class EventStream {
+export class EventStreamResponse {
   /** Asked for the next one when what went before is on its way. The signal aborts when the stream is over, whoever ended it. */
   readonly events: (signal: AbortSignal) => AsyncIterable<StreamedEvent>;
   /** Ends it at once, whatever its reader does. */
-  readonly until: AbortSignal;
+  readonly endSignal: AbortSignal;
   /** Called when it is over. */
-  readonly ended: () => void;
+  readonly onEnd: () => void;
   /** By which the route's `again` finds it for a repeat of the Idempotency-Key; null: it has none. */
   readonly name: string | null;
-  constructor(stream: Pick<EventStream, "events" | "until" | "ended"> & { name?: string }) {
+  constructor(stream: Pick<EventStreamResponse, "events" | "endSignal" | "onEnd"> & { name?: string }) {
     this.events = stream.events;
-    this.until = stream.until;
-    this.ended = stream.ended;
+    this.endSignal = stream.endSignal;
+    this.onEnd = stream.onEnd;
     this.name = stream.name ?? null;
   }
 }
 
-export interface RequestFacts {
+export interface RequestInfo {
   /** What came in, where the endpoint takes an upload. */
   file: UploadedFile | null;
   ifMatch: string | null;
@@ -102,25 +102,25 @@ export interface RequestFacts {
   lastEventId: string | null;
   /** Whether the answer may be a stream of events, by Accept. */
   acceptsEvents: boolean;
-  prefer: Preference;
+  prefer: PreferHeader;
   source: RequestSource;
   cookies: Record<string, string | undefined>;
   /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
   bearer: string | null;
   /** Whether a page in a browser asks: it cannot leave out the headers that say so. */
-  fromPage: boolean;
+  isFromBrowser: boolean;
   /** Whether only headers are asked for (HEAD): nothing is shown, so nothing counts as seen. */
   isHead: boolean;
   /** Whether a browser fetches in advance, in case that somebody will look. */
   isPrefetch: boolean;
   /** Whether another site led a browser here, which brought the session's cookie along: its person may not have meant to come. */
-  isLedByOtherSite: boolean;
+  isCrossSiteNavigation: boolean;
   rawBody: RawBody;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.
    */
-  clientGone(): AbortSignal | null;
+  disconnectSignal(): AbortSignal | null;
 }
 
 /** At a public endpoint nobody was asked: there is no caller. */
@@ -133,13 +133,13 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
   ? Page<Data<E> | RawJson> | RawPage
-  : Data<E> | Answer<Data<E>> | Accepted | FileAnswer | EventStream;
+  : Data<E> | DataResponse<Data<E>> | AcceptedResponse | FileResponse | EventStreamResponse;
 
 export type Handler<E extends Endpoint> = (
   ctx: Context,
   caller: CallerOf<E>,
   input: Input<E>,
-  facts: RequestFacts,
+  info: RequestInfo,
 ) => Promise<Result<E>>;
 
 /** Answers how that stands which an earlier request under the same Idempotency-Key wrote; null: nothing came of it, act anew. */
@@ -148,30 +148,24 @@ export type Resume<E extends Endpoint> = (
   caller: CallerOf<E>,
   resource: string,
   input: Input<E>,
-  facts: RequestFacts,
+  info: RequestInfo,
 ) => Promise<Result<E> | null>;
 
 export interface Route {
   endpoint: Endpoint;
   /** Of an upload: throws before a byte of it is read when this caller may not send it. */
-  admit?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
-  handle(ctx: Context, caller: Caller, input: never, facts: RequestFacts): Promise<unknown>;
+  authorizeUpload?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
+  handle(ctx: Context, caller: Caller, input: never, info: RequestInfo): Promise<unknown>;
   /** Why a repeat of its Idempotency-Key may act again after the first request's process died. */
-  harmlessBecause?: string;
+  repeatableBecause?: string;
   /** Of a handler that binds the Idempotency-Key to what it writes. */
-  resume?(
-    ctx: Context,
-    caller: Caller,
-    resource: string,
-    input: never,
-    facts: RequestFacts,
-  ): Promise<unknown>;
+  resume?(ctx: Context, caller: Caller, resource: string, input: never, info: RequestInfo): Promise<unknown>;
   /** What it changes is nothing that a process remembers, so that its answer waits for no process to forget. */
-  leavesMemory?: true;
+  changesNoCache?: true;
   /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
-  again?(ctx: Context, caller: Caller, name: string): Promise<EventStream>;
+  replayStream?(ctx: Context, caller: Caller, name: string): Promise<EventStreamResponse>;
   /** The name of the stream that a request which still runs will answer, by the resource it is bound to; null: it answers no stream. */
-  join?(ctx: Context, caller: Caller, resource: string, input: never): Promise<string | null>;
+  findRunningStream?(ctx: Context, caller: Caller, resource: string, input: never): Promise<string | null>;
 }
 
 /** Ties an endpoint of the contract to the verb that answers it. */
@@ -181,23 +175,32 @@ export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Rout
 });
 
 /** Of a handler that binds the Idempotency-Key: how a repeat is answered after the first request's process died. */
-export const resumedBy = <E extends Endpoint>(endpoint: E, handle: Handler<E>, resume: Resume<E>): Route => ({
+export const resumableRoute = <E extends Endpoint>(
+  endpoint: E,
+  handle: Handler<E>,
+  resume: Resume<E>,
+): Route => ({
   ...route(endpoint, handle),
   resume: resume as Route["resume"] & {},
 });
 
 /** Of a handler that binds no Idempotency-Key, because acting again does no harm. */
-export const harmlessAgain = (harmlessBecause: string, route: Route): Route => ({
+export const repeatableRoute = (repeatableBecause: string, route: Route): Route => ({
   ...route,
-  harmlessBecause,
+  repeatableBecause,
 });
 
 /** Of what changes neither keys, nor people, nor what lists show (`Memory` in db/notices.ts): it is answered a round trip earlier. */
-export const leavingMemory = (route: Route): Route => ({ ...route, leavesMemory: true });
+export const withoutCacheChange = (route: Route): Route => ({ ...route, changesNoCache: true });
 
-interface Repeats<E extends Endpoint> {
-  again(ctx: Context, caller: CallerOf<E>, name: string): Promise<EventStream>;
-  join(ctx: Context, caller: CallerOf<E>, resource: string, input: Input<E>): Promise<string | null>;
+interface StreamReplay<E extends Endpoint> {
+  replayStream(ctx: Context, caller: CallerOf<E>, name: string): Promise<EventStreamResponse>;
+  findRunningStream(
+    ctx: Context,
+    caller: CallerOf<E>,
+    resource: string,
+    input: Input<E>,
+  ): Promise<string | null>;
   resume: Resume<E>;
 }
 
@@ -205,11 +208,11 @@ interface Repeats<E extends Endpoint> {
 export const streamRoute = <E extends Endpoint>(
   endpoint: E,
   handle: Handler<E>,
-  { again, join, resume }: Repeats<E>,
+  { replayStream, findRunningStream, resume }: StreamReplay<E>,
 ): Route => ({
-  ...resumedBy(endpoint, handle, resume),
-  again: again as Route["again"] & {},
-  join: join as Route["join"] & {},
+  ...resumableRoute(endpoint, handle, resume),
+  replayStream: replayStream as Route["replayStream"] & {},
+  findRunningStream: findRunningStream as Route["findRunningStream"] & {},
 });
 
 /** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
@@ -220,11 +223,9 @@ export const uploadRoute = <E extends Endpoint>(
     ctx: Context,
     caller: CallerOf<E>,
     input: Input<E> & { file: UploadedFile },
-    facts: RequestFacts,
+    info: RequestInfo,
   ) => Promise<Result<E>>,
 ): Route => ({
-  ...route(endpoint, (ctx, caller, input, facts) =>
-    handle(ctx, caller, { ...input, file: facts.file! }, facts),
-  ),
-  admit: admit as Route["admit"] & {},
+  ...route(endpoint, (ctx, caller, input, info) => handle(ctx, caller, { ...input, file: info.file! }, info)),
+  authorizeUpload: admit as Route["authorizeUpload"] & {},
 });

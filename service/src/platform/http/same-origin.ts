@@ -8,29 +8,29 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
  * which pages cannot forge, must be same-origin; a browser without it sends `Origin`. Where a cookie is the
  * credential, `proof` is needed: with neither header, one that a form cannot send. Elsewhere a client that is no browser passes.
  */
-export function mustNotComeFromElsewhere(
+export function requireSameOrigin(
   request: FastifyRequest,
   origin: string,
   need: "proof" | "no objection",
 ): void {
-  if (SAFE_METHODS.has(request.method) || isFromHere(request, origin, need)) return;
-  throw fromElsewhere();
+  if (SAFE_METHODS.has(request.method) || isSameOrigin(request, origin, need)) return;
+  throw crossOriginError();
 }
 
-export const fromElsewhere = () =>
+export const crossOriginError = () =>
   new ApiError("UNAUTHORIZED", "A page of another site may not do this in your name.", {
     required: "same-origin",
   });
 
 /** Browsers send one of the two with every POST; programs that are none send neither. */
-export const isFromPage = ({ headers }: FastifyRequest): boolean =>
+export const isFromBrowser = ({ headers }: FastifyRequest): boolean =>
   headers["sec-fetch-site"] !== undefined || headers.origin !== undefined;
 
 /** A browser says that a page of another origin led here; `none` is an address that somebody typed. */
-export const isFromOtherSite = ({ headers }: FastifyRequest): boolean =>
+export const isCrossSite = ({ headers }: FastifyRequest): boolean =>
   ["cross-site", "same-site"].includes(String(headers["sec-fetch-site"]));
 
-function isFromHere({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
+function isSameOrigin({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";
   if (headers.origin !== undefined) return headers.origin === origin;

@@ -9,22 +9,28 @@ import { isMember } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { originAt } from "../../core/loopback.ts";
 import { removePorts } from "../../core/network.ts";
-import { answer } from "./answer.ts";
 import { mustBeAllowed } from "./authenticate.ts";
+import { authenticateRequest } from "./authenticate-request.ts";
 import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
-import { type Door, securityHeadersAt } from "./door.ts";
-import { enter } from "./enter.ts";
+import { BODY_LIMIT_BYTES, notFound, rejectUnreadable, sendError } from "./error-response.ts";
 import { mustBeFresh } from "./fresh-sign-in.ts";
-import { letFinish } from "./multipart.ts";
-import { createProxyWarning } from "./own-machine.ts";
+import { handleRequest } from "./handle-request.ts";
+import { createProxyWarning } from "./local-request.ts";
+import { drainRequest } from "./multipart.ts";
 import { hasPlainCookies, readPlainCookies } from "./plain-cookies.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
-import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
+import { requestSourceOf } from "./request-source.ts";
+import {
+  endRequestSpan,
+  QUIET_ROUTES,
+  startRequestSpan,
+  traceIdOf,
+  withRequestSpan,
+} from "./request-span.ts";
 import type { Route } from "./route.ts";
-import { mustNotComeFromElsewhere } from "./same-origin.ts";
-import { sourceOf } from "./source.ts";
-import { endRequestSpan, startRequestSpan, traceIdOf, UNTOLD, withinRequest } from "./trace.ts";
+import { requireSameOrigin } from "./same-origin.ts";
+import { type ServerDependencies, securityHeadersFor } from "./server-dependencies.ts";
 
 const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
 const EXPOSED_HEADERS = [
@@ -38,7 +44,7 @@ const EXPOSED_HEADERS = [
   ...RATE_LIMIT_HEADERS,
 ];
 /** CORS of the API: any page may ask it, with a credential that it brings itself. */
-const OPEN_TO_ALL_SITES = {
+const CORS_OPTIONS = {
   origin: "*",
   strictPreflight: false,
   exposedHeaders: EXPOSED_HEADERS.join(", "),
@@ -51,18 +57,18 @@ const CHECK_HEADERS_MS = 5_000;
 const REQUEST_MS = 2 * uploadDeadlines.totalMs;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-export async function buildServer(door: Door): Promise<FastifyInstance> {
-  const { headersMs = HEADERS_MS, body } = door.requestDeadlines ?? {};
+export async function buildServer(server: ServerDependencies): Promise<FastifyInstance> {
+  const { headersMs = HEADERS_MS, body } = server.requestDeadlines ?? {};
   const app = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
-    trustProxy: door.ctx.config.trustProxy ?? false,
+    trustProxy: server.ctx.config.trustProxy ?? false,
     requestIdHeader: false,
     genReqId: (request) => {
       const given = request.headers["x-request-id"];
       return typeof given === "string" && REQUEST_ID.test(given) ? given : v7();
     },
     rewriteUrl: (request) => {
-      if (door.ctx.config.trustProxy) removePorts(request.headers);
+      if (server.ctx.config.trustProxy) removePorts(request.headers);
       return toRoutable(request.url ?? "/");
     },
     // Node takes no longer target: an id of any length is looked for, and not found.
@@ -72,32 +78,32 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     return503OnClosing: false,
     requestTimeout: REQUEST_MS,
     http: { headersTimeout: headersMs, connectionsCheckingInterval: Math.min(headersMs, CHECK_HEADERS_MS) },
-    clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
+    clientErrorHandler: (error, socket) => rejectUnreadable(server, error, socket),
   });
-  app.decorate("guests", door.ctx.guests);
-  app.decorate("hasPlainCookies", () => hasPlainCookies(door.ctx));
+  app.decorate("guests", server.ctx.guests);
+  app.decorate("hasPlainCookies", () => hasPlainCookies(server.ctx));
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
   app.decorateRequest("span", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
-  const warnOfProxy = createProxyWarning(door.ctx);
+  const warnOfProxy = createProxyWarning(server.ctx);
   // Before CORS, which answers a preflight by itself.
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
     warnOfProxy(request);
     request.span = startRequestSpan(request);
-    reply.headers(securityHeadersAt(door.ctx.links.origin())).header("x-request-id", request.id);
+    reply.headers(securityHeadersFor(server.ctx.links.origin())).header("x-request-id", request.id);
     if (!isReadInTurn(request))
       limitBodyTime({ ...bodyDeadlines, ...body }, request, reply, (reason) =>
-        sendError(door, request, reply, invalidRequest("body", reason)),
+        sendError(server, request, reply, invalidRequest("body", reason)),
       );
     done();
   });
   await app.register(cors, {
     delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
-      done(null, isApi(request) ? OPEN_TO_ALL_SITES : { origin: false }),
+      done(null, isApi(request) ? CORS_OPTIONS : { origin: false }),
   });
   await app.register(cookie);
   app.addHook("onRequest", (request, _reply, done) => {
@@ -106,28 +112,28 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   });
   app.addHook("onRequest", (request, reply, done) => {
     if (!request.is404 || !isApi(request)) return done();
-    enter(door, request, reply).then(() => done(), done);
+    authenticateRequest(server, request, reply).then(() => done(), done);
   });
   // After the body, whose reading comes from the connection and knows no request.
-  app.addHook("preHandler", (request, _reply, done) => withinRequest(request, done));
+  app.addHook("preHandler", (request, _reply, done) => withRequestSpan(request, done));
   app.addHook("onResponse", (request, reply, done) => {
-    observe(door, request, reply, performance.now() - request.startedAt);
-    if (isReadInTurn(request)) letFinish(request.raw);
+    observe(server, request, reply, performance.now() - request.startedAt);
+    if (isReadInTurn(request)) drainRequest(request.raw);
     done();
   });
-  app.setErrorHandler((error, request, reply) => sendError(door, request, reply, error));
+  app.setErrorHandler((error, request, reply) => sendError(server, request, reply, error));
   app.setNotFoundHandler((request) => {
-    throw notFound(door.routes, request);
+    throw notFound(server.routes, request);
   });
-  for (const route of door.routes) if (!isLarge(route.endpoint)) addRoute(app, door, route);
+  for (const route of server.routes) if (!isLarge(route.endpoint)) addRoute(app, server, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
-    for (const route of door.routes) if (isLarge(route.endpoint)) addRoute(scope, door, route);
+    for (const route of server.routes) if (isLarge(route.endpoint)) addRoute(scope, server, route);
     done();
   });
-  door.pages(app);
+  server.addPages(app);
   return app;
 }
 
@@ -140,11 +146,16 @@ function isReadInTurn(request: FastifyRequest): boolean {
 }
 
 /** One line a request, and its time in the metrics. The route's pattern stands for the path; no query, no credential. */
-function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: FastifyReply, ms: number): void {
+function observe(
+  { ctx, metrics }: ServerDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ms: number,
+): void {
   const route = request.routeOptions.url ?? "unknown";
   metrics.observeRequest(request.method, route, reply.statusCode, ms);
   // Health checks that succeed say nothing, twice a second.
-  const level = UNTOLD.has(route) && reply.statusCode < 400 ? "debug" : "info";
+  const level = QUIET_ROUTES.has(route) && reply.statusCode < 400 ? "debug" : "info";
   ctx.log[level]({
     request: request.id,
     trace: traceIdOf(request),
@@ -160,7 +171,7 @@ function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: Fastify
 const bodyLimitOf = ({ base }: Endpoint): number =>
   base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES;
 
-function addRoute(app: FastifyInstance, door: Door, route: Route): void {
+function addRoute(app: FastifyInstance, server: ServerDependencies, route: Route): void {
   const { endpoint } = route;
   app.route({
     method: endpoint.method,
@@ -169,27 +180,31 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     bodyLimit: bodyLimitOf(endpoint),
     onRequest: async (request, reply) => {
       if (endpoint.base === "/api/auth") {
-        door.limits.mustNotBeBarred(request.ip);
-        mustNotComeFromElsewhere(request, door.ctx.links.origin(), "no objection");
+        server.limits.mustNotBeBlocked(request.ip);
+        requireSameOrigin(request, server.ctx.links.origin(), "no objection");
         return;
       }
       // What everybody may know costs nobody anything: whoever asks stays unknown.
       if (endpoint.access.who === "public") return;
-      await enter(door, request, reply, { isCounted: endpoint.isCounted });
-      await mustBeLetIn(door, endpoint, request);
-      if (endpoint.freshSignIn) mustBeFresh(door.ctx, request.caller!);
+      await authenticateRequest(server, request, reply, { isCounted: endpoint.isCounted });
+      await checkAccess(server, endpoint, request);
+      if (endpoint.freshSignIn) mustBeFresh(server.ctx, request.caller!);
     },
-    handler: (request, reply) => answer(door, route, request, reply),
+    handler: (request, reply) => handleRequest(server, route, request, reply),
   });
 }
 
-async function mustBeLetIn(door: Door, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
+async function checkAccess(
+  server: ServerDependencies,
+  endpoint: Endpoint,
+  request: FastifyRequest,
+): Promise<void> {
   const caller = request.caller!;
   try {
     mustBeAllowed(caller, endpoint.access);
   } catch (error) {
     if (endpoint.access.who === "admin" && isMember(caller))
-      await door.adminRefused?.(caller, endpoint, sourceOf(request));
+      await server.onAdminRefused?.(caller, endpoint, requestSourceOf(request));
     throw error;
   }
 }

@@ -4,10 +4,10 @@ import { digestOf, isSameDigest } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import { testPageTokens } from "../../core/test-page-tokens.ts";
 import { wantsJson } from "./accept.ts";
-import { inAuthorization } from "./authenticate.ts";
-import { isFromThisMachine } from "./own-machine.ts";
+import { parseBearer } from "./authenticate.ts";
+import { isLocalRequest } from "./local-request.ts";
 import { pathOf } from "./request-path.ts";
-import { setCookies } from "./send.ts";
+import { setCookies } from "./send-response.ts";
 
 const COOKIE = "__Host-test-pages";
 const COOKIE_SECONDS = 30 * 86_400;
@@ -16,7 +16,7 @@ const COOKIE_SECONDS = 30 * 86_400;
  * For pages of a test environment that show everybody's mail and money: asked on the machine itself, or with the token. A browser
  * brings it once in the query, and from then on in a cookie, so that no link that it follows has it.
  */
-export function testPagesOnly(ctx: Context) {
+export function requireTestPageAccess(ctx: Context) {
   const digests = testPageTokens(ctx.config).map(digestOf);
   const isToken = (given: unknown) =>
     typeof given === "string" && digests.some((digest) => isSameDigest(digest, digestOf(given)));
@@ -27,7 +27,7 @@ export function testPagesOnly(ctx: Context) {
       setCookies(reply, [{ name: COOKIE, value: String(given), maxAgeSeconds: COOKIE_SECONDS }]);
       return reply.header("cache-control", "no-store").redirect(encodeURI(pathOf(request)), 303);
     }
-    if (isToken(request.cookies[COOKIE]) || isToken(inAuthorization(request.headers.authorization))) return;
-    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
+    if (isToken(request.cookies[COOKIE]) || isToken(parseBearer(request.headers.authorization))) return;
+    if (!isLocalRequest(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
   };
 }

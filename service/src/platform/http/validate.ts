@@ -93,19 +93,19 @@ export interface RawInput {
   body: unknown;
 }
 
-const MAX_KEPT_QUERIES = 500;
-const MAX_KEPT_CHARACTERS = 500;
+const MAX_CACHED_QUERIES = 500;
+const MAX_CACHED_CHARACTERS = 500;
 /** Queries that were found right lately, as they were parsed: the same lists are asked for again and again. */
-const rightQueries = new Map<string, Record<string, unknown>>();
+const validQueries = new Map<string, Record<string, unknown>>();
 
 function parseQuery(endpoint: Endpoint, query: Record<string, unknown>) {
   const text = endpoint.name + JSON.stringify(query);
-  const known = rightQueries.get(text);
+  const known = validQueries.get(text);
   if (known) return known;
   mustBeStorable(query, "query");
   const parsed = Object.freeze(parse(endpoint.query, normalizeQuery(endpoint, query), "query"));
-  if (rightQueries.size >= MAX_KEPT_QUERIES) rightQueries.clear();
-  if (text.length <= MAX_KEPT_CHARACTERS) rightQueries.set(text, parsed);
+  if (validQueries.size >= MAX_CACHED_QUERIES) validQueries.clear();
+  if (text.length <= MAX_CACHED_CHARACTERS) validQueries.set(text, parsed);
   return parsed;
 }
 

@@ -1,0 +1,330 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, suite, test } from "node:test";
+import type pg from "pg";
+import { freePort } from "../../../test/free-port.ts";
+import { type MailServer, startMailServer } from "../../../test/mail-server.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { examine } from "../../backoffice/operator/doctor.ts";
+import { EmailUnavailable } from "../../integrations/email/email-sender.ts";
+import { deleteOldEmails, queueEmail, sendQueuedEmail } from "./email-queue.ts";
+import { type Email, renderEmail } from "./render-email.ts";
+
+const LINK = "https://stoa.example/auth/verify#token=hush-hush";
+const letter = renderEmail({
+  subject: "Sign in to Stoa",
+  paragraphs: ["Hello Zoë, here is your link.", "It works once."],
+  action: { label: "Sign in", url: LINK },
+});
+const never = new AbortController().signal;
+
+let market: Market;
+let server: MailServer;
+before(async () => {
+  market = await openMarket({
+    config: {
+      mail: "smtp",
+      smtpUrl: `smtp://127.0.0.1:${await freePort()}`,
+      mailFrom: "Stoa <shop@stoa.example>",
+    },
+  });
+});
+after(() => market.close());
+beforeEach(async () => {
+  server = await startMailServer({ port: Number(new URL(market.service.ctx.config.smtpUrl!).port) });
+});
+afterEach(() => server.close());
+
+/** Sends in a transaction of its own; answers the id of the letter's row. */
+async function send(recipient = "ada@example.com", what: Email = letter, { service }: Market = market) {
+  const { ctx } = service;
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, what));
+  const { rows } = await ctx.pool.query("select id from mails order by id desc limit 1");
+  return rows[0].id as string;
+}
+
+const carry = (id: string, { service }: Market = market) => sendQueuedEmail(service.ctx, id, never);
+const rowOf = async (id: string, { query }: Market = market) =>
+  (await query("select sealed_letter, sent_at, refused_at from mails where id = $1", [id])).rows[0];
+const jobsWaiting = async () =>
+  (await market.query("select count(*) from pgboss.job where state = 'created'")).rows[0].count;
+const jobsOf = async (id: string) =>
+  (await market.query("select state from pgboss.job where data->>'mailId' = $1", [id])).rows;
+
+suite("a letter", () => {
+  test("arrives as text and as HTML, from whom the operator said, marked as written by a program", async () => {
+    const id = await send();
+    await carry(id);
+    const [got] = await server.received(1);
+    assert.equal(got!.text.trim(), letter.text.trim());
+    assert.equal(got!.html.trim(), letter.html.trim());
+    assert.deepEqual([got!.from, got!.recipients], ["shop@stoa.example", ["ada@example.com"]]);
+    assert.equal(got!.header("From"), "Stoa <shop@stoa.example>");
+    assert.equal(got!.header("To"), "ada@example.com");
+    assert.equal(got!.header("Subject"), "Sign in to Stoa");
+    assert.equal(got!.header("Auto-Submitted"), "auto-generated");
+    assert.equal(got!.header("Message-ID"), `<${id}@stoa.example>`);
+  });
+
+  test("exists if and only if its transaction commits, and so does its job", async () => {
+    const { ctx } = market.service;
+    const before = (await market.query("select count(*) from pgboss.job")).rows[0].count;
+    const failing = ctx.db.transaction().execute(async (tx) => {
+      await queueEmail(ctx, tx, "ada@example.com", letter);
+      throw new Error("rolled back");
+    });
+    await assert.rejects(failing, /rolled back/);
+    assert.equal((await market.query("select count(*) from pgboss.job")).rows[0].count, before);
+    const id = await send();
+    assert.deepEqual(await jobsOf(id), [{ state: "created" }]);
+  });
+
+  test("is emptied once it was taken, and not sent again", async () => {
+    const id = await send();
+    await carry(id);
+    assert.deepEqual(await rowOf(id), { sealed_letter: null, sent_at: market.clock.now, refused_at: null });
+    await carry(id);
+    assert.equal(server.letters.length, 1);
+  });
+
+  test("is sealed in the database: a dump holds neither its words nor its link", async () => {
+    await send();
+    const { rows } = await market.query(
+      "select (select json_agg(mails) from mails)::text || (select json_agg(job) from pgboss.job)::text as dump",
+    );
+    assert.match(rows[0].dump, /mailId/);
+    assert.ok(!/hush|Sign in|Zoë|Stoa/.test(rows[0].dump), "no word of it");
+  });
+
+  test("does not open under another letter's id", async () => {
+    const [mine, other] = [await send(), await send()];
+    await market.query(
+      "update mails set sealed_letter = (select sealed_letter from mails where id = $1) where id = $2",
+      [mine, other],
+    );
+    await assert.rejects(carry(other));
+    assert.equal(server.letters.length, 0);
+  });
+
+  test("is forgotten after a week, carried or not", async () => {
+    const id = await send();
+    market.clock.forward(7 * 86_400_000);
+    await deleteOldEmails(market.service.ctx);
+    assert.ok(await rowOf(id));
+    market.clock.forward(1);
+    await deleteOldEmails(market.service.ctx);
+    assert.equal(await rowOf(id), undefined);
+    await carry(id);
+    assert.equal(server.letters.length, 0);
+  });
+});
+
+suite("a letter that is not taken", () => {
+  const waits = async (id: string) => {
+    await assert.rejects(carry(id), EmailUnavailable);
+    const { sealed_letter, sent_at, refused_at } = await rowOf(id);
+    assert.ok(sealed_letter && !sent_at && !refused_at);
+  };
+
+  test("waits while the server is away, and arrives when it is back", async () => {
+    const id = await send();
+    await server.close();
+    await waits(id);
+    server = await startMailServer({ port: server.port });
+    await carry(id);
+    assert.equal(server.letters.length, 1);
+  });
+
+  for (const [who, reply] of [
+    ["recipient", "450 4.2.0 come again"],
+    ["letter", "451 4.3.0 not now"],
+    ["sender", "550 5.7.1 not yours to send from"],
+  ] as const) {
+    test(`waits when the server answers "${reply}" to the ${who}`, async () => {
+      const id = await send();
+      server.refuse[who] = reply;
+      await waits(id);
+      delete server.refuse[who];
+      await carry(id);
+      assert.equal(server.letters.length, 1);
+    });
+  }
+
+  for (const [who, reply] of [
+    ["recipient", "550 5.1.1 nobody here is ada@example.com"],
+    ["letter", "554 5.7.1 we do not like it"],
+  ] as const) {
+    test(`ends for good when the server answers "${reply}" to the ${who}`, async () => {
+      const id = await send();
+      server.refuse[who] = reply;
+      await carry(id);
+      assert.deepEqual(await rowOf(id), { sealed_letter: null, sent_at: null, refused_at: market.clock.now });
+      const logged = market.logs.filter((line) => line.includes(id));
+      assert.match(logged.join(), new RegExp(`${reply.slice(0, 3)} ${reply.slice(4, 9)}`));
+      assert.doesNotMatch(market.logs.join(), /ada@example\.com|hush/);
+    });
+  }
+
+  test("says why it waits without naming whom it is for", async () => {
+    const id = await send();
+    server.refuse.recipient = "450 4.2.0 ada@example.com is full";
+    await assert.rejects(carry(id), (error: Error) => {
+      assert.equal(error.message, "EENVELOPE RCPT TO 450 4.2.0");
+      assert.equal(error.cause, undefined);
+      return true;
+    });
+  });
+
+  test("is given up at once when the process must end", async () => {
+    const silent = (await import("node:net")).createServer();
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as { port: number };
+    const other = await openMarket({ config: { mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` } });
+    const ending = new AbortController();
+    silent.once("connection", () => ending.abort(new Error("shutdown")));
+    const id = await send("ada@example.com", letter, other);
+    await assert.rejects(sendQueuedEmail(other.service.ctx, id, ending.signal), /EABORT/);
+    await other.close();
+    silent.close();
+  });
+});
+
+suite("nobody adds a recipient or a header", () => {
+  for (const recipient of [
+    "ada@example.com,eve@example.net",
+    "ada@example.com>, <eve@example.net",
+    "ada@example.com\r\nBcc: eve@example.net",
+    "ada@example.com\r\nRCPT TO:<eve@example.net>",
+    "Ada <ada@example.com>",
+    '"eve@example.net,"@example.com',
+    "ada\uff20example.com",
+  ]) {
+    test(`a letter to ${JSON.stringify(recipient)} is handed to nobody`, async () => {
+      const id = await send(recipient);
+      await carry(id);
+      assert.equal(server.letters.length, 0);
+      assert.ok((await rowOf(id)).refused_at);
+    });
+  }
+
+  test("a subject with line breaks stays a subject", async () => {
+    const subject = "Hello\r\nBcc: eve@example.net\r\n\r\nBody";
+    await carry(await send("ada@example.com", { ...letter, subject }));
+    await carry(await send("ada@example.com", renderEmail({ subject, paragraphs: ["x"] })));
+    for (const got of await server.received(2)) {
+      assert.equal(got.header("Bcc"), undefined);
+      assert.deepEqual(got.recipients, ["ada@example.com"]);
+      assert.match(got.header("Subject")!, /^Hello\s+Bcc: eve@example\.net\s+Body$/);
+    }
+  });
+});
+
+suite("the way to the server", () => {
+  const withServer = async (
+    wish: Parameters<typeof startMailServer>[0],
+    urlOf: (url: string) => string,
+    look: (market: Market, other: MailServer) => Promise<void>,
+  ) => {
+    const other = await startMailServer(wish);
+    const shop = await openMarket({ config: { mail: "smtp", smtpUrl: urlOf(other.url) } });
+    await look(shop, other);
+    await shop.close();
+    await other.close();
+  };
+  const account = { user: "stoa", password: "p@ss:word" };
+
+  test("the user and password of the URL are given", () =>
+    withServer(
+      { account },
+      (url) => url,
+      async (shop, other) => {
+        await carry(await send("ada@example.com", letter, shop), shop);
+        assert.equal(other.letters.length, 1);
+        assert.match(await shop.service.ctx.integrations.emailSender.check(), /takes letters$/);
+      },
+    ));
+
+  test("a wrong password lets letters wait, and is told to the operator without the password", () =>
+    withServer(
+      { account },
+      (url) => url.replace("p%40ss", "wrong"),
+      async (shop, other) => {
+        const id = await send("ada@example.com", letter, shop);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
+        assert.equal(other.letters.length, 0);
+        await assert.rejects(shop.service.ctx.integrations.emailSender.check(), (error: Error) => {
+          assert.match(error.message, /takes no letters: EAUTH .*535/);
+          return !error.message.includes("wrong");
+        });
+      },
+    ));
+
+  test("a server that must offer STARTTLS and does not gets no letter and no password", () =>
+    withServer(
+      { account },
+      (url) => `${url}?requireTLS=true`,
+      async (shop, other) => {
+        const id = await send("ada@example.com", letter, shop);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
+        assert.equal(other.letters.length, 0);
+      },
+    ));
+
+  test("a certificate that nobody vouches for is refused unless the operator says otherwise", async () => {
+    const tls = "implicit";
+    await withServer(
+      { tls },
+      (url) => url,
+      async (shop, other) => {
+        const id = await send("ada@example.com", letter, shop);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
+        assert.equal(other.letters.length, 0);
+      },
+    );
+    await withServer(
+      { tls },
+      (url) => `${url}?tls.rejectUnauthorized=false`,
+      async (shop, other) => {
+        await carry(await send("ada@example.com", letter, shop), shop);
+        assert.equal(other.letters.length, 1);
+      },
+    );
+  });
+});
+
+suite("the doctor", () => {
+  const findingOf = async ({ service: { ctx } }: Market) => {
+    const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
+    const findings = await examine({ config: ctx.config, target, embedded: null, leave: async () => {} });
+    return findings.find(({ check }) => check === "mail")!;
+  };
+
+  test("finds the mail server well, and counts what waits", async () => {
+    const [sent, waiting] = [await send(), await jobsWaiting()];
+    assert.ok(sent && waiting > 0);
+    const { ok, note } = await findingOf(market);
+    assert.ok(ok);
+    assert.equal(
+      note,
+      `127.0.0.1:${server.port} takes letters; ${waiting} waiting, 0 given up in the last week`,
+    );
+  });
+
+  test("finds a mail server that is away", async () => {
+    await server.close();
+    const { ok, note } = await findingOf(market);
+    assert.ok(!ok);
+    assert.match(note, /takes no letters: ESOCKET ECONNREFUSED/);
+    server = await startMailServer({ port: server.port });
+  });
+});
+
+suite("with mail off", () => {
+  test("nothing is kept and no job is asked for", async () => {
+    const quiet = await openMarket({ config: { mail: "off" } });
+    const { ctx } = quiet.service;
+    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", letter));
+    assert.equal((await quiet.query("select count(*) from mails")).rows[0].count, 0);
+    assert.equal((await quiet.query("select count(*) from pgboss.job")).rows[0].count, 0);
+    await quiet.close();
+  });
+});

@@ -1,0 +1,108 @@
+import type { Context } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
+import type { Queries } from "../db/database.ts";
+import { sealedColumn } from "../db/sealed-columns.ts";
+import type { JobDefinition } from "../jobs/job-queue.ts";
+import {
+  deleteEmailsBefore,
+  findStoredEmail,
+  findUnsentEmail,
+  insertEmail,
+  listStoredEmails,
+  updateEmail,
+} from "./queries.ts";
+import type { Email } from "./render-email.ts";
+
+const RETENTION_DAYS = 7;
+const MAX_LISTED = 200;
+
+/** Tried for six to eight hours: as long as a mail server may be away, or ask a stranger to come again. */
+export const sendEmailJob: JobDefinition = {
+  name: "send-mail",
+  retries: 10,
+  retryDelaySeconds: 30,
+  maxRetryDelaySeconds: 7_200,
+  attemptTimeoutSeconds: 120,
+};
+
+const sealContext = (id: string) => `mail|${id}`;
+
+export const sealedEmails = sealedColumn({
+  table: "mails",
+  column: "sealed_letter",
+  key: { id: "uuid" },
+  bound: { id: "t.id" },
+  contextOf: ({ id }) => sealContext(id),
+});
+
+/** Writes a letter in the caller's transaction; a job sends it after the commit, so that nobody waits for a mail server. */
+export async function queueEmail(ctx: Context, tx: Queries, recipient: string, letter: Email): Promise<void> {
+  if (ctx.config.mail === "off") return;
+  const id = ctx.newId();
+  await insertEmail(tx, {
+    id,
+    recipient,
+    sealed_letter: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
+    created_at: ctx.now(),
+  });
+  await ctx.jobs.send(tx, sendEmailJob.name, { mailId: id });
+}
+
+/**
+ * Hands a letter over, once: unless the process is killed between the mail server's yes and our note of it, when the
+ * next attempt sends it again under the same Message-ID. What was taken is kept no longer; /dev/mail shows it for a week.
+ */
+export async function sendQueuedEmail(ctx: Context, mailId: string, signal: AbortSignal): Promise<void> {
+  const mail = await findUnsentEmail(ctx.db, mailId);
+  if (!mail) return;
+  const { recipient } = mail;
+  const carried = await ctx.integrations.emailSender.send(
+    { id: mailId, recipient, ...openEmail(ctx, mail) },
+    signal,
+  );
+  if (carried.state === "taken") {
+    const isShown = ctx.config.mail === "dev";
+    await updateEmail(ctx.db, mailId, { sent_at: ctx.now(), ...(!isShown && { sealed_letter: null }) });
+  } else {
+    ctx.log.warn({ mail: mailId, why: carried.why }, "a letter was refused");
+    await updateEmail(ctx.db, mailId, { refused_at: ctx.now(), sealed_letter: null });
+  }
+}
+
+const openEmail = ({ vault }: Context, { id, sealedLetter }: { id: string; sealedLetter: string }): Email =>
+  JSON.parse(vault.open(sealedLetter, sealContext(id)));
+
+/** A letter as /dev/mail shows it. */
+export interface StoredEmail extends Email {
+  id: string;
+  to: string;
+  createdAt: Date;
+}
+
+interface EmailRow {
+  id: string;
+  recipient: string;
+  sealedLetter: string;
+  createdAt: Date;
+}
+
+const toStoredEmail = (ctx: Context, mail: EmailRow): StoredEmail => ({
+  id: mail.id,
+  to: mail.recipient,
+  createdAt: mail.createdAt,
+  ...openEmail(ctx, mail),
+});
+
+/** Newest first. */
+export async function listEmails(ctx: Context): Promise<StoredEmail[]> {
+  return (await listStoredEmails(ctx.db, MAX_LISTED)).map((mail) => toStoredEmail(ctx, mail));
+}
+
+export async function findEmail(ctx: Context, id: string): Promise<StoredEmail | null> {
+  const mail = await findStoredEmail(ctx.db, id);
+  return mail ? toStoredEmail(ctx, mail) : null;
+}
+
+export async function deleteOldEmails(ctx: Context): Promise<void> {
+  await deleteEmailsBefore(ctx.db, daysAfter(ctx.now(), -RETENTION_DAYS));
+}

@@ -1,0 +1,25 @@
+import type { EmailContent } from "./render-email.ts";
+
+const WIDTH = 72;
+
+/** Broken at spaces; a word that is longer than a line stays whole, since it may be an address. */
+function wrap(text: string): string {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line === "") lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}
+
+/** The link stands on a line of its own, unbroken, so that it can be clicked or copied whole. */
+export function renderEmailText({ paragraphs, action, footnotes }: EmailContent): string {
+  const blocks = [
+    ...paragraphs.map(wrap),
+    ...(action ? [`${wrap(action.label)}:\n${action.url}`] : []),
+    ...(footnotes.length > 0 ? ["—", ...footnotes.map(wrap)] : []),
+  ];
+  return `${blocks.join("\n\n")}\n`;
+}

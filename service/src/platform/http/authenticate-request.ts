@@ -1,0 +1,44 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Caller } from "../../core/context.ts";
+import { authenticate, hasCredentials, type RequestCredentials } from "./authenticate.ts";
+import { isWrongCredential } from "./rate-limit.ts";
+import { credentialsOf } from "./request-credentials.ts";
+import type { ServerDependencies } from "./server-dependencies.ts";
+
+/** What is asked of whoever comes in by one of our ways. */
+export type AuthDependencies = Pick<ServerDependencies, "ctx" | "identify" | "limits">;
+
+/** The first questions, before a path is told to exist: who asks, and may they ask once more? */
+export async function authenticateRequest(
+  gate: AuthDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  {
+    presented = credentialsOf(request, gate.ctx.links.origin()),
+    isCounted = true,
+  }: { presented?: RequestCredentials; isCounted?: boolean } = {},
+): Promise<void> {
+  request.caller = await callerOf(gate, request, presented);
+  const { limits } = gate;
+  if (!isCounted) {
+    reply.headers(await limits.peek(request.caller, request.ip));
+    return;
+  }
+  const { headers, refusal } = await limits.count(request.caller, request.ip);
+  reply.headers(headers);
+  if (refusal) throw refusal;
+}
+
+/** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
+async function callerOf(
+  { identify, limits }: AuthDependencies,
+  { ip }: FastifyRequest,
+  presented: RequestCredentials,
+): Promise<Caller> {
+  try {
+    return await authenticate(identify, presented);
+  } catch (error) {
+    if (!hasCredentials(presented) || !isWrongCredential(error)) throw error;
+    throw (await limits.countFailure("api", ip)) ?? error;
+  }
+}

@@ -1,0 +1,243 @@
+import { type Endpoint, isRepeatable, type Meta } from "@stoa/contract";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type Context, callerIdOf } from "../../core/context.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import type { Page, Paging } from "../db/paging.ts";
+import { comparableBytesOf, parseBody, type RequestBody, withBody } from "./body.ts";
+import {
+  type RawPage,
+  type RenderedResponse,
+  renderAccepted,
+  renderData,
+  renderFile,
+  renderPage,
+  renderStream,
+  renderWithoutEnvelope,
+  shortDigest,
+} from "./envelope.ts";
+import { metaOf, renderErrorResponse, toApiError } from "./error-response.ts";
+import { sendEventStream } from "./event-stream.ts";
+import {
+  type IdempotentActions,
+  type IdempotentRequest,
+  type IdempotentResponse,
+  runOnce,
+} from "./idempotency.ts";
+import { noRetryHeaders } from "./openai-error.ts";
+import { authChannelOf, isWrongCredential } from "./rate-limit.ts";
+import { requestInfoOf } from "./request-info.ts";
+import { isOpenAi, pathOf, targetOf } from "./request-path.ts";
+import { AcceptedResponse, DataResponse, EventStreamResponse, FileResponse, type Route } from "./route.ts";
+import { sendResponse } from "./send-response.ts";
+import type { ServerDependencies } from "./server-dependencies.ts";
+import { validate } from "./validate.ts";
+
+const MAX_IDEMPOTENCY_KEY = 255;
+
+/** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
+export function handleRequest(
+  server: ServerDependencies,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  return withBody(server, route, request, async (body) => {
+    const exchange = { server, route, request, reply, body };
+    const repeatable = repeatableOf(route.endpoint, request, body);
+    const first = repeatable
+      ? withRetryHeaders(request, await runOnce(server.ctx, repeatable, actionsOf(exchange)))
+      : await runWith(exchange)(server.ctx);
+    const outcome =
+      first.streamName === undefined ? first : await replayStream(server, route, request, first);
+    // Whoever hears that something changed must not meet what this process remembered of before.
+    if (route.endpoint.method !== "GET" && !route.changesNoCache) await server.ctx.notifications.catchUp();
+    if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
+    else if (outcome.stream)
+      return sendEventStream(server, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);
+    return sendResponse(request, reply, outcome);
+  });
+}
+
+/** A repeat of an error is told in the same headers, too. */
+const withRetryHeaders = (request: FastifyRequest, outcome: IdempotentResponse): IdempotentResponse =>
+  isOpenAi(request) && outcome.status >= 400
+    ? { ...outcome, headers: { ...noRetryHeaders, ...outcome.headers } }
+    : outcome;
+
+/** null: it has no Idempotency-Key. What a repeat must ask for too: another query is another request. */
+function repeatableOf(
+  endpoint: Endpoint,
+  request: FastifyRequest,
+  body: RequestBody,
+): IdempotentRequest | null {
+  const key = isRepeatable(endpoint) ? idempotencyKeyOf(request) : null;
+  if (key === null) return null;
+  const query = queryOf(endpoint, request);
+  const bytes = comparableBytesOf(body);
+  return {
+    caller: request.caller ? callerIdOf(request.caller) : "",
+    // A digest, because a path may be longer than an index takes.
+    route: shortDigest(`POST ${pathOf(request)}`),
+    key,
+    body:
+      Object.keys(query).length === 0 ? bytes : Buffer.concat([Buffer.from(JSON.stringify(query)), bytes]),
+  };
+}
+
+function idempotencyKeyOf(request: FastifyRequest): string | null {
+  const key = request.headers["idempotency-key"];
+  if (key === undefined) return null;
+  if (typeof key === "string" && /^[\x20-\x7e]+$/.test(key) && key.length <= MAX_IDEMPOTENCY_KEY) return key;
+  throw invalidRequest("Idempotency-Key", `must be 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters`);
+}
+
+/** Carries the request out and renders what comes of it; an ApiError is an answer too. */
+async function render(
+  server: ServerDependencies,
+  route: Route,
+  request: FastifyRequest,
+  work: () => Promise<IdempotentResponse>,
+): Promise<IdempotentResponse> {
+  let outcome: IdempotentResponse;
+  try {
+    outcome = await work();
+  } catch (error) {
+    const known = await countWrongCredential(server, request, toApiError(server, request, error));
+    outcome = { ...renderErrorResponse(server, request, known), error: known.code };
+  }
+  server.inspect?.(route.endpoint, outcome);
+  return outcome;
+}
+
+/** A repeat hears the stream of the first request from its beginning, while it goes on and afterwards. */
+const replayStream = (
+  server: ServerDependencies,
+  route: Route,
+  request: FastifyRequest,
+  { streamName, headers }: IdempotentResponse,
+) =>
+  render(server, route, request, async () => {
+    const stream = renderStream(await route.replayStream!(server.ctx, request.caller!, streamName!));
+    return { ...stream, headers: { ...stream.headers, ...headers } };
+  });
+
+interface HandledRequest {
+  server: ServerDependencies;
+  route: Route;
+  request: FastifyRequest;
+  reply: FastifyReply;
+  body: RequestBody;
+}
+
+/** Parses, calls the verb and renders what it answers. */
+async function runHandler(exchange: HandledRequest, ctx: Context): Promise<IdempotentResponse> {
+  const { server, route, request } = exchange;
+  const { input, info } = parseInput(exchange);
+  const result = await route.handle(ctx, request.caller!, input as never, info);
+  const outcome = renderHandled(exchange, input, result);
+  if (route.endpoint.showsSecret)
+    outcome.replayAs = renderErrorResponse(server, request, secretAlreadyShown(idOf(result)));
+  return outcome;
+}
+
+const runWith = (exchange: HandledRequest) => (ctx: Context) =>
+  render(exchange.server, exchange.route, exchange.request, () => runHandler(exchange, ctx));
+
+const actionsOf = (exchange: HandledRequest): IdempotentActions => ({
+  run: runWith(exchange),
+  resume: resumeWith(exchange),
+  findRunningStream: async (resource) => {
+    const { server, route, request } = exchange;
+    if (!route.findRunningStream) return null;
+    return route.findRunningStream(
+      server.ctx,
+      request.caller!,
+      resource,
+      parseInput(exchange).input as never,
+    );
+  },
+});
+
+/** Of a bound Idempotency-Key: the present state of the resource; of one that shows a secret its name alone. */
+const resumeWith =
+  (exchange: HandledRequest) =>
+  async (ctx: Context, resource: string): Promise<IdempotentResponse | null> => {
+    const { server, route, request } = exchange;
+    if (route.endpoint.showsSecret) return renderErrorResponse(server, request, secretAlreadyShown(resource));
+    const resumed = resume(exchange, ctx, resource);
+    const [settled] = await Promise.allSettled([resumed]);
+    if (settled.status === "fulfilled" && settled.value.result === null) return null;
+    return render(server, route, request, async () => {
+      const { input, result } = await resumed;
+      return renderHandled(exchange, input, result);
+    });
+  };
+
+async function resume(exchange: HandledRequest, ctx: Context, resource: string) {
+  const { route, request } = exchange;
+  const { input, info } = parseInput(exchange);
+  return { input, result: await route.resume!(ctx, request.caller!, resource, input as never, info) };
+}
+
+function parseInput({ route: { endpoint }, request, reply, body }: HandledRequest) {
+  const input = validate(endpoint, {
+    params: request.params,
+    query: queryOf(endpoint, request),
+    body: parseBody(endpoint, body, request.headers["content-type"]),
+  });
+  return { input, info: requestInfoOf(request, reply, body) };
+}
+
+const renderHandled = (
+  { server, route: { endpoint }, request }: HandledRequest,
+  { query }: ReturnType<typeof validate>,
+  result: unknown,
+): IdempotentResponse =>
+  renderResult(endpoint, result, request, query as unknown as Paging, metaOf(server.ctx, request));
+
+function renderResult(
+  endpoint: Endpoint,
+  result: unknown,
+  request: FastifyRequest,
+  paging: Paging,
+  meta: Meta,
+): RenderedResponse {
+  if (result instanceof AcceptedResponse) return renderAccepted(result, meta);
+  if (result instanceof FileResponse) return renderFile(result);
+  if (result instanceof EventStreamResponse) return renderStream(result);
+  if (endpoint.inWordsOf) return renderWithoutEnvelope(endpoint, result);
+  if (!endpoint.list) return renderData(endpoint, result, meta);
+  return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
+}
+
+/** A wrong credential counts against its address, and is one too many at some point. */
+async function countWrongCredential(
+  { limits }: ServerDependencies,
+  request: FastifyRequest,
+  error: ApiError,
+): Promise<ApiError> {
+  if (!isWrongCredential(error)) return error;
+  const entrance = authChannelOf(request.routeOptions.config.endpoint?.base);
+  return (await limits.countFailure(entrance, request.ip)) ?? error;
+}
+
+/** What a repeat hears in the place of a secret, which is kept nowhere. */
+const secretAlreadyShown = (id: string | undefined): ApiError =>
+  new ApiError(
+    "CONFLICT",
+    "This was done already, and its secret was shown then: it is not kept and cannot be shown streamName.",
+    id === undefined ? undefined : { id },
+  );
+
+function idOf(result: unknown): string | undefined {
+  const made = (result instanceof DataResponse ? result.data : result) as { id?: string; clientId?: string };
+  return made.id ?? made.clientId;
+}
+
+/** Every query below /v1 takes `api_key`, which the door has read already. */
+function queryOf({ base }: Endpoint, request: FastifyRequest): Record<string, unknown> {
+  const query = request.query as Record<string, unknown>;
+  if (base !== "/v1") return query;
+  const { api_key: _, ...rest } = query;
+  return rest;
+}

@@ -1,0 +1,217 @@
+import { collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
+
+export interface PrometheusMetrics {
+  observeRequest(method: string, route: string, status: number, ms: number): void;
+  /** In the text format of Prometheus. */
+  text(): Promise<string>;
+  contentType: string;
+}
+
+interface JobGaugeValues {
+  name: string;
+  lastSuccessAt: Date | null;
+  waiting: number;
+  givenUp: number;
+}
+
+interface OpenMoney {
+  kind: string;
+  state: string;
+  count: number;
+  oldest: { since: Date } | null;
+  dueAt: Date | null;
+}
+
+interface LedgerCheck {
+  endedAt: Date;
+  problems: number;
+}
+
+interface PendingSales {
+  count: number;
+  oldestAt: Date | null;
+}
+
+/** What is counted as it happens, and what is asked of the database whenever somebody wants the figures. */
+export interface MetricSources {
+  registry: Registry;
+  jobs(): Promise<JobGaugeValues[]>;
+  openMoney(): Promise<OpenMoney[]>;
+  /** What the last look at the books found; undefined: nobody looked yet. */
+  lastLedgerCheck(): Promise<LedgerCheck | undefined>;
+  /** Bookings of orders that are not yet part of the sums of analytics. */
+  pendingSales(): Promise<PendingSales>;
+  /** Since when the oldest event waits for its webhook deliveries to be created; null: none waits. */
+  oldestPendingEvent(): Promise<Date | null>;
+  /** In milliseconds, of this process before the database. */
+  clockSkew(): Promise<number>;
+  now(): Date;
+}
+
+export function createPrometheusMetrics(sources: MetricSources): PrometheusMetrics {
+  const { registry } = sources;
+  collectDefaultMetrics({ register: registry });
+  const duration = new Histogram({
+    name: "http_request_duration_seconds",
+    help: "Time from the request's first byte to the answer's last",
+    labelNames: ["method", "route", "status"],
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 120],
+    registers: [registry],
+  });
+  const readJobs = jobGauges(registry, sources);
+  const readOpenMoney = openMoneyGauges(registry, sources);
+  const readVerdict = ledgerGauges(registry, sources);
+  const readWaiting = pendingSalesGauges(registry, sources);
+  const readClock = clockGauge(registry, sources);
+  const readEvents = eventGauge(registry, sources);
+  return {
+    observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
+    async text() {
+      await Promise.all([
+        readJobs(),
+        readOpenMoney(),
+        readVerdict(),
+        readWaiting(),
+        readClock(),
+        readEvents(),
+      ]);
+      return registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+/** The figures that need no database are wanted most when it is away. */
+const emptyOnError = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);
+
+const secondsSince = (moment: Date | null, now: Date) =>
+  moment ? (now.getTime() - moment.getTime()) / 1000 : 0;
+
+/** Of all processes together, because the database keeps them (Figures counts those of this one); answers what reads them anew. */
+function jobGauges(registry: Registry, { jobs }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const labelNames = ["name"] as const;
+  const states = new Gauge({
+    name: "jobs",
+    help: "Jobs that wait to be done, and those that were given up in the last week, the same on every process",
+    labelNames: ["name", "state"],
+    registers,
+  });
+  const lastSuccess = new Gauge({
+    name: "job_last_success_timestamp_seconds",
+    help: "When a job was last done by any process",
+    labelNames,
+    registers,
+  });
+  return async () => {
+    const found = await emptyOnError(jobs);
+    for (const metric of [states, lastSuccess]) metric.reset();
+    for (const { name, ...job } of found) {
+      states.set({ name, state: "waiting" }, job.waiting);
+      states.set({ name, state: "given up" }, job.givenUp);
+      if (job.lastSuccessAt) lastSuccess.set({ name }, job.lastSuccessAt.getTime() / 1000);
+    }
+  };
+}
+
+/** Of this process alone; answers what reads it anew. */
+function clockGauge(registry: Registry, { clockSkew }: MetricSources): () => Promise<void> {
+  const ahead = new Gauge({
+    name: "clock_ahead_seconds",
+    help: "By how much the clock of this process is ahead of the database's; negative: behind",
+    registers: [registry],
+  });
+  return async () => {
+    const [skew] = await emptyOnError(async () => [await clockSkew()]);
+    ahead.set(skew === undefined ? Number.NaN : skew / 1000);
+  };
+}
+
+/** Orders, payments for plans, refunds, payouts and disputes that have not ended; answers what reads them anew. */
+function openMoneyGauges(registry: Registry, { openMoney, now }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const labelNames = ["kind", "state"] as const;
+  const open = new Gauge({
+    name: "money_open",
+    help: "Orders, payments for plans, refunds, payouts and disputes that have not ended",
+    labelNames,
+    registers,
+  });
+  const age = new Gauge({
+    name: "money_open_oldest_seconds",
+    help: "How old the oldest of them is; 0: there is none",
+    labelNames,
+    registers,
+  });
+  const due = new Gauge({
+    name: "money_open_due_timestamp_seconds",
+    help: "The nearest date by which somebody must have answered the bank, where it is known",
+    labelNames,
+    registers,
+  });
+  return async () => {
+    const found = await emptyOnError(openMoney);
+    for (const metric of [open, age, due]) metric.reset();
+    for (const { kind, state, count, oldest, dueAt } of found) {
+      open.set({ kind, state }, count);
+      age.set({ kind, state }, secondsSince(oldest?.since ?? null, now()));
+      if (dueAt) due.set({ kind, state }, dueAt.getTime() / 1000);
+    }
+  };
+}
+
+/** Of the books, what the last night found, whichever process looked; answers what reads it anew. */
+function ledgerGauges(registry: Registry, { lastLedgerCheck }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const problems = new Gauge({
+    name: "ledger_problems",
+    help: "What the last nightly ledger verify found wrong; NaN: there was none yet",
+    registers,
+  });
+  const at = new Gauge({
+    name: "ledger_verified_timestamp_seconds",
+    help: "When the last nightly ledger verify was done; NaN: there was none yet",
+    registers,
+  });
+  return async () => {
+    const [last] = await emptyOnError(async () => [await lastLedgerCheck()]);
+    problems.set(last?.problems ?? Number.NaN);
+    at.set(last ? last.endedAt.getTime() / 1000 : Number.NaN);
+  };
+}
+
+/** Of analytics, what the next round adds to the sums, whichever process does; answers what reads it anew. */
+function pendingSalesGauges(registry: Registry, { pendingSales, now }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const waiting = new Gauge({
+    name: "analytics_waiting",
+    help: "Bookings of orders that wait to be added to the sums of analytics; NaN: the database is away",
+    registers,
+  });
+  const age = new Gauge({
+    name: "analytics_waiting_oldest_seconds",
+    help: "How long ago the oldest of them happened, which may be long before it was booked; 0: there is none",
+    registers,
+  });
+  return async () => {
+    const [found] = await emptyOnError(async () => [await pendingSales()]);
+    waiting.set(found?.count ?? Number.NaN);
+    age.set(found ? secondsSince(found.oldestAt, now()) : Number.NaN);
+  };
+}
+
+/** Of webhooks: above some seconds no worker creates deliveries. Returns what reads it anew. */
+function eventGauge(
+  registry: Registry,
+  { oldestPendingEvent: oldestUnsentEvent, now }: MetricSources,
+): () => Promise<void> {
+  const age = new Gauge({
+    name: "webhook_events_waiting_oldest_seconds",
+    help: "Age of the oldest event without webhook deliveries; 0: there is none; NaN: the database is away",
+    registers: [registry],
+  });
+  return async () => {
+    const [found] = await emptyOnError(async () => [await oldestUnsentEvent()]);
+    age.set(found === undefined ? Number.NaN : secondsSince(found, now()));
+  };
+}

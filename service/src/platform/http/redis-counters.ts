@@ -1,0 +1,131 @@
+import { once } from "node:events";
+import { createClient } from "@redis/client";
+import type { Quota } from "@stoa/contract";
+import { RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
+import type { ConsumeResult, RateLimitCounters, RateLimitKey, RateLimitWindow } from "./counters.ts";
+
+const CONNECT_MS = 2_000;
+const RECONNECT_AT_MOST_MS = 5_000;
+
+/**
+ * Unlike the library's own script, it does not count what it refuses (one past the limit says so), and what is given
+ * back to a window that has ended does not begin a new one. A window in which all was given back had served nobody: it
+ * has not begun.
+ */
+const COUNT = `
+local used = tonumber(redis.call('get', KEYS[1]) or '0')
+local change, limit = tonumber(ARGV[1]), tonumber(ARGV[3])
+if change < 0 and used == 0 then return {0, 0} end
+if change > 0 and used + change > limit then return {limit + 1, redis.call('pttl', KEYS[1])} end
+if used + change == 0 then redis.call('del', KEYS[1]) return {0, 0} end
+redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')
+return {redis.call('incrby', KEYS[1], change), redis.call('pttl', KEYS[1])}`;
+
+type Client = ReturnType<typeof clientOf>;
+
+/** Commands fail at once while there is no connection: whoever asks has something else to do then. */
+const clientOf = (url: string) =>
+  createClient({
+    url,
+    disableOfflineQueue: true,
+    socket: {
+      connectTimeout: CONNECT_MS,
+      reconnectStrategy: (tries) => Math.min(50 * 2 ** tries, RECONNECT_AT_MOST_MS),
+    },
+  });
+
+/** Rejects where Redis does not answer. */
+export async function pingRedis(url: string): Promise<void> {
+  const client = createClient({ url, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
+  client.on("error", () => {}); // connect() rejects
+  try {
+    await client.connect();
+    await client.ping();
+  } finally {
+    client.destroy();
+  }
+}
+
+/** One limiter a quota; those of one length share a window, so that it goes on when the plan changes. */
+function limitersOn(client: Client) {
+  const limiters = new Map<string, RateLimiterRedis>();
+  const limiterFor = ({ requests, seconds }: Quota) =>
+    new RateLimiterRedis({
+      storeClient: client,
+      useRedisPackage: true,
+      keyPrefix: `stoa:limit:${seconds}`,
+      points: requests,
+      duration: seconds,
+      customIncrTtlLuaScript: COUNT,
+    });
+  return (quota: Quota) => {
+    const name = `${quota.requests}/${quota.seconds}`;
+    const limiter = limiters.get(name) ?? limiterFor(quota);
+    limiters.set(name, limiter);
+    return limiter;
+  };
+}
+
+/**
+ * Counts in Redis or Valkey for every process that uses the same one, by the store's own clock. Windows are counted one
+ * after another, the shortest first; a refusal ends that, and gives back what the request took before it.
+ */
+export function redisCounters(url: string, now: () => Date): RateLimitCounters {
+  const client = clientOf(url);
+  // A command that fails says so itself; without a listener the event would end the process.
+  client.on("error", () => {});
+  const limiterOf = limitersOn(client);
+  let connecting: Promise<void> | undefined;
+  const connected = () => {
+    connecting ??= connect(client);
+    return connecting;
+  };
+
+  function toWindow(quota: Quota, { consumedPoints: used, msBeforeNext }: RateLimiterRes): RateLimitWindow {
+    if (msBeforeNext <= 0) return { quota, used: 0, endsAt: null };
+    return { quota, used, endsAt: new Date(now().getTime() + msBeforeNext) };
+  }
+
+  async function peek({ key, quotas }: RateLimitKey): Promise<RateLimitWindow[]> {
+    await connected();
+    const results = await Promise.all(quotas.map((quota) => limiterOf(quota).get(key)));
+    return quotas.map((quota, at) => toWindow(quota, results[at] ?? new RateLimiterRes()));
+  }
+
+  async function refuse(allowance: RateLimitKey, counted: RateLimitWindow[]): Promise<ConsumeResult> {
+    await Promise.all(counted.map(({ quota }) => limiterOf(quota).reward(allowance.key)));
+    return { allowed: false, windows: await peek(allowance) };
+  }
+
+  return {
+    async consume(allowance) {
+      await connected();
+      const counted: RateLimitWindow[] = [];
+      for (const quota of allowance.quotas) {
+        const result = await consume(limiterOf(quota), allowance.key);
+        if (result === "refused") return refuse(allowance, counted);
+        counted.push(toWindow(quota, result));
+      }
+      return { allowed: true, windows: counted };
+    },
+    peek,
+    async close() {
+      if (client.isOpen) client.destroy();
+    },
+  };
+}
+
+/** Waits for the first connection, or the first failure of one; the client goes on trying by itself. */
+async function connect(client: Client): Promise<void> {
+  client.connect().catch(() => {});
+  await once(client, "ready", { signal: AbortSignal.timeout(CONNECT_MS) }).catch(() => {});
+}
+
+async function consume(limiter: RateLimiterRedis, key: string): Promise<RateLimiterRes | "refused"> {
+  try {
+    return await limiter.consume(key);
+  } catch (thrown) {
+    if (thrown instanceof RateLimiterRes) return "refused";
+    throw thrown;
+  }
+}

@@ -1,0 +1,38 @@
+import { type Attributes, context, propagation, type Span, SpanKind } from "@opentelemetry/api";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
+
+/** Asked every few seconds, by machines. */
+export const QUIET_ROUTES: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/**
+ * The span of a request, which goes on with its caller's trace. Its name and attributes tell the route's pattern: paths and
+ * queries hold ids and one-time secrets. null: nobody wants to know.
+ */
+export function startRequestSpan({ method, protocol, routeOptions, headers }: FastifyRequest): Span | null {
+  const route = routeOptions.url;
+  if (QUIET_ROUTES.has(route)) return null;
+  const attributes: Attributes = {
+    "http.request.method": method,
+    "url.scheme": protocol,
+    ...(route !== undefined && { "http.route": route }),
+  };
+  const parent = propagation.extract(context.active(), headers);
+  const name = route === undefined ? method : `${method} ${route}`;
+  return tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+}
+
+export function endRequestSpan({ span }: FastifyRequest, { statusCode }: FastifyReply): void {
+  if (!span) return;
+  span.setAttribute("http.response.status_code", statusCode);
+  if (statusCode >= 500) markFailed(span, String(statusCode));
+  span.end();
+}
+
+/** What is done for a request belongs to its span. */
+export const withRequestSpan = <T>({ span }: FastifyRequest, work: () => T): T =>
+  span ? withSpan(span, work) : work();
+
+/** For the log; undefined: nobody is told of this trace. */
+export const traceIdOf = ({ span }: FastifyRequest): string | undefined =>
+  span?.isRecording() ? span.spanContext().traceId : undefined;

@@ -1,0 +1,72 @@
+import type { Span } from "@opentelemetry/api";
+import type { Endpoint, ErrorCode } from "@stoa/contract";
+import type { FastifyInstance } from "fastify";
+import type { Caller, Context, Member, RequestSource } from "../../core/context.ts";
+import type { CredentialLookup } from "./authenticate.ts";
+import type { BodyDeadlines } from "./body-deadlines.ts";
+import type { RenderedResponse } from "./envelope.ts";
+import type { StreamTimeouts } from "./event-stream.ts";
+import type { Guests } from "./guests.ts";
+import type { PrometheusMetrics } from "./prometheus.ts";
+import type { RateLimits } from "./rate-limit.ts";
+import type { Route } from "./route.ts";
+
+export interface RequestDeadlines {
+  headersMs?: number;
+  body?: Partial<BodyDeadlines>;
+  upload?: Partial<BodyDeadlines>;
+}
+
+/** What the door is given by app.ts, since it knows no room. */
+export interface ServerDependencies {
+  ctx: Context;
+  routes: Route[];
+  identify: CredentialLookup;
+  limits: RateLimits;
+  metrics: PrometheusMetrics;
+  /** Called when somebody with an account was refused what is an administrator's. */
+  onAdminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
+  /** Tests: shorter than in truth. */
+  requestDeadlines?: RequestDeadlines;
+  streamTimeouts?: Partial<StreamTimeouts>;
+  /** Pages and documents beside the API: reference, health, signed links. */
+  addPages(app: FastifyInstance): void;
+  /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */
+  inspect?(
+    endpoint: Endpoint,
+    answer: Pick<RenderedResponse, "status" | "body"> & { error?: ErrorCode },
+  ): void;
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    guests: Guests;
+    /** Whether cookies go to browsers that keep no Secure ones. */
+    hasPlainCookies(): boolean;
+  }
+  interface FastifyRequest {
+    caller: Caller | null;
+    startedAt: number;
+    /** null: it is not traced. */
+    span: Span | null;
+  }
+  interface FastifyContextConfig {
+    endpoint?: Endpoint;
+    /** For @fastify/cors, on a single route. */
+    cors?: { origin: string };
+  }
+}
+
+const HSTS = { "strict-transport-security": "max-age=31536000" };
+
+/** Browsers that once came by HTTPS never come without it again. */
+export const securityHeadersFor = (origin: string): Record<string, string> =>
+  origin.startsWith("https:") ? { ...SECURITY_HEADERS, ...HSTS } : SECURITY_HEADERS;
+
+export const SECURITY_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "x-frame-options": "DENY",
+};

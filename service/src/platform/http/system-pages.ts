@@ -1,0 +1,122 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { type Endpoint, errorCatalogue, errorCodes, errorRemedies } from "@stoa/contract";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { digestOf, isSameDigest } from "../../core/digest.ts";
+import { ApiError } from "../../core/errors.ts";
+import { escapeHtml } from "../../core/escape-html.ts";
+import { DOCS_POLICY, docsPage } from "./docs-page.ts";
+import { addGuides } from "./guides.ts";
+import { isLocalRequest } from "./local-request.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { PrometheusMetrics } from "./prometheus.ts";
+import { setCookies } from "./send-response.ts";
+import { StaticContent, sendStatic } from "./static-content.ts";
+
+export interface SystemPages {
+  endpoints: Endpoint[];
+  origin(): string;
+  /** Of the headers of webhooks. */
+  headerPrefix: string;
+  metrics: PrometheusMetrics;
+  metricsToken: string | null;
+  /** What keeps the service from answering, in words; empty when it is ready. */
+  findReadinessProblems(): Promise<string[]>;
+  /** What does not work as it should, though the service answers. */
+  warnings(): string[];
+}
+
+export function addSystemPages(app: FastifyInstance, pages: SystemPages): void {
+  app.get("/healthz", async () => ({ status: "ok" }));
+  app.get("/readyz", async (_request, reply) => {
+    const problems = await pages.findReadinessProblems();
+    return reply.code(problems.length === 0 ? 200 : 503).send({
+      status: problems.length === 0 ? "ready" : "not ready",
+      problems,
+      warnings: pages.warnings(),
+    });
+  });
+  app.get("/metrics", async (request, reply) => {
+    mustBeOperator(request, pages);
+    return reply.type(pages.metrics.contentType).send(await pages.metrics.text());
+  });
+  let document: StaticContent | undefined;
+  app.get("/v1/openapi.json", async (request, reply) => {
+    document ??= new StaticContent(
+      JSON.stringify(openApiDocument(pages.endpoints, pages.origin(), pages.headerPrefix)),
+      "application/json; charset=utf-8",
+    );
+    return sendStatic(request, reply, document);
+  });
+  app.get("/", async (request, reply) => {
+    const { ref } = request.query as { ref?: unknown };
+    if (typeof ref === "string" && REFERRAL_CODE.test(ref)) {
+      setCookies(reply, [
+        { name: REFERRAL_COOKIE, value: ref.toUpperCase(), maxAgeSeconds: REFERRAL_SECONDS },
+      ]);
+      reply.header("cache-control", "no-store");
+    }
+    return reply.redirect("/docs");
+  });
+  addReference(app);
+  addGuides(app);
+}
+
+/** The code of GET /account/referral's link, for the purchases of this browser. */
+export const REFERRAL_COOKIE = "__Host-ref";
+const REFERRAL_SECONDS = 30 * 86_400;
+const REFERRAL_CODE = /^[A-Za-z0-9]{1,32}$/;
+
+/** Figures are for the operator: asked on the machine itself, or with the token. */
+function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: SystemPages): void {
+  const allowed = metricsToken
+    ? isSameDigest(digestOf(request.headers.authorization ?? ""), digestOf(`Bearer ${metricsToken}`))
+    : isLocalRequest(request, origin());
+  if (!allowed) throw new ApiError("NOT_FOUND");
+}
+
+const STYLE = new URL("./docs.css", import.meta.url);
+const SCRIPT = new URL("./docs.js", import.meta.url);
+
+/** The reference and its files, all from this origin: the browser asks nobody else. */
+function addReference(app: FastifyInstance): void {
+  const dist = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
+  const reference = docsPage(
+    "API reference",
+    '<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>',
+    ["/docs/swagger-ui.css", "/docs/docs.css"],
+  );
+  addDocsPage(app, "/docs", reference);
+  addDocsPage(app, "/docs/errors", docsPage("Errors", errorTable()));
+  addFile(app, "/docs/swagger-ui.js", join(dist, "swagger-ui-bundle.js"), "text/javascript");
+  addFile(app, "/docs/swagger-ui.css", join(dist, "swagger-ui.css"), "text/css");
+  addFile(app, "/docs/docs.js", SCRIPT, "text/javascript");
+  addFile(app, "/docs/docs.css", STYLE, "text/css");
+}
+
+const addDocsPage = (app: FastifyInstance, path: string, page: StaticContent) =>
+  app.get(path, (request, reply) =>
+    sendStatic(request, reply.header("content-security-policy", DOCS_POLICY), page),
+  );
+
+/** Read when it is first asked for, and kept. */
+function addFile(app: FastifyInstance, path: string, file: string | URL, type: string): void {
+  let kept: StaticContent | undefined;
+  app.get(path, async (request, reply) => {
+    kept ??= new StaticContent(await readFile(file), `${type}; charset=utf-8`);
+    return sendStatic(request, reply, kept);
+  });
+}
+
+/** Text with its `code` in backticks marked up. */
+const withCode = (text: string) => escapeHtml(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+
+function errorTable(): string {
+  const rows = errorCodes.map((code) => {
+    const { status, message } = errorCatalogue[code];
+    return `<tr id="${code}"><td>${status}</td><td><code>${code}</code></td><td>${withCode(message)}</td><td>${withCode(errorRemedies[code])}</td></tr>`;
+  });
+  return `<main class="errors"><h1>Errors</h1><p>Every error has the same shape: <code>error.code</code> is for programs, <code>error.message</code> for people, and <code>error.details</code> names the field where there is one.</p>
+<table><thead><tr><th>HTTP</th><th>Code</th><th>Meaning</th><th>What to do</th></tr></thead><tbody>${rows.join("\n")}</tbody></table></main>`;
+}

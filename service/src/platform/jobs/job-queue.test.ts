@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { suite, type TestContext, test } from "node:test";
+import type pg from "pg";
+import { PgBoss } from "pg-boss";
+import { freePort } from "../../../test/free-port.ts";
+import { startMailServer } from "../../../test/mail-server.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
+import { type Service, startService } from "../../app.ts";
+import type { Config } from "../../core/config/config.ts";
+import { createDevEmailSender } from "../../integrations/email/dev-sender.ts";
+import { openDatabase, openPool } from "../db/database.ts";
+import { queueEmail, sendEmailJob } from "../email/email-queue.ts";
+import { renderEmail } from "../email/render-email.ts";
+import { bossDatabase, openJobQueue } from "./job-queue.ts";
+import { cronPeriodSeconds, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
+import { startJobWorker } from "./job-worker.ts";
+
+const letter = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
+const ALONE = { api: true, worker: false };
+const WORKER = { api: false, worker: true };
+const smtp = (port: number): Partial<Config> => ({ mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` });
+
+/** A shop that asks for jobs and runs none, and workers of it that end before it does. */
+async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
+  const market = await openMarket({ ...wish, config: { roles: ALONE, ...wish.config } });
+  const { ctx } = market.service;
+  const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
+  const workers: Service[] = [];
+  t.after(async () => {
+    for (const worker of workers) await worker.close();
+    await market.close();
+  });
+  return {
+    market,
+    ask: (recipient: string) => ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, letter)),
+    async startWorker() {
+      const overrides = { now: ctx.now, log: ctx.log, ...(wish.mail && { mail: wish.mail }) };
+      const config = { ...ctx.config, roles: WORKER };
+      workers.push(await startService(config, { target, maxConnections: 6 }, overrides));
+    },
+  };
+}
+
+async function openServer(t: TestContext, port?: number) {
+  const server = await startMailServer(port === undefined ? {} : { port });
+  t.after(() => server.close());
+  return server;
+}
+
+/** The one job of that state, of that attempt. */
+const jobIn = ({ query }: Market, state: string, { name = sendEmailJob.name, retries = 0 } = {}) =>
+  until(`a job in state ${state}`, async () => {
+    const { rows } = await query(
+      `select *, extract(epoch from start_after - started_on)::float8 as wait
+         from pgboss.job where name = $1 and state::text = $2 and retry_count = $3`,
+      [name, state, retries],
+    );
+    return rows[0];
+  });
+
+/** The queue waits in real time: instead of waiting, a test moves the job, and maybe takes attempts from it. */
+const hurry = ({ query }: Market, retries = 0) =>
+  query("update pgboss.job set start_after = now(), retry_count = $1 where state = 'retry'", [retries]);
+
+/** A worker took it and was killed. Answers what does at once what workers do every minute. */
+async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
+  const boss = new PgBoss({ db: bossDatabase(service.ctx.pool), supervise: false, schedule: false });
+  await boss.start();
+  assert.equal((await boss.fetch(sendEmailJob.name)).length, 1);
+  return boss;
+}
+
+const between = (value: number, least: number, most: number) =>
+  assert.ok(value >= least && value <= most, `${value} is not between ${least} and ${most}`);
+
+suite("a job that was asked for", { timeout: 300_000 }, () => {
+  test("is run by a worker that starts later, when the process that asked is gone", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await ask("ada@example.com");
+    await market.service.app.close();
+    await startWorker();
+    const [got] = await server.received(1);
+    assert.deepEqual(got!.recipients, ["ada@example.com"]);
+    await jobIn(market, "completed");
+  });
+
+  test("is run once by one of several workers", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await Promise.all([startWorker(), startWorker()]);
+    const recipients = Array.from({ length: 40 }, (_, at) => `ada${at}@example.com`);
+    for (const recipient of recipients) await ask(recipient);
+    await until("every email is sent", async () => {
+      const { rows } = await market.query("select 1 from mails where sent_at is null");
+      return rows.length === 0;
+    });
+    const got = server.letters.flatMap((one) => one.recipients);
+    assert.deepEqual(got.toSorted(), recipients.toSorted());
+  });
+
+  test("is tried again when it fails, ever more rarely, until it is done", async (t) => {
+    const port = await freePort();
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(port) });
+    await ask("ada@example.com");
+    await startWorker();
+    between((await jobIn(market, "retry")).wait, 29, 65);
+    await hurry(market, 3);
+    between((await jobIn(market, "retry", { retries: 4 })).wait, 470, 970);
+    await hurry(market, 8);
+    between((await jobIn(market, "retry", { retries: 9 })).wait, 7_190, 7_210);
+    const server = await openServer(t, port);
+    await hurry(market, 3);
+    assert.equal((await server.received(1)).length, 1);
+    await jobIn(market, "completed", { retries: 4 });
+  });
+
+  test("is given up after its last attempt, which /metrics and the log tell without its words", async (t) => {
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(await freePort()) });
+    await ask("ada@example.com");
+    const waiting = await market.as(null).get("/metrics");
+    assert.match(waiting.text, /^jobs\{name="send-mail",state="waiting"\} 1$/m);
+    await startWorker();
+    await jobIn(market, "retry");
+    await hurry(market, sendEmailJob.retries - 1);
+    await jobIn(market, "created", { name: `${sendEmailJob.name}-given-up` });
+    const { text } = await market.as(null).get("/metrics");
+    assert.match(text, /^jobs\{name="send-mail",state="given up"\} 1$/m);
+    assert.match(text, /^jobs\{name="send-mail",state="waiting"\} 0$/m);
+    const logged = market.logs.join("\n");
+    assert.match(logged, /"level":50.*"job":"send-mail".*"attempt":11.*"job given up"/);
+    assert.doesNotMatch(logged, /ada@example\.com|Something changed/);
+  });
+
+  test("takes no other along when it fails", async (t) => {
+    const told: string[] = [];
+    const mail = createDevEmailSender((line) => {
+      if (line.includes("broken")) throw new Error("broken");
+      told.push(line);
+    });
+    const { market, ask, startWorker } = await openShop(t, { mail });
+    for (const name of ["ada", "broken", "grace"]) await ask(`${name}@example.com`);
+    await startWorker();
+    await jobIn(market, "retry");
+    await until("two letters", () => told.length === 2);
+    await jobIn(market, "completed");
+  });
+
+  test("that a killed worker held is taken up by another one when there was no heartbeat for half a minute", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await ask("ada@example.com");
+    const boss = await isHeldByTheDead(market);
+    const late =
+      "update pgboss.job set heartbeat_on = heartbeat_on - interval '1 second' * $1 where state = 'active'";
+    await startWorker();
+    await boss.supervise(sendEmailJob.name);
+    await jobIn(market, "active");
+    await market.query(late, [31]);
+    await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");
+    await boss.supervise(sendEmailJob.name);
+    await boss.stop({ close: false });
+    between(
+      (await jobIn(market, "retry")).wait,
+      sendEmailJob.retryDelaySeconds - 1,
+      sendEmailJob.retryDelaySeconds + 60,
+    );
+    await hurry(market);
+    assert.deepEqual((await server.received(1))[0]!.recipients, ["ada@example.com"]);
+    await jobIn(market, "completed", { retries: 1 });
+  });
+
+  test("of a kind that was never asked for is asked for by the connection of its transaction alone", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const pool = openPool({ target: market.target, maxConnections: 1 });
+    const kind = { ...sendEmailJob, name: "new-kind" };
+    const jobs = await openJobQueue(pool, ctx.log, [kind]);
+    try {
+      await openDatabase(pool)
+        .transaction()
+        .execute((tx) => jobs.send(tx, kind.name, {}));
+      assert.equal((await jobs.readStatus())[0]?.waiting, 1);
+    } finally {
+      await jobs.close();
+      await pool.end();
+    }
+  });
+
+  test("must be of a known kind", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    await assert.rejects(ctx.jobs.send(ctx.db, "send-fax", {}), /no kind of job named send-fax/);
+  });
+});
+
+suite("a round by the clock", { timeout: 300_000 }, () => {
+  test("whose worker was killed makes room for the next one when it was silent for a minute", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const { promise: forEver, resolve: end } = Promise.withResolvers<void>();
+    const job = { name: "wait", cron: "* * * * *", run: () => forEver };
+    const queue = await startJobWorker(ctx, [job], []);
+    const boss = new PgBoss({ db: bossDatabase(ctx.pool), supervise: false, schedule: false });
+    await boss.start();
+    t.after(async () => {
+      end();
+      await queue.stop();
+      await boss.stop({ close: false });
+    });
+    // As the clock would ask for it, which takes half a minute.
+    const { rows } = await market.query("select options from pgboss.schedule where name = $1", [job.name]);
+    assert.notEqual(await boss.send(job.name, {}, rows[0].options), null);
+    const held = await jobIn(market, "active", { name: job.name });
+    assert.equal(await boss.send(job.name, {}), null, "one at a time");
+    assert.equal(held.heartbeat_seconds, 30);
+    await market.query(
+      "update pgboss.job set heartbeat_on = heartbeat_on - interval '31 seconds' where id = $1",
+      [held.id],
+    );
+    await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");
+    await boss.supervise(job.name);
+    await jobIn(market, "failed", { name: job.name });
+    assert.notEqual(await boss.send(job.name, {}), null);
+  });
+
+  test("runs when a worker starts: what says so, and what nobody ran for a whole period", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const ran: string[] = [];
+    const job = (name: string, cron: string, atStart?: true) => ({
+      ...{ name, cron, ...(atStart && { atStart }) },
+      run: async () => void ran.push(name),
+    });
+    const jobs = [
+      job("at-start", "*/10 * * * *", true),
+      job("hourly", "11 * * * *"),
+      job("recent", "12 * * * *"),
+      job("nightly", "11 3 * * *"),
+    ];
+    await (await startJobWorker(ctx, [], [])).stop();
+    await registerScheduledJobs(
+      ctx.pool,
+      jobs.map(({ name, cron }) => ({ name, periodSeconds: cronPeriodSeconds(cron) })),
+      ctx.now(),
+    );
+    market.clock.forward(3_600_000);
+    await recordJobRun(ctx.pool, "recent", true, ctx.now());
+    const queue = await startJobWorker(ctx, jobs, []);
+    t.after(() => queue.stop());
+    await until("hourly ran", () => ran.includes("hourly"));
+    await until("at-start ran", () => ran.includes("at-start"));
+    assert.deepEqual(ran.toSorted(), ["at-start", "hourly"]);
+    const runs = async () => (await market.as(null).get("/metrics")).text.match(/^job_runs_total.*$/gm) ?? [];
+    await until("both are counted", async () => (await runs()).length === 2);
+    assert.deepEqual((await runs()).toSorted(), [
+      'job_runs_total{name="at-start"} 1',
+      'job_runs_total{name="hourly"} 1',
+    ]);
+  });
+
+  test("that is done no more is asked for no more", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const names = async () => {
+      const { rows } = await market.query(
+        "select s.name, r.job from pgboss.schedule s full join job_rounds r on r.job = s.name",
+      );
+      return rows;
+    };
+    const job = (name: string) => ({ name, cron: "11 3 * * *", run: async () => {} });
+    await (await startJobWorker(ctx, [job("old"), job("kept")], [])).stop();
+    await (await startJobWorker(ctx, [job("kept")], [])).stop();
+    assert.deepEqual(await names(), [{ name: "kept", job: "kept" }]);
+  });
+});

@@ -1,0 +1,88 @@
+import type pg from "pg";
+
+/** How a job goes, as /metrics and the doctor tell it. */
+export interface JobStats {
+  name: string;
+  /** null: it is done when it is asked for. */
+  periodSeconds: number | null;
+  /** Since when a worker has had it to do; null: none had yet. */
+  knownSince: Date | null;
+  runs: number;
+  failures: number;
+  lastSuccessAt: Date | null;
+  lastFailureAt: Date | null;
+}
+
+/** A job whose last success is older than so many of its periods is late. */
+const LATE_AFTER_PERIODS = 3;
+
+export const hasFailed = ({ lastSuccessAt, lastFailureAt }: JobStats): boolean =>
+  lastFailureAt !== null && (lastSuccessAt === null || lastFailureAt > lastSuccessAt);
+
+export function isLate({ periodSeconds, lastSuccessAt, knownSince }: JobStats, now: Date): boolean {
+  const since = lastSuccessAt ?? knownSince;
+  if (periodSeconds === null || since === null) return false;
+  return now.getTime() - since.getTime() > LATE_AFTER_PERIODS * periodSeconds * 1000;
+}
+
+const UNIT_SECONDS = { minute: 60, hour: 3_600, day: 86_400 };
+
+/** How long after its last round a job of these five fields is due again: each n minutes, each hour or each day. */
+export function cronPeriodSeconds(cron: string): number {
+  const [, minutes, minute, hour] = /^(?:\*(?:\/(\d+))?|(\d+)) (?:\*|(\d+)) \* \* \*$/.exec(cron) ?? [];
+  if (minutes) return Number(minutes) * UNIT_SECONDS.minute;
+  if (hour) return UNIT_SECONDS.day;
+  if (minute) return UNIT_SECONDS.hour;
+  if (cron === "* * * * *") return UNIT_SECONDS.minute;
+  throw new TypeError(`the period of ${cron} is not known`);
+}
+
+/** Notes which jobs there are by the clock, so that one that never ran is missed; those that are no more are forgotten. */
+export async function registerScheduledJobs(
+  pool: pg.Pool,
+  jobs: { name: string; periodSeconds: number }[],
+  now: Date,
+): Promise<void> {
+  const names = jobs.map(({ name }) => name);
+  await pool.query(
+    `insert into job_rounds (job, period_seconds, known_since)
+       select job, period_seconds, $3 from unnest($1::text[], $2::int[]) as known (job, period_seconds)
+     on conflict (job) do update set period_seconds = excluded.period_seconds`,
+    [names, jobs.map(({ periodSeconds }) => periodSeconds), now],
+  );
+  await pool.query("delete from job_rounds where period_seconds is not null and job <> all ($1)", [names]);
+}
+
+/** Notes how a round ended. */
+export async function recordJobRun(
+  pool: pg.Pool,
+  name: string,
+  succeeded: boolean,
+  now: Date,
+): Promise<void> {
+  await pool.query(
+    `insert into job_rounds as r (job, known_since, runs, failures, last_success_at, last_failure_at)
+       values ($1, $2, 1, case when $3 then 0 else 1 end, case when $3 then $2::timestamptz end,
+               case when $3 then null else $2::timestamptz end)
+     on conflict (job) do update set runs = r.runs + 1, failures = r.failures + excluded.failures,
+       last_success_at = coalesce(excluded.last_success_at, r.last_success_at),
+       last_failure_at = coalesce(excluded.last_failure_at, r.last_failure_at)`,
+    [name, now, succeeded],
+  );
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Which jobs a worker runs as it starts: those that run less often than each minute, and have not succeeded for a whole period. While
+ * no worker ran, nobody did their rounds; and one that is restarted before each full hour would never do them.
+ */
+export async function listMissedJobs(pool: pg.Pool, now: Date): Promise<Set<string>> {
+  const { rows } = await pool.query<{ job: string }>(
+    `select job from job_rounds
+      where period_seconds * 1000 > $2
+        and coalesce(last_success_at, known_since) <= $1::timestamptz - period_seconds * interval '1 second'`,
+    [now, MINUTE_MS],
+  );
+  return new Set(rows.map(({ job }) => job));
+}

@@ -1,0 +1,139 @@
+import { type Job, type JobResult, PgBoss } from "pg-boss";
+import type { Context } from "../../core/context.ts";
+import { inSpan } from "../../core/telemetry/tracing.ts";
+import { bossDatabase, HEARTBEAT_SECONDS, type JobDefinition } from "./job-queue.ts";
+import { cronPeriodSeconds, listMissedJobs, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
+
+/**
+ * A job that runs by the clock on one of all worker processes. Rounds that nobody ran are made up for by one, when a worker starts.
+ * Where that is not enough, it carries out slots (slots.ts).
+ */
+export interface ScheduledJob {
+  name: string;
+  /** Five fields, UTC. */
+  cron: string;
+  /** It runs whenever a worker starts, because what was reported to a service that was down is lost. */
+  atStart?: true;
+  run(): Promise<void>;
+}
+
+/** A job that is asked for. One that throws is tried again. */
+export interface QueuedJob extends JobDefinition {
+  /** `signal` aborts when the attempt takes too long or the process must end. */
+  run(data: object, signal: AbortSignal): Promise<void>;
+}
+
+export interface JobWorker {
+  /** Lets running jobs end, then stops. */
+  stop(): Promise<void>;
+  /** Whether the queue is at work, as `/readyz` asks. */
+  isRunning(): boolean;
+}
+
+const BATCH_SIZE = 5;
+const POLL_SECONDS = 1;
+/** How often dead workers' jobs are looked for. */
+const SUPERVISE_EVERY_SECONDS = 15;
+const HEARTBEAT = { heartbeatSeconds: HEARTBEAT_SECONDS };
+
+/** What the queue needs of the context. */
+type WorkerContext = Pick<Context, "pool" | "log" | "now" | "metrics">;
+
+/** Starts the durable queue (pg-boss, docs/decisions/0006-jobs.md) in the service's own database and its pool. */
+export async function startJobWorker(
+  worker: WorkerContext,
+  scheduled: ScheduledJob[],
+  asked: QueuedJob[],
+): Promise<JobWorker> {
+  const boss = new PgBoss({
+    db: bossDatabase(worker.pool),
+    superviseIntervalSeconds: SUPERVISE_EVERY_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_EVERY_SECONDS,
+  });
+  boss.on("error", (error) => worker.log.error({ err: error }, "job queue"));
+  await boss.start();
+  await unscheduleRemovedJobs(boss, worker, scheduled);
+  const missed = await listMissedJobs(worker.pool, worker.now());
+  for (const job of scheduled) {
+    await workScheduledJob(boss, worker, job);
+    if (job.atStart || missed.has(job.name)) await boss.send(job.name, null, HEARTBEAT);
+  }
+  for (const job of asked) await workQueuedJob(boss, worker, job);
+  let running = true;
+  return {
+    isRunning: () => running,
+    async stop() {
+      running = false;
+      await boss.stop({ graceful: true, timeout: 5_000, close: false });
+    },
+  };
+}
+
+/** What an older version or other settings did by the clock would be asked for for ever, and done by nobody. */
+async function unscheduleRemovedJobs(
+  boss: PgBoss,
+  { pool, now }: WorkerContext,
+  scheduled: ScheduledJob[],
+): Promise<void> {
+  const names = new Set(scheduled.map(({ name }) => name));
+  for (const { name } of await boss.getSchedules()) if (!names.has(name)) await boss.unschedule(name);
+  const jobs = scheduled.map(({ name, cron }) => ({ name, periodSeconds: cronPeriodSeconds(cron) }));
+  await registerScheduledJobs(pool, jobs, now());
+}
+
+async function workScheduledJob(boss: PgBoss, worker: WorkerContext, job: ScheduledJob): Promise<void> {
+  // One at a time on all nodes and none in store.
+  await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
+  await boss.schedule(job.name, job.cron, null, HEARTBEAT);
+  await boss.work(job.name, async () => {
+    try {
+      await inSpan(`job ${job.name}`, {}, () => job.run());
+    } catch (error) {
+      worker.log.error({ job: job.name, err: error }, "job failed");
+      await recordRun(worker, job.name, false);
+      throw error;
+    }
+    await recordRun(worker, job.name, true);
+  });
+}
+
+/** What was done is done, whether or not it can be noted. */
+function recordRun(
+  { pool, log, now, metrics }: WorkerContext,
+  name: string,
+  succeeded: boolean,
+): Promise<void> {
+  metrics.jobRuns.inc({ name });
+  if (!succeeded) metrics.jobFailures.inc({ name });
+  return recordJobRun(pool, name, succeeded, now()).catch((error) =>
+    log.warn({ job: name, err: error }, "how a job went could not be noted"),
+  );
+}
+
+/** Each job of a handful ends by itself: one that fails takes no other along. */
+async function workQueuedJob(boss: PgBoss, worker: WorkerContext, job: QueuedJob): Promise<void> {
+  const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
+    try {
+      await inSpan(`job ${job.name}`, {}, () => job.run(data, signal));
+      return { id, status: "completed" };
+    } catch (error) {
+      const isLast = retryCount >= job.retries;
+      const told = { job: job.name, id, attempt: retryCount + 1, err: error };
+      if (isLast) worker.log.error(told, "job given up");
+      else worker.log.warn(told, "job failed; it is tried again");
+      return { id, status: "failed", output: { error: (error as Error).message } };
+    }
+  };
+  await boss.work(job.name, WORK_OPTIONS, async (jobs: Job<object>[]) => {
+    const results = await Promise.all(jobs.map(attempt));
+    for (const { status } of results) await recordRun(worker, job.name, status === "completed");
+    return results;
+  });
+}
+
+const WORK_OPTIONS = {
+  batchSize: BATCH_SIZE,
+  burstWhenBatchFull: true,
+  pollingIntervalSeconds: POLL_SECONDS,
+  perJobResults: true,
+} as const;

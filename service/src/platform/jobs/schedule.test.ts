@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { sql } from "kysely";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { Killed } from "../../../test/payouts.ts";
+import type { Context } from "../../core/context.ts";
+import { runSchedule, type Schedule } from "./schedule.ts";
+
+const HOUR_MS = 3_600_000;
+const SLOT_MS = 24 * HOUR_MS;
+/** What is to be done in each slot, a piece each. */
+const ITEMS = [1, 2, 3];
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+  await market.query(
+    "create table done (job text, slot timestamptz, item int, at serial, primary key (job, slot, item))",
+  );
+  // What is done twice is seen twice.
+  await market.query("create table deeds (job text, slot timestamptz, item int, at serial)");
+});
+after(() => market.close());
+
+/** The next midnight: slots that a test can count. */
+const nextMidnight = (after: Date) => new Date((Math.floor(after.getTime() / SLOT_MS) + 1) * SLOT_MS);
+
+/** A worker with a clock of its own, which dies before so many pieces are done; Infinity: it lives. */
+interface Worker {
+  ahead: number;
+  dies: number;
+}
+
+/** Does each item once in a slot; what was done before a kill it sees. */
+function jobOf(name: string, dies = Number.POSITIVE_INFINITY): Schedule {
+  let steps = 0;
+  const step = () => {
+    if (steps++ >= dies) throw new Killed();
+  };
+  return {
+    name,
+    next: nextMidnight,
+    async run(slot, piece) {
+      for (const item of ITEMS) {
+        step();
+        await piece((tx) =>
+          sql`with mine as (
+                insert into done (job, slot, item) values (${name}, ${slot}, ${item})
+                on conflict do nothing returning job, slot, item)
+              insert into deeds (job, slot, item) select * from mine`.execute(tx),
+        );
+      }
+      step();
+    },
+  };
+}
+
+const ctxAt = (now: Date): Context => ({ ...market.service.ctx, now: () => now });
+
+/** Works until it is done or killed. */
+async function work(name: string, { ahead, dies }: Worker): Promise<void> {
+  const now = new Date(market.clock.now.getTime() + ahead);
+  await runSchedule(ctxAt(now), jobOf(name, dies)).catch((error) => {
+    if (!(error instanceof Killed)) throw error;
+  });
+}
+
+/** What was done, in the order in which it was. */
+async function deedsOf(name: string): Promise<string[]> {
+  const { rows } = await market.query("select slot, item from deeds where job = $1 order by at", [name]);
+  return rows.map(({ slot, item }) => `${slot.toISOString()} ${item}`);
+}
+
+async function slotsOf(name: string) {
+  const { rows } = await market.query(
+    `select slot::text as slot, done_at from job_slots where job = $1 order by job_slots.slot`,
+    [name],
+  );
+  return { first: rows[0]!, later: rows.slice(1) };
+}
+
+/** Every slot from the one after a moment to the last that came due. */
+function slotsBetween(start: Date, end: Date): Date[] {
+  const slots: Date[] = [];
+  for (let slot = nextMidnight(start); slot <= end; slot = nextMidnight(slot)) slots.push(slot);
+  return slots;
+}
+
+let jobs = 0;
+const newName = () => `job ${jobs++}`;
+
+test("slots count from when a schedule was first looked at", async () => {
+  const name = newName();
+  const look = () => runSchedule(market.service.ctx, jobOf(name));
+  await look();
+  assert.deepEqual(await deedsOf(name), []);
+  const { first, later } = await slotsOf(name);
+  assert.deepEqual([first.slot, first.done_at, later], ["-infinity", market.clock.now, []]);
+  const slot = nextMidnight(market.clock.now);
+  market.clock.now = new Date(slot.getTime() - 1);
+  await look();
+  assert.deepEqual(await deedsOf(name), []);
+  market.clock.now = slot;
+  await look();
+  assert.equal((await deedsOf(name)).length, ITEMS.length);
+});
+
+test("after days of standstill each slot is carried out, the oldest first", async () => {
+  const name = newName();
+  await runSchedule(market.service.ctx, jobOf(name));
+  const start = market.clock.now;
+  market.clock.forward(9.5 * SLOT_MS);
+  await runSchedule(market.service.ctx, jobOf(name));
+  const slots = slotsBetween(start, market.clock.now);
+  assert.equal(slots.length, 9);
+  assert.deepEqual(
+    await deedsOf(name),
+    slots.flatMap((slot) => ITEMS.map((item) => `${slot.toISOString()} ${item}`)),
+  );
+});
+
+test("a slot that fails is begun anew, and no later one before it", async () => {
+  const name = newName();
+  await runSchedule(market.service.ctx, jobOf(name));
+  market.clock.forward(2 * SLOT_MS);
+  await assert.rejects(runSchedule(market.service.ctx, jobOf(name, 2)), Killed);
+  assert.equal((await deedsOf(name)).length, 2);
+  await runSchedule(market.service.ctx, jobOf(name));
+  assert.equal((await deedsOf(name)).length, 2 * ITEMS.length);
+});
+
+test("a slot that another worker has ended is not written in any more", async () => {
+  const name = newName();
+  const { ctx } = market.service;
+  await runSchedule(ctx, jobOf(name));
+  market.clock.forward(SLOT_MS);
+  const slow: Schedule = {
+    ...jobOf(name),
+    async run(_slot, piece) {
+      await runSchedule(ctx, jobOf(name));
+      await piece((tx) => sql`insert into deeds (job, slot, item) values (${name}, now(), 9)`.execute(tx));
+    },
+  };
+  await runSchedule(ctx, slow);
+  assert.equal((await deedsOf(name)).length, ITEMS.length);
+});
+
+test("a slot is not ended while another worker still writes in it", async () => {
+  const name = newName();
+  const { ctx } = market.service;
+  await runSchedule(ctx, jobOf(name));
+  market.clock.forward(SLOT_MS);
+  const isEnded = async () => (await slotsOf(name)).later.some(({ done_at }) => done_at !== null);
+  const slow: Schedule = {
+    ...jobOf(name),
+    async run(slot, piece) {
+      const other = await piece(async (tx) => {
+        const working = runSchedule(ctx, jobOf(name));
+        await somebodyWaits(market);
+        assert.equal(await isEnded(), false);
+        await sql`insert into deeds (job, slot, item) values (${name}, ${slot}, 9)`.execute(tx);
+        return { working };
+      });
+      await other.working;
+    },
+  };
+  await runSchedule(ctx, slow);
+  assert.ok(await isEnded());
+  assert.equal((await deedsOf(name)).length, ITEMS.length + 1);
+});
+
+test("whatever the clocks say and whoever is killed, no slot is missed, doubled or out of turn", async () => {
+  const worker = fc.record({
+    ahead: fc.integer({ min: -3 * HOUR_MS, max: 3 * HOUR_MS }),
+    dies: fc.oneof(fc.integer({ min: 0, max: 12 }), fc.constant(Number.POSITIVE_INFINITY)),
+  });
+  const round = fc.record({
+    hours: fc.integer({ min: 0, max: 90 }),
+    workers: fc.array(worker, { minLength: 1, maxLength: 4 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(round, { minLength: 1, maxLength: 6 }), async (rounds) => {
+      const name = newName();
+      for (const { hours, workers } of rounds) {
+        market.clock.forward(hours * HOUR_MS);
+        await Promise.all(workers.map((one) => work(name, one)));
+      }
+      const last = { ahead: 3 * HOUR_MS, dies: Number.POSITIVE_INFINITY };
+      await work(name, last);
+      const { first, later } = await slotsOf(name);
+      const end = new Date(market.clock.now.getTime() + last.ahead);
+      const slots = slotsBetween(first.done_at, end);
+      assert.deepEqual(
+        later.map(({ slot, done_at }) => [new Date(slot).getTime(), done_at !== null]),
+        slots.map((slot) => [slot.getTime(), true]),
+      );
+      const deeds = await deedsOf(name);
+      assert.deepEqual(
+        deeds.toSorted(),
+        slots.flatMap((slot) => ITEMS.map((item) => `${slot.toISOString()} ${item}`)),
+      );
+      const order = deeds.map((deed) => deed.split(" ")[0]!);
+      assert.deepEqual(order, order.toSorted());
+    }),
+    { numRuns: 60 },
+  );
+});
