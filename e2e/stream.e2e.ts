@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { toId } from "@stoa/service/core/ids.ts";
-import { emitEvent } from "@stoa/service/events/outbox/outbox.ts";
+import { publishEvent } from "@stoa/service/events/outbox/outbox.ts";
 import { createDeliveries } from "@stoa/service/events/webhooks/create-deliveries.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
@@ -24,7 +24,7 @@ async function happens(): Promise<string> {
   const { ctx } = market.service;
   const id = await ctx.db
     .transaction()
-    .execute((tx) => emitEvent(ctx, tx, [owner.userId], "test", { message: "hello" }));
+    .execute((tx) => publishEvent(ctx, tx, [owner.userId], "test", { message: "hello" }));
   await createDeliveries(ctx);
   return toId("evt", id);
 }

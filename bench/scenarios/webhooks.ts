@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
 import type { Context, Member } from "@stoa/service/core/context.ts";
 import { newUuid, toId } from "@stoa/service/core/ids.ts";
-import { emitEvent } from "@stoa/service/events/outbox/outbox.ts";
+import { publishEvent } from "@stoa/service/events/outbox/outbox.ts";
 import { deleteWebhooksOnAccountClosed } from "@stoa/service/events/webhooks/closed-account.ts";
 import { claimDeliveries } from "@stoa/service/events/webhooks/delivery-queries.ts";
 import { createEndpoint } from "@stoa/service/events/webhooks/endpoints.ts";
@@ -107,7 +107,7 @@ async function happen({ ctx, accounts }: Market, count: number): Promise<number>
   await ctx.db.transaction().execute(async (tx) => {
     for (let n = 0; n < count; n++) {
       const userId = accounts[n % accounts.length]!;
-      await emitEvent(ctx, tx, [userId], "review.created", review(userId));
+      await publishEvent(ctx, tx, [userId], "review.created", review(userId));
     }
   });
   return performance.timeOrigin + performance.now();
@@ -152,7 +152,7 @@ async function steadily(market: Market): Promise<Quantiles> {
     if (wait > 0) await sleep(wait);
     const happening = ctx.db
       .transaction()
-      .execute((tx) => emitEvent(ctx, tx, [userId], "review.created", review(userId)));
+      .execute((tx) => publishEvent(ctx, tx, [userId], "review.created", review(userId)));
     running.push(
       happening.then((id) => committed.set(toId("evt", id), performance.timeOrigin + performance.now())),
     );

@@ -178,7 +178,7 @@ export const api = {
     endOthers: account.endOthers,
     endSession: account.endSession,
     callbackSecret: workflowRuns.callbackSecret,
-    drawCallbackSecret: workflowRuns.drawCallbackSecret,
+    rotateCallbackSecret: workflowRuns.rotateCallbackSecret,
   },
   admin: {
     users: admin.users,
@@ -209,9 +209,9 @@ export const api = {
     clients: oauth.clients,
     createClient: oauth.createClient,
     rotateClientSecret: oauth.rotateClientSecret,
-    removeClient: oauth.removeClient,
+    deleteClient: oauth.deleteClient,
     grants: oauth.grants,
-    removeGrant: oauth.removeGrant,
+    revokeGrant: oauth.revokeGrant,
   },
 };
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach } from "node:test";
-import { emitEvent } from "../src/events/outbox/outbox.ts";
+import { publishEvent } from "../src/events/outbox/outbox.ts";
 import { DeliveryWorker } from "../src/events/webhooks/delivery-worker.ts";
 import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -53,7 +53,7 @@ export function hooksOf(market: () => Market, receiver: () => Receiver) {
       const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
       return ctx.db
         .transaction()
-        .execute((tx) => emitEvent(ctx, tx, [owner.userId], "review.created", { review }));
+        .execute((tx) => publishEvent(ctx, tx, [owner.userId], "review.created", { review }));
     },
 
     /** Newest first. */

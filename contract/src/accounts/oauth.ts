@@ -155,7 +155,7 @@ export const rotateClientSecret = endpoint({
   errors: ["OAUTH_CLIENT_NOT_FOUND"],
 });
 
-export const removeClient = endpoint({
+export const deleteClient = endpoint({
   name: "oauth.clients.remove",
   method: "DELETE",
   path: "/oauth-clients/:clientId",
@@ -177,7 +177,7 @@ export const grants = endpoint({
   list: true,
 });
 
-export const removeGrant = endpoint({
+export const revokeGrant = endpoint({
   name: "oauth.grants.remove",
   method: "DELETE",
   path: "/account/grants/:grantId",

@@ -207,7 +207,7 @@ export const callbackSecret = endpoint({
   data: CallbackSecret,
 });
 
-export const drawCallbackSecret = endpoint({
+export const rotateCallbackSecret = endpoint({
   name: "account.callbackSecret.draw",
   tag: "account",
   method: "POST",

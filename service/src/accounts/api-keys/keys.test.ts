@@ -20,12 +20,12 @@ before(async () => {
 after(() => market.close());
 
 const ask = (key: string) => market.as(key).get("/v1/categories");
-const makeKey = (wish: object = {}) =>
+const makeKey = (input: object = {}) =>
   createKeyAsOperator(market.service.ctx, {
     userId: owner.userId,
     name: "made",
     permissions: ["products:read"],
-    ...wish,
+    ...input,
   });
 
 const lookup = (key: string) => key.slice(10, 22);

@@ -55,19 +55,19 @@ export interface CreatedKey {
 }
 
 /** Makes a key in the caller's transaction; its value is in this answer and nowhere else. */
-export async function createKey(ctx: Context, tx: Tx, wish: CreateKeyInput): Promise<CreatedKey> {
+export async function createKey(ctx: Context, tx: Tx, input: CreateKeyInput): Promise<CreatedKey> {
   const { environment } = ctx.config;
   const minted = mintKey(environment);
   const id = ctx.newId();
   await insertKey(tx, {
     id,
-    user_id: wish.userId,
+    user_id: input.userId,
     lookup: minted.lookup,
     digest: minted.digest,
-    name: wish.name,
-    permissions: wish.permissions,
+    name: input.name,
+    permissions: input.permissions,
     created_at: ctx.now(),
-    expires_at: wish.expiresAt ?? null,
+    expires_at: input.expiresAt ?? null,
   });
   return { id, key: minted.value, prefix: toKeyPrefix(environment, minted.lookup) };
 }
@@ -75,11 +75,11 @@ export async function createKey(ctx: Context, tx: Tx, wish: CreateKeyInput): Pro
 /** Makes a key as the operator wishes. */
 export const createKeyAsOperator = (
   ctx: Context,
-  wish: CreateKeyInput,
+  input: CreateKeyInput,
 ): Promise<{ id: string; key: string }> =>
   ctx.db.transaction().execute(async (tx) => {
-    const { id, key } = await createKey(ctx, tx, wish);
-    await auditKeyAction(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
+    const { id, key } = await createKey(ctx, tx, input);
+    await auditKeyAction(ctx, tx, OPERATOR, "created", { id, details: { permissions: input.permissions } });
     return { id: toId("key", id), key };
   });
 

@@ -24,12 +24,12 @@ async function hasOwner(): Promise<Client> {
   return market.hasSession(userId);
 }
 
-const wish = { name: "My server", permissions: { "products:read": true } };
+const input = { name: "My server", permissions: { "products:read": true } };
 const ask = (key: string) => market.as(key).get("/v1/categories");
 const inFuture = (ms: number) => new Date(market.clock.now.getTime() + ms).toISOString();
 
 async function make(owner: Client, more: object = {}): Promise<{ id: string; key: string }> {
-  const reply = await owner.post("/v1/api-keys", { ...wish, ...more });
+  const reply = await owner.post("/v1/api-keys", { ...input, ...more });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
@@ -51,7 +51,7 @@ async function deedsOf(owner: Client): Promise<[action: string, target: string, 
 suite("making a key", () => {
   test("answers the five fields, and the key works as its permissions say", async () => {
     const owner = await hasOwner();
-    const reply = await owner.post("/v1/api-keys", wish);
+    const reply = await owner.post("/v1/api-keys", input);
     assert.equal(reply.status, 201, reply.text);
     const { id, key, ...rest } = reply.body.data;
     assert.match(id, /^key_[0-9a-z]{26}$/);
@@ -90,21 +90,21 @@ suite("making a key", () => {
   });
 
   for (const [field, body] of [
-    ["permissions.products:read", { ...wish, permissions: { "products:read": "true" } }],
-    ["permissions.products:read", { ...wish, permissions: { "products:read": 1 } }],
-    ["permissions.products:delete", { ...wish, permissions: { "products:delete": true } }],
-    ["permissions.manage:all", { ...wish, permissions: { "manage:all": false } }],
-    ["permissions.__proto__", { ...wish, permissions: JSON.parse('{"__proto__": true}') }],
-    ["permissions", { ...wish, permissions: ["products:read"] }],
-    ["permissions", { ...wish, permissions: "all" }],
+    ["permissions.products:read", { ...input, permissions: { "products:read": "true" } }],
+    ["permissions.products:read", { ...input, permissions: { "products:read": 1 } }],
+    ["permissions.products:delete", { ...input, permissions: { "products:delete": true } }],
+    ["permissions.manage:all", { ...input, permissions: { "manage:all": false } }],
+    ["permissions.__proto__", { ...input, permissions: JSON.parse('{"__proto__": true}') }],
+    ["permissions", { ...input, permissions: ["products:read"] }],
+    ["permissions", { ...input, permissions: "all" }],
     ["permissions", { name: "No permissions" }],
     ["name", { permissions: {} }],
-    ["name", { ...wish, name: "   " }],
-    ["name", { ...wish, name: "n".repeat(101) }],
-    ["expiresAt", { ...wish, expiresAt: "tomorrow" }],
-    ["expiresAt", { ...wish, expiresAt: "2026-06-15" }],
-    ["expiresAt", { ...wish, expiresAt: 1_800_000_000 }],
-    ["key", { ...wish, key: "stoa_test_mine" }],
+    ["name", { ...input, name: "   " }],
+    ["name", { ...input, name: "n".repeat(101) }],
+    ["expiresAt", { ...input, expiresAt: "tomorrow" }],
+    ["expiresAt", { ...input, expiresAt: "2026-06-15" }],
+    ["expiresAt", { ...input, expiresAt: 1_800_000_000 }],
+    ["key", { ...input, key: "stoa_test_mine" }],
   ] as const) {
     test(`refuses ${JSON.stringify(body)} and names ${field}`, async () => {
       const owner = await hasOwner();
@@ -119,11 +119,11 @@ suite("making a key", () => {
     fiveYears.setUTCFullYear(fiveYears.getUTCFullYear() + 5);
     const at = (time: Date, ms: number) => new Date(time.getTime() + ms).toISOString();
     for (const expiresAt of [at(market.clock.now, 0), at(market.clock.now, -DAY_MS), at(fiveYears, 1)]) {
-      const reply = await owner.post("/v1/api-keys", { ...wish, expiresAt });
+      const reply = await owner.post("/v1/api-keys", { ...input, expiresAt });
       assertError(reply, 400, "INVALID_REQUEST", "expiresAt");
     }
     for (const expiresAt of [at(market.clock.now, 1), fiveYears.toISOString(), null]) {
-      const reply = await owner.post("/v1/api-keys", { ...wish, expiresAt });
+      const reply = await owner.post("/v1/api-keys", { ...input, expiresAt });
       assert.equal(reply.body.data.expiresAt, expiresAt, reply.text);
     }
   });
@@ -144,25 +144,25 @@ suite("making a key", () => {
     const { id: soonRevoked } = await make(owner);
     await make(owner, { expiresAt: inFuture(HOUR_MS) });
     const replies = await Promise.all(
-      Array.from({ length: 30 }, (_, at) => owner.post("/v1/api-keys", { ...wish, name: `Key ${at}` })),
+      Array.from({ length: 30 }, (_, at) => owner.post("/v1/api-keys", { ...input, name: `Key ${at}` })),
     );
     const made = replies.filter(({ status }) => status === 201);
     assert.equal(made.length, 23);
     for (const reply of replies) {
       if (reply.status !== 201) assert.equal(assertError(reply, 422, "VALIDATION_ERROR").limit, 25);
     }
-    const oneMore = () => owner.post("/v1/api-keys", wish);
+    const oneMore = () => owner.post("/v1/api-keys", input);
     assertError(await oneMore(), 422, "VALIDATION_ERROR");
     await owner.delete(`/v1/api-keys/${soonRevoked}`);
     assert.equal((await oneMore()).status, 201, "a revoked key gives its place free");
     assertError(await oneMore(), 422, "VALIDATION_ERROR");
     market.clock.forward(HOUR_MS);
     const later = await market.hasSession(owner.userId);
-    const oneMoreLater = () => later.post("/v1/api-keys", wish);
+    const oneMoreLater = () => later.post("/v1/api-keys", input);
     assert.equal((await oneMoreLater()).status, 201, "an expired key gives its place free");
     assertError(await oneMoreLater(), 422, "VALIDATION_ERROR");
     const other = await hasOwner();
-    assert.equal((await other.post("/v1/api-keys", wish)).status, 201, "others have 25 of their own");
+    assert.equal((await other.post("/v1/api-keys", input)).status, 201, "others have 25 of their own");
   });
 
   test("sends an email, which says when the key can spend money", async () => {
@@ -282,7 +282,7 @@ suite("keys belong to one account and to sessions", () => {
     const client = market.as(key);
     const attempts: Promise<Reply>[] = [
       client.get("/v1/api-keys"),
-      client.post("/v1/api-keys", wish),
+      client.post("/v1/api-keys", input),
       client.post(`/v1/api-keys/${id}/rotate`, {}),
       client.delete(`/v1/api-keys/${id}`),
     ];
@@ -325,7 +325,7 @@ test("the value of a key is in no table and no log", async () => {
   const idempotency = { "idempotency-key": "make-one" };
   const made = await owner.post(
     "/v1/api-keys",
-    { ...wish, permissions: { "ai:execute": true } },
+    { ...input, permissions: { "ai:execute": true } },
     idempotency,
   );
   const { id, key } = made.body.data;

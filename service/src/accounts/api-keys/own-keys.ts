@@ -72,11 +72,11 @@ function parseExpiry(ctx: Context, text: string | null): Date | null {
 export async function createOwnKey(
   ctx: Context,
   { userId }: SessionCaller,
-  wish: CreateApiKey,
+  input: CreateApiKey,
   source: RequestSource,
 ): Promise<NewApiKey> {
-  const granted = permissions.filter((permission) => wish.permissions[permission]);
-  const key = { name: wish.name, permissions: granted, expiresAt: parseExpiry(ctx, wish.expiresAt) };
+  const granted = permissions.filter((permission) => input.permissions[permission]);
+  const key = { name: input.name, permissions: granted, expiresAt: parseExpiry(ctx, input.expiresAt) };
   return ctx.db.transaction().execute(async (tx) => {
     const owner = await lockOwner(tx, userId);
     const { count } = await countValidKeys(tx, userId, ctx.now());

@@ -15,21 +15,21 @@ const HOUR_MS = 3_600_000;
 export const rotateKey = (
   ctx: Context,
   { userId }: SessionCaller,
-  wish: { keyId: string; graceHours: number },
+  input: { keyId: string; graceHours: number },
   source: RequestSource,
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
     // First the account, as everybody does who makes a key.
     const { email } = await lockOwner(tx, userId);
-    const old = await lockOwnKey(tx, userId, wish.keyId);
+    const old = await lockOwnKey(tx, userId, input.keyId);
     mustBeActive(ctx, old);
     const { name, permissions } = old;
     const key = { name, permissions, expiresAt: renewExpiry(old, ctx.now()) };
-    const oldExpiresAt = toGraceEnd(old, ctx.now(), wish.graceHours);
+    const oldExpiresAt = toGraceEnd(old, ctx.now(), input.graceHours);
     const made = await createKey(ctx, tx, { userId, ...key });
     await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
     await markKeyReplaced(tx, old.id, ctx.now(), oldExpiresAt);
-    const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
+    const details = { replacedBy: toId("key", made.id), graceHours: input.graceHours };
     await auditKeyAction(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
     const prefix = toKeyPrefix(ctx.config.environment, old.lookup);
     await queueEmail(ctx, tx, email, keyRotatedEmail(ctx, { name, prefix, expiresAt: oldExpiresAt }));

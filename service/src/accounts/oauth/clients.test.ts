@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => market.close());
 
-const wish = {
+const input = {
   name: "Sync",
   redirectUris: ["https://sync.example/callback"],
   grantTypes: ["authorization_code", "refresh_token", "client_credentials"],
@@ -36,13 +36,13 @@ const deedsOf = async (clientId: string) => {
 };
 
 test("a client is made, listed, given a new secret and removed, each on record", async () => {
-  const made = await settings.post("/v1/oauth-clients", wish);
+  const made = await settings.post("/v1/oauth-clients", input);
   assert.equal(made.status, 201, made.text);
   const { clientSecret, ...client } = made.body.data;
   assert.match(clientSecret, /^stoa_client_[\w-]{43}$/);
   assert.deepEqual(client, {
     clientId: client.clientId,
-    ...wish,
+    ...input,
     postLogoutRedirectUris: [],
     createdAt: client.createdAt,
   });
@@ -100,16 +100,16 @@ test("a client that signs people in needs a redirect URI, one that acts for itse
 
 test("a client's name is one line of visible characters, since people are asked about it", async () => {
   for (const name of ["Stoa\u202eppA", "Stoa\nsupport", "\u200b", "Stoa\u2028x", "Sto\u200da", "\ue000"]) {
-    const reply = await settings.post("/v1/oauth-clients", { ...wish, name });
+    const reply = await settings.post("/v1/oauth-clients", { ...input, name });
     assertError(reply, 400, "INVALID_REQUEST", "name");
   }
-  assert.equal((await settings.post("/v1/oauth-clients", { ...wish, name: "Ⅻ 日本 é 🏛" })).status, 201);
+  assert.equal((await settings.post("/v1/oauth-clients", { ...input, name: "Ⅻ 日本 é 🏛" })).status, 201);
 });
 
 test("an account has at most 25 clients, of parallel ones too", async () => {
   const somebody = await market.hasSession((await market.hasUser({ plan: "enterprise" })).userId);
   const replies = await Promise.all(
-    Array.from({ length: 30 }, () => somebody.post("/v1/oauth-clients", wish)),
+    Array.from({ length: 30 }, () => somebody.post("/v1/oauth-clients", input)),
   );
   assert.equal(replies.filter(({ status }) => status === 201).length, 25);
   for (const reply of replies) if (reply.status !== 201) assertError(reply, 409, "CONFLICT");

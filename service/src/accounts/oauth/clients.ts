@@ -45,10 +45,10 @@ export async function listClients(ctx: Context, caller: SessionCaller, query: Pa
 export async function createClient(
   ctx: Context,
   caller: SessionCaller,
-  wish: CreateOAuthClient,
+  input: CreateOAuthClient,
   source: RequestSource,
 ): Promise<NewOAuthClient> {
-  if (wish.grantTypes.includes("authorization_code") && wish.redirectUris.length === 0)
+  if (input.grantTypes.includes("authorization_code") && input.redirectUris.length === 0)
     throw invalidRequest("redirectUris", "must have at least one for authorization_code");
   const id = generateClientId();
   const secret = generateClientSecret();
@@ -57,16 +57,16 @@ export async function createClient(
     await insertOwnClient(tx, {
       id,
       owner_id: caller.userId,
-      name: wish.name,
-      redirect_uris: wish.redirectUris,
-      post_logout_redirect_uris: wish.postLogoutRedirectUris,
-      grant_types: wish.grantTypes,
-      permissions: wish.scopes,
+      name: input.name,
+      redirect_uris: input.redirectUris,
+      post_logout_redirect_uris: input.postLogoutRedirectUris,
+      grant_types: input.grantTypes,
+      permissions: input.scopes,
       secret_digest: digestOf(secret),
       created_at: ctx.now(),
     });
     await ctx.idempotencyKey?.bind(tx, id);
-    const { name, redirectUris, grantTypes, scopes } = wish;
+    const { name, redirectUris, grantTypes, scopes } = input;
     await auditClientAction(ctx, tx, caller, source, "created", id, {
       name,
       redirectUris,
@@ -112,9 +112,9 @@ export async function rotateClientSecret(
   });
 }
 
-async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Email) {
+async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, message: Email) {
   const owner = await findAccount(tx, userId);
-  if (owner) await queueEmail(ctx, tx, owner.email, letter);
+  if (owner) await queueEmail(ctx, tx, owner.email, message);
 }
 
 /** With every grant and token of it. */

@@ -27,7 +27,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
     const userId = toUuid("usr", payload.accountId!)!;
     const { openid, resources } = payload;
     await ctx.db.transaction().execute(async (tx) => {
-      const known = await mustBeOnlyGrant(ctx, tx, id, userId, payload.clientId!);
+      const known = await mustBeOnlyActiveGrant(ctx, tx, id, userId, payload.clientId!);
       await upsertGrant(tx, {
         id,
         user_id: userId,
@@ -54,7 +54,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
     const grant = await findGrant(ctx.db, id);
     return grant && toPayload(grant);
   },
-  /** At the wish of the client, or because a code or refresh token of it was used a second time. */
+  /** At the input of the client, or because a code or refresh token of it was used a second time. */
   async destroy(id) {
     await ctx.db.transaction().execute(async (tx) => {
       const grant = await deleteGrant(tx, id);
@@ -71,7 +71,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
 });
 
 /** A second click on the same button, or another tab, must not leave somebody two grants to take back. */
-async function mustBeOnlyGrant(ctx: Context, tx: Tx, id: string, userId: string, clientId: string) {
+async function mustBeOnlyActiveGrant(ctx: Context, tx: Tx, id: string, userId: string, clientId: string) {
   const client = await lockClient(tx, clientId);
   const live = await findActiveGrant(tx, userId, clientId, ctx.now());
   if (!client || (live && live.id !== id)) throw interactionExpired();

@@ -11,11 +11,11 @@ export const oauthRoutes = [
   route(api.oauth.rotateClientSecret, (ctx, caller, { params }, { source }) =>
     rotateClientSecret(ctx, caller, params.clientId, source),
   ),
-  route(api.oauth.removeClient, (ctx, caller, { params }, { source }) =>
+  route(api.oauth.deleteClient, (ctx, caller, { params }, { source }) =>
     deleteClient(ctx, caller, params.clientId, source),
   ),
   route(api.oauth.grants, (ctx, caller, { query }) => listGrants(ctx, caller, query)),
-  route(api.oauth.removeGrant, (ctx, caller, { params }, { source }) =>
+  route(api.oauth.revokeGrant, (ctx, caller, { params }, { source }) =>
     revokeGrant(ctx, caller, params.grantId, source),
   ),
 ];

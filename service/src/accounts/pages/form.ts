@@ -18,13 +18,13 @@ export interface Field {
 }
 
 /** A label, what helps, what is wrong, and the input that all three are tied to. */
-export function field(wish: Field): Html {
-  const { name, id = name, label, hint, type = "text" } = wish;
+export function field(options: Field): Html {
+  const { name, id = name, label, hint, type = "text" } = options;
   return html`<div class="field">
 <label for="${id}">${label}</label>
 ${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ""}
 <p class="fault" id="${id}-fault" hidden></p>
-<input id="${id}" name="${name}" type="${type}" autocomplete="${wish.autocomplete}" required aria-describedby="${hint ? `${id}-hint ` : ""}${id}-fault" data-missing="${wish.missing}"${attributesOf(wish)}>
+<input id="${id}" name="${name}" type="${type}" autocomplete="${options.autocomplete}" required aria-describedby="${hint ? `${id}-hint ` : ""}${id}-fault" data-missing="${options.missing}"${attributesOf(options)}>
 </div>`;
 }
 
@@ -34,8 +34,8 @@ function attributesOf({ type, code, digits, autofocus, maxLength }: Field): Html
 }
 
 /** A password, with the choice to see it. */
-export const passwordField = (wish: Pick<Field, "label" | "missing" | "hint" | "autocomplete">): Html =>
-  html`${field({ name: "password", type: "password", ...wish })}
+export const passwordField = (options: Pick<Field, "label" | "missing" | "hint" | "autocomplete">): Html =>
+  html`${field({ name: "password", type: "password", ...options })}
 <div class="check"><input type="checkbox" id="show-password" data-shows="password"><label for="show-password">Show password</label></div>`;
 
 export const newPasswordField: Html = passwordField({

@@ -30,10 +30,10 @@ const Name = visibleLine(100);
 const UNIQUE_VIOLATION = "23505";
 
 /** Makes an account; answers its uuid. 409 when the address has one already. */
-export async function createUser(ctx: Context, wish: CreateUserInput): Promise<string> {
-  const email = Address.safeParse(wish.email);
+export async function createUser(ctx: Context, input: CreateUserInput): Promise<string> {
+  const email = Address.safeParse(input.email);
   if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
-  const name = Name.safeParse(wish.name);
+  const name = Name.safeParse(input.name);
   if (!name.success) throw invalidRequest("name", name.error.issues[0]!.message);
   const id = ctx.newId();
   try {
@@ -41,13 +41,13 @@ export async function createUser(ctx: Context, wish: CreateUserInput): Promise<s
       id,
       email: email.data,
       name: name.data,
-      bio: wish.bio ?? "",
-      role: wish.role ?? "user",
-      plan: wish.plan ?? "free",
-      mailbox_proven_at: (wish.emailVerified ?? true) ? ctx.now() : null,
-      verified: wish.verified ?? false,
-      password_hash: wish.passwordHash ?? null,
-      demo: wish.demo ?? false,
+      bio: input.bio ?? "",
+      role: input.role ?? "user",
+      plan: input.plan ?? "free",
+      mailbox_proven_at: (input.emailVerified ?? true) ? ctx.now() : null,
+      verified: input.verified ?? false,
+      password_hash: input.passwordHash ?? null,
+      demo: input.demo ?? false,
       created_at: ctx.now(),
     });
   } catch (error) {

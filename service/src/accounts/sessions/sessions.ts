@@ -32,23 +32,23 @@ export interface StartSessionInput {
 }
 
 /** Starts a session, under a new id every time; answers its token. The oldest of too many ends. */
-export async function startSession(ctx: Context, db: Queries, wish: StartSessionInput): Promise<string> {
+export async function startSession(ctx: Context, db: Queries, input: StartSessionInput): Promise<string> {
   const now = ctx.now();
   const id = ctx.newId();
   await insertSession(db, {
     id,
-    user_id: wish.user.id,
-    second_factor: wish.secondFactor,
-    via: wish.via,
-    ip: wish.source.ip,
-    user_agent: wish.source.userAgent,
+    user_id: input.user.id,
+    second_factor: input.secondFactor,
+    via: input.via,
+    ip: input.source.ip,
+    user_agent: input.source.userAgent,
     created_at: now,
     last_seen_at: now,
     expires_at: new Date(now.getTime() + SESSION_SECONDS * 1000),
   });
-  await endOldestSessions(db, wish.user.id, MAX_SESSIONS_PER_ACCOUNT, now);
-  const { email, name } = wish.user;
-  return signSessionToken(ctx, { sessionId: id, userId: wish.user.id, email, name, createdAt: now });
+  await endOldestSessions(db, input.user.id, MAX_SESSIONS_PER_ACCOUNT, now);
+  const { email, name } = input.user;
+  return signSessionToken(ctx, { sessionId: id, userId: input.user.id, email, name, createdAt: now });
 }
 
 /** Whose session a token is; null when it is none, over, ended, idle too long, or of somebody who may not enter. */

@@ -20,8 +20,8 @@ interface SignInLinkInput {
  * A link that signs in whoever reads the mailbox. The token is behind the `#`, which browsers keep to themselves: no log, no
  * proxy and no scanner of letters sees it.
  */
-export async function createSignInLink(ctx: Context, tx: Queries, wish: SignInLinkInput): Promise<string> {
-  const token = await mintOneTimeToken(ctx, tx, { ...wish, lifetimeMs: LINK_LIFETIME_SECONDS * 1000 });
+export async function createSignInLink(ctx: Context, tx: Queries, input: SignInLinkInput): Promise<string> {
+  const token = await mintOneTimeToken(ctx, tx, { ...input, lifetimeMs: LINK_LIFETIME_SECONDS * 1000 });
   return `${ctx.links.origin()}/auth/verify#token=${token}`;
 }
 

@@ -28,17 +28,17 @@ interface MintTokenInput {
 }
 
 /** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
-export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintTokenInput): Promise<string> {
+export async function mintOneTimeToken(ctx: Context, db: Queries, input: MintTokenInput): Promise<string> {
   const value = randomBytes(32).toString("base64url");
   const now = ctx.now();
   await insertToken(db, {
     digest: digestOf(value),
-    purpose: wish.purpose,
-    email: wish.email ?? null,
-    user_id: wish.userId ?? null,
-    data: JSON.stringify(wish.data ?? {}),
+    purpose: input.purpose,
+    email: input.email ?? null,
+    user_id: input.userId ?? null,
+    data: JSON.stringify(input.data ?? {}),
     created_at: now,
-    expires_at: new Date(now.getTime() + wish.lifetimeMs),
+    expires_at: new Date(now.getTime() + input.lifetimeMs),
   });
   return value;
 }

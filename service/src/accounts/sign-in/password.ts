@@ -20,20 +20,20 @@ import { deleteChallengesOfUser } from "./queries.ts";
 export async function changePassword(
   ctx: Context,
   caller: SessionCaller,
-  wish: ChangePassword,
+  input: ChangePassword,
   source: RequestSource,
 ) {
   const account = await findSignInAccount(ctx.db, caller.userId);
   if (!account) throw new ApiError("INVALID_API_KEY");
-  validatePassword(wish.password, account);
-  await mustProveOwnership(ctx, caller, account, wish.currentPassword, source);
-  const passwordHash = await hashPassword(wish.password);
+  validatePassword(input.password, account);
+  await mustProveOwnership(ctx, caller, account, input.currentPassword, source);
+  const passwordHash = await hashPassword(input.password);
   return ctx.db.transaction().execute(async (tx) => {
     await setPassword(tx, account.id, passwordHash);
     await mustBeActiveSession(tx, caller);
     const sessionsEnded = await endSessions(ctx, tx, account.id, { but: caller.sessionId });
     await deleteChallengesOfUser(tx, account.id);
-    const revoked = wish.revokeAccess ? await revokeAccess(ctx, tx, account.id) : nothingRevoked;
+    const revoked = input.revokeAccess ? await revokeAccess(ctx, tx, account.id) : nothingRevoked;
     const details = { sessionsEnded, ...revoked };
     await recordAudit(ctx, tx, { actorId: account.id, action: "password.changed", source, details });
     await queueEmail(ctx, tx, account.email, passwordChangedEmail(ctx, revoked));

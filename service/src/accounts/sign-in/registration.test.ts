@@ -13,10 +13,10 @@ before(async () => {
 after(() => market.close());
 
 const BROWSER = { cookie: `__Host-registration=${"b".repeat(43)}` };
-const register = (wish: object, headers: Record<string, string> = BROWSER) =>
+const register = (input: object, headers: Record<string, string> = BROWSER) =>
   market
     .as(null)
-    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...wish }, headers);
+    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...input }, headers);
 const logIn = (email: string, password = PASSWORD) =>
   market.as(null).post("/api/auth/login", { email, password });
 
@@ -146,7 +146,7 @@ test("a password that holds the service's name, and eight characters besides, is
 });
 
 suite("refused with the field:", () => {
-  for (const [why, wish, field] of [
+  for (const [why, input, field] of [
     ["a short password", { password: "7 chars" }, "password"],
     ["an endless password", { password: "x1".repeat(101) }, "password"],
     ["a common password", { password: "Password1" }, "password"],
@@ -163,7 +163,7 @@ suite("refused with the field:", () => {
     ["an unknown field", { role: "admin" }, "role"],
   ] as const) {
     test(why, async () => {
-      assertError(await register(wish), 400, "INVALID_REQUEST", field);
+      assertError(await register(input), 400, "INVALID_REQUEST", field);
     });
   }
 });

@@ -42,10 +42,10 @@ function mustFindProvider({ integrations }: Context, provider: IdentityProviderN
 export async function startSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
-  wish: { returnTo: string; ip: string },
+  input: { returnTo: string; ip: string },
 ) {
   const port = mustFindProvider(ctx, provider);
-  const flow = await startFlow(ctx, provider, wish);
+  const flow = await startFlow(ctx, provider, input);
   const url = await port
     .authorizationUrl(toCallbackUrl(ctx, provider), flow)
     .catch((error) => throwSocialProblem(ctx, provider, error));

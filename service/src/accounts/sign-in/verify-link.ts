@@ -45,12 +45,12 @@ async function findOrCreateAccount(
   { email, data }: OneTimeToken,
   facts: Pick<RequestInfo, "source" | "cookies"> & { registrationSecret: string | undefined },
 ) {
-  const wish = data as Partial<RegistrationData>;
-  const withPassword = wish.browser !== undefined && isRegistrant(facts, wish.browser);
+  const input = data as Partial<RegistrationData>;
+  const withPassword = input.browser !== undefined && isRegistrant(facts, input.browser);
   const isNew = await createVerifiedAccount(ctx, tx, {
     email: email!,
-    name: wish.name ?? null,
-    passwordHash: withPassword ? wish.passwordHash! : null,
+    name: input.name ?? null,
+    passwordHash: withPassword ? input.passwordHash! : null,
   });
   const account = await findSignInAccountByEmail(tx, email!);
   // Banned or closed: the link is worth what an unknown one is.
@@ -59,7 +59,7 @@ async function findOrCreateAccount(
   if (isNew) {
     const details = { withPassword };
     await recordAudit(ctx, tx, { actorId: account.id, action: "user.registered", source, details });
-    if (wish.passwordHash && !withPassword)
+    if (input.passwordHash && !withPassword)
       await queueEmail(ctx, tx, account.email, passwordNotSetEmail(ctx));
   }
   if (!account.emailVerifiedAt) await resetUnverifiedAccount(ctx, tx, account, { by: "magic-link", source });

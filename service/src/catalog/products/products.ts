@@ -13,7 +13,7 @@ import { ApiError, checkBoth, invalidRequest, ruleViolation } from "../../core/e
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
@@ -323,7 +323,7 @@ async function checkedTo(
 export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
   await writeChange(tx, before, after, ctx.now());
   const changes = changesOf(before, after, fields);
-  await emitEvent(ctx, tx, [before.authorId], "product.updated", {
+  await publishEvent(ctx, tx, [before.authorId], "product.updated", {
     product: { id: toId("prod", before.id), changes },
   });
   return changes;

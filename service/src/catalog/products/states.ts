@@ -5,7 +5,7 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
@@ -149,7 +149,7 @@ async function tellPrograms(ctx: Context, tx: Tx, product: Locked, { event }: Mo
 }
 
 const announcePublished = (ctx: Context, tx: Tx, product: Locked) =>
-  emitEvent(ctx, tx, [product.authorId], "product.published", {
+  publishEvent(ctx, tx, [product.authorId], "product.published", {
     product: {
       id: toId("prod", product.id),
       title: product.title,
@@ -165,7 +165,7 @@ const announceUnpublished = (
   product: Locked,
   reason: "unpublished" | "suspended" | "deleted",
 ) =>
-  emitEvent(ctx, tx, [product.authorId], "product.unpublished", {
+  publishEvent(ctx, tx, [product.authorId], "product.unpublished", {
     product: {
       id: toId("prod", product.id),
       title: product.title,

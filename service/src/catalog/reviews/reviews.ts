@@ -3,7 +3,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import type { Caller, Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
@@ -65,7 +65,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
     if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
     await moveByReview(tx, product.id, { from: null, to: { ...review, hiddenAt: null, refunded: false } });
-    await emitEvent(ctx, tx, [product.authorId], "review.created", {
+    await publishEvent(ctx, tx, [product.authorId], "review.created", {
       review: {
         id: toId("rev", id),
         productId: toId("prod", product.id),

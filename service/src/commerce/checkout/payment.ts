@@ -11,7 +11,7 @@ import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { attemptsOf, type Paid, type Settlement, standingBy } from "../charges/attempts.ts";
 import { bookSale } from "../orders/books.ts";
@@ -139,7 +139,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
   await countReviewAgainOf(tx, order.buyerId, order.productId);
   await bookSale(ctx, tx, { ...order, maturesAt }, now);
   await countSale(tx, order.productId, now);
-  await emitEvent(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
+  await publishEvent(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
     order: {
       id: toId("ord", order.id),
       productId: toId("prod", order.productId),

@@ -4,7 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { PayoutResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
@@ -98,7 +98,7 @@ async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove)
 }
 
 const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>
-  emitEvent(ctx, tx, [payout.sellerId], "payout.completed", {
+  publishEvent(ctx, tx, [payout.sellerId], "payout.completed", {
     payout: {
       id: toId("payout", payout.id),
       sellerId: toUserId(payout.sellerId),

@@ -5,7 +5,7 @@ import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
@@ -25,7 +25,7 @@ export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Pla
   const oldPlan = await lockPlan(tx, userId);
   if (oldPlan === plan) return;
   await setPlan(tx, userId, plan);
-  await emitEvent(ctx, tx, [userId], "user.subscription.updated", {
+  await publishEvent(ctx, tx, [userId], "user.subscription.updated", {
     subscription: {
       userId: toUserId(userId),
       oldPlan,

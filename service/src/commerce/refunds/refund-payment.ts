@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { emitEvent } from "../../events/outbox/outbox.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
@@ -160,7 +160,7 @@ async function fail(
 /** What came twice was never sold: programs did not hear of it, and so not of its end. */
 async function tellPrograms(ctx: Context, tx: Tx, refund: RefundRow): Promise<void> {
   if (refund.origin === "service") return;
-  await emitEvent(ctx, tx, [refund.sellerId, refund.buyerId], "purchase.refunded", {
+  await publishEvent(ctx, tx, [refund.sellerId, refund.buyerId], "purchase.refunded", {
     refund: {
       id: toId("refund", refund.id),
       orderId: toId("ord", refund.orderId),

@@ -4,7 +4,7 @@ import { type EventType, eventData } from "@stoa/contract";
 import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { emitEvent } from "../outbox/outbox.ts";
+import { publishEvent } from "../outbox/outbox.ts";
 import { deleteOldEvents } from "./events.ts";
 
 const DAY_MS = 86_400_000;
@@ -106,7 +106,7 @@ test("an event exists if and only if its change does", async () => {
   const { ctx } = market.service;
   const user = await market.hasUser();
   const failing = ctx.db.transaction().execute(async (tx) => {
-    await emitEvent(ctx, tx, [user.userId], "test", { message: "never" });
+    await publishEvent(ctx, tx, [user.userId], "test", { message: "never" });
     throw new Error("the change failed");
   });
   await assert.rejects(failing, /the change failed/);
@@ -118,7 +118,7 @@ test("who is named twice is told once", async () => {
   const user = await market.hasUser();
   await ctx.db
     .transaction()
-    .execute((tx) => emitEvent(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
+    .execute((tx) => publishEvent(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
   assert.equal((await eventsOf(user)).meta.total, 1);
 });
 

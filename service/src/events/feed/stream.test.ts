@@ -10,7 +10,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { statementsOf } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
 import { newUuid, toId } from "../../core/ids.ts";
-import { emitEvent } from "../outbox/outbox.ts";
+import { publishEvent } from "../outbox/outbox.ts";
 import { createDeliveries } from "../webhooks/create-deliveries.ts";
 import { deleteOldEvents } from "./events.ts";
 
@@ -53,7 +53,7 @@ async function happens(comment = "hello", who = owner, pause = 0): Promise<strin
   const { ctx } = market.service;
   const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
   const id = await ctx.db.transaction().execute(async (tx) => {
-    const written = await emitEvent(ctx, tx, [who.userId], "review.created", { review });
+    const written = await publishEvent(ctx, tx, [who.userId], "review.created", { review });
     if (pause > 0) await sleep(pause);
     return written;
   });
@@ -67,7 +67,7 @@ async function passes(type: EventType, who = owner): Promise<string> {
     "evt",
     await ctx.db
       .transaction()
-      .execute((tx) => emitEvent(ctx, tx, [who.userId], type as "test", { message: type })),
+      .execute((tx) => publishEvent(ctx, tx, [who.userId], type as "test", { message: type })),
   );
 }
 
@@ -131,14 +131,14 @@ test("whoever comes back with the last id hears what came after it", async () =>
 });
 
 test("a stream that is lost before its first event can be resumed, too", async () => {
-  for (const wish of ["a fresh account", "one with a past"]) {
+  for (const input of ["a fresh account", "one with a past"]) {
     const listener = await opens();
     await listener.until(() => listener.lastEventId !== "");
     listener.close();
-    const id = await happens(wish);
+    const id = await happens(input);
     await handOut();
     const back = await opens("", after_(listener.lastEventId));
-    assert.deepEqual(idsOf({ heard: await back.hears(1) }), [id], wish);
+    assert.deepEqual(idsOf({ heard: await back.hears(1) }), [id], input);
   }
 });
 
@@ -361,7 +361,7 @@ test("all streams end at once when the service does, also those that nobody read
   for (let at = 0; at < 60; at++)
     await ctx.db
       .transaction()
-      .execute((tx) => emitEvent(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
+      .execute((tx) => publishEvent(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
   await drain(() => createDeliveries(ctx));
   const silent = await listen(closing.origin, who.key);
   const sockets: Socket[] = [];

@@ -9,7 +9,7 @@ import { insertEvent } from "./queries.ts";
  * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
  * if and only if the change does; its uuid is answered. The body is made once: every delivery sends and signs the same bytes.
  */
-export async function emitEvent<T extends EventType>(
+export async function publishEvent<T extends EventType>(
   ctx: Context,
   tx: Tx,
   to: string[],
@@ -23,7 +23,7 @@ export async function emitEvent<T extends EventType>(
  * An event of a run that is in nobody's list: its writer delivers it. Where it has the run's output it is sealed, and readable
  * without the output once the run is erased.
  */
-export async function emitCallbackEvent(
+export async function publishCallbackEvent(
   ctx: Context,
   tx: Tx,
   type: CallbackType,

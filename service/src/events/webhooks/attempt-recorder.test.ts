@@ -4,8 +4,8 @@ import { openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
+import { toAttemptResult } from "./attempt-result.ts";
 import { createDeliveries } from "./create-deliveries.ts";
-import { decideOutcome } from "./delivery-outcome.ts";
 import { type ClaimedDelivery, claimDeliveries, type RecordedAttempt } from "./delivery-queries.ts";
 import { DeliveryWorker } from "./delivery-worker.ts";
 
@@ -26,8 +26,8 @@ async function claim(): Promise<ClaimedDelivery[]> {
 
 async function attempt(delivery: ClaimedDelivery): Promise<RecordedAttempt> {
   const { ctx } = market.service;
-  const { attempt, result } = await attemptDelivery(ctx, delivery);
-  return { delivery, attempt, outcome: decideOutcome(delivery, result, ctx.now(), () => 0) };
+  const { attempt, post } = await attemptDelivery(ctx, delivery);
+  return { delivery, attempt, result: toAttemptResult(delivery, post, ctx.now(), () => 0) };
 }
 
 async function record(results: RecordedAttempt[]): Promise<void> {
@@ -40,7 +40,7 @@ test("a result that cannot be kept keeps none of the others from being recorded"
   const endpoint = await hasEndpoint(owner);
   for (let n = 0; n < 5; n++) await happens(owner);
   const results = await Promise.all((await claim()).map(attempt));
-  results[2]!.attempt.answer!.body = "no database keeps \0";
+  results[2]!.attempt.response!.body = "no database keeps \0";
   await record(results);
   const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
   assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);

@@ -49,7 +49,7 @@ export class AttemptRecorder {
     try {
       await this.#ctx.db.transaction().execute(async (tx) => {
         const believed = await recordAttempts(tx, batch);
-        const gone = batch.filter(({ attempt, outcome }) => outcome.isGone && believed.has(attempt.id));
+        const gone = batch.filter(({ attempt, result }) => result.isGone && believed.has(attempt.id));
         for (const { delivery } of gone)
           await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
       });

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { readEventBody } from "../outbox/outbox.ts";
-import type { PostOutcome } from "./delivery-outcome.ts";
+import type { AttemptPost } from "./attempt-result.ts";
 import type { ClaimedDelivery, DeliveryAttempt } from "./delivery-queries.ts";
 import { openSecrets } from "./secrets.ts";
 import { createSignatureHeaders } from "./signature.ts";
@@ -9,30 +9,30 @@ import { tracePost } from "./trace.ts";
 
 const USER_AGENT = "Stoa-Webhooks/1";
 
-export interface AttemptResult {
+export interface PostedAttempt {
   attempt: DeliveryAttempt;
-  result: PostOutcome;
+  post: AttemptPost;
 }
 
 /** Posts a delivery once: the event's own bytes, stamped and signed now; without its secret not at all. Never throws. */
-export async function attemptDelivery(ctx: Context, delivery: ClaimedDelivery): Promise<AttemptResult> {
+export async function attemptDelivery(ctx: Context, delivery: ClaimedDelivery): Promise<PostedAttempt> {
   const { userId } = delivery;
   const secrets = openSecrets(
     ctx,
     delivery.secrets.map((secret) => ({ ...secret, userId })),
   );
   if (secrets.length === 0)
-    return { attempt: createUnsentAttempt(ctx), result: { response: null, problem: "secret_unreadable" } };
+    return { attempt: createUnsentAttempt(ctx), post: { response: null, problem: "secret_unreadable" } };
   const body = readEventBody(ctx, delivery);
   const headers = createHeaders(ctx, { ...delivery, body }, secrets);
   const startedAt = ctx.now();
   const start = performance.now();
-  const result = await tracePost(delivery, () =>
+  const post = await tracePost(delivery, () =>
     ctx.integrations.poster.post(delivery.url, headers, body, ctx.shutdown),
   );
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };
-  return { attempt: { ...attempt, answer: result.response }, result };
+  return { attempt: { ...attempt, response: post.response }, post };
 }
 
 function createHeaders(ctx: Context, delivery: ClaimedDelivery, secrets: string[]): Record<string, string> {
@@ -49,5 +49,5 @@ function createHeaders(ctx: Context, delivery: ClaimedDelivery, secrets: string[
 /** One that came to no post, or ended several workers before they could say how it went. */
 export function createUnsentAttempt(ctx: Context): DeliveryAttempt {
   const now = ctx.now();
-  return { id: ctx.newId(), startedAt: now, endedAt: now, durationMs: 0, requestHeaders: {}, answer: null };
+  return { id: ctx.newId(), startedAt: now, endedAt: now, durationMs: 0, requestHeaders: {}, response: null };
 }

@@ -16,8 +16,8 @@ before(async () => {
 
 async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
   const admin = await market.hasSession(adminId, { secondFactor: true });
-  const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
-  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
+  const input = verdict === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, input);
   assert.equal(reply.status, 200, reply.text);
 }
 

@@ -3,7 +3,7 @@ import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { emitCallbackEvent } from "../outbox/outbox.ts";
+import { publishCallbackEvent } from "../outbox/outbox.ts";
 import { enableCallback, findCallback, insertCallback } from "./callback-queries.ts";
 import { insertDelivery, lockQueues } from "./delivery-queries.ts";
 import { callbackSecretRotatedEmail } from "./emails.ts";
@@ -55,7 +55,7 @@ export async function sendCallback(
   type: CallbackType,
   data: CallbackData,
 ): Promise<void> {
-  const eventId = await emitCallbackEvent(ctx, tx, type, data);
+  const eventId = await publishCallbackEvent(ctx, tx, type, data);
   await lockQueues(tx, [endpointId]);
   await insertDelivery(tx, { id: ctx.newId(), eventId, endpointId }, ctx.now());
 }

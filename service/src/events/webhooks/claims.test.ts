@@ -5,8 +5,8 @@ import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { somebodyWaits } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
 import { createUnsentAttempt } from "./attempt.ts";
+import { toAttemptResult } from "./attempt-result.ts";
 import { createDeliveries } from "./create-deliveries.ts";
-import { decideOutcome } from "./delivery-outcome.ts";
 import { type ClaimedDelivery, claimDeliveries, recordAttempts, repairQueues } from "./delivery-queries.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
@@ -26,11 +26,11 @@ async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promi
 
 /** How they went, written at once. */
 async function answer(claimed: ClaimedDelivery[], status: number, headers: Record<string, string> = {}) {
-  const result = { response: { status, headers, body: "" }, problem: null };
+  const post = { response: { status, headers, body: "" }, problem: null };
   const recorded = claimed.map((delivery) => ({
     delivery,
     attempt: createUnsentAttempt(ctx),
-    outcome: decideOutcome(delivery, result, ctx.now(), () => 0),
+    result: toAttemptResult(delivery, post, ctx.now(), () => 0),
   }));
   await recordAttempts(ctx.db, recorded);
 }

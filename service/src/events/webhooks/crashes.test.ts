@@ -10,7 +10,7 @@ import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Receiver, startReceiver } from "../../../test/receiver.ts";
 import { urlOf } from "../../../test/throwaway.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
-import { emitEvent } from "../outbox/outbox.ts";
+import { publishEvent } from "../outbox/outbox.ts";
 
 const PROGRAM = new URL("../../../test/doomed-courier.ts", import.meta.url);
 const EVENTS = 10_000;
@@ -42,8 +42,8 @@ after(async () => {
 });
 
 async function startWorker(): Promise<Forked> {
-  const wish: CourierWish = { config: market.service.ctx.config, target: market.target };
-  const worker = forkProgram(PROGRAM, wish);
+  const input: CourierWish = { config: market.service.ctx.config, target: market.target };
+  const worker = forkProgram(PROGRAM, input);
   await worker.answer();
   return worker;
 }
@@ -78,7 +78,7 @@ async function happen(owners: Client[], first: number): Promise<void> {
     for (let n = first; n < first + AT_ONCE; n++) {
       const { userId } = owners[n % ACCOUNTS]!;
       const review = { id: `rev_${n}`, productId: "prod_1", rating: 5, comment: "Fine", authorId: "usr_1" };
-      await emitEvent(ctx, tx, [userId], "review.created", { review });
+      await publishEvent(ctx, tx, [userId], "review.created", { review });
     }
   });
 }

@@ -12,8 +12,8 @@ beforeEach(async () => {
   owner = await market.hasUser();
 });
 
-async function hasDelivered(wish: object = {}) {
-  const endpoint = await hasEndpoint(owner, wish);
+async function hasDelivered(input: object = {}) {
+  const endpoint = await hasEndpoint(owner, input);
   await happens(owner);
   await deliver();
   const [delivery] = await deliveriesOf(owner, endpoint);

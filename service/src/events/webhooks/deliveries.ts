@@ -4,7 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { DataResponse } from "../../platform/http/route.ts";
-import { emitEvent, readEventBody } from "../outbox/outbox.ts";
+import { publishEvent, readEventBody } from "../outbox/outbox.ts";
 import {
   type AttemptRow,
   type DeliveryRow,
@@ -88,7 +88,7 @@ export async function sendTestEvent(ctx: Context, caller: Member, webhookId: str
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
     mustBeEnabled(endpoint);
-    const eventId = await emitEvent(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
+    const eventId = await publishEvent(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
     const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
     await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
     await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });

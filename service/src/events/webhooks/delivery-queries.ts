@@ -3,7 +3,7 @@ import type pg from "pg";
 import { NIL } from "uuid";
 import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { type DeliveryOutcome, type LeasedDelivery, toPace } from "./delivery-outcome.ts";
+import { type AttemptResult, type LeasedDelivery, toPace } from "./attempt-result.ts";
 
 interface FanOutBatch {
   oldest: number;
@@ -170,13 +170,13 @@ export interface DeliveryAttempt {
   endedAt: Date;
   durationMs: number;
   requestHeaders: Record<string, string>;
-  answer: { status: number; headers: Record<string, string>; body: string } | null;
+  response: { status: number; headers: Record<string, string>; body: string } | null;
 }
 
 export interface RecordedAttempt {
   delivery: ClaimedDelivery;
   attempt: DeliveryAttempt;
-  outcome: DeliveryOutcome;
+  result: AttemptResult;
 }
 
 /** Writes how attempts ended; answers which of them were believed: whose lease has passed on moves nothing. */
@@ -186,7 +186,7 @@ export async function recordAttempts(db: Queries, results: RecordedAttempt[]): P
   return new Set(moved.map(({ id }) => id));
 }
 
-const toRow = ({ delivery, attempt, outcome }: RecordedAttempt) => ({
+const toRow = ({ delivery, attempt, result }: RecordedAttempt) => ({
   id: delivery.id,
   attempt_id: attempt.id,
   endpoint_id: delivery.endpointId,
@@ -197,17 +197,17 @@ const toRow = ({ delivery, attempt, outcome }: RecordedAttempt) => ({
   duration_ms: attempt.durationMs,
   url: delivery.url,
   request_headers: attempt.requestHeaders,
-  answer: attempt.answer?.status ?? null,
-  response_headers: attempt.answer?.headers ?? null,
-  response_body: attempt.answer?.body ?? null,
-  error: outcome.error,
-  status: outcome.status,
-  scheduled_attempts: outcome.scheduledAttempts,
-  due_at: outcome.dueAt,
-  blocked_until: outcome.blockedUntil,
-  pace: toPace(attempt.durationMs, outcome),
+  answer: attempt.response?.status ?? null,
+  response_headers: attempt.response?.headers ?? null,
+  response_body: attempt.response?.body ?? null,
+  error: result.error,
+  status: result.status,
+  scheduled_attempts: result.scheduledAttempts,
+  due_at: result.dueAt,
+  blocked_until: result.blockedUntil,
+  pace: toPace(attempt.durationMs, result),
   // One that had failed, and was asked for again, counts once.
-  is_given_up: outcome.status === "failed" && delivery.status !== "failed",
+  is_given_up: result.status === "failed" && delivery.status !== "failed",
 });
 
 /** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */

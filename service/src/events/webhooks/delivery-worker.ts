@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import { listPresentWorkers, type WorkerPresence } from "../../platform/db/presence.ts";
-import { type AttemptResult, attemptDelivery, createUnsentAttempt } from "./attempt.ts";
+import { attemptDelivery, createUnsentAttempt, type PostedAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
+import { toAttemptResult } from "./attempt-result.ts";
 import { createDeliveries, type FanOutCursor } from "./create-deliveries.ts";
-import { decideOutcome } from "./delivery-outcome.ts";
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -141,9 +141,8 @@ export class DeliveryWorker {
       this.#createLease(),
       await this.#listDeadWorkers(),
     );
-    const result = { response: null, problem: "worker_lost" } as const;
-    for (const delivery of poison)
-      this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), result });
+    const post = { response: null, problem: "worker_lost" } as const;
+    for (const delivery of poison) this.#record(delivery, { attempt: createUnsentAttempt(this.#ctx), post });
   }
 
   async #listDeadWorkers(): Promise<number[]> {
@@ -205,13 +204,13 @@ export class DeliveryWorker {
 
   async #attempt(delivery: ClaimedDelivery): Promise<void> {
     const made = await attemptDelivery(this.#ctx, delivery);
-    if (made.result.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
+    if (made.post.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
     else this.#record(delivery, made);
   }
 
-  #record(delivery: ClaimedDelivery, { attempt, result }: AttemptResult): void {
-    const outcome = decideOutcome(delivery, result, attempt.endedAt, this.#random);
-    this.#recorder.add({ delivery, attempt, outcome });
+  #record(delivery: ClaimedDelivery, { attempt, post }: PostedAttempt): void {
+    const result = toAttemptResult(delivery, post, attempt.endedAt, this.#random);
+    this.#recorder.add({ delivery, attempt, result });
   }
 
   /** `pause` is told what the work answered; null: it failed. */

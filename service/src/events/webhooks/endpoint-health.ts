@@ -23,7 +23,7 @@ import {
 import { endPendingDeliveries } from "./pending-delivery-queries.ts";
 
 /** Its owner hears of it on these days without a success, and on the last one it is switched off. */
-const NOTIFICATION_DAYS = [1, 3];
+const EMAIL_DAYS = [1, 3];
 const DISABLE_DAY = 5;
 /** Fewer may be bad luck with a few events. */
 const MIN_EXHAUSTED_DELIVERIES = 10;
@@ -41,7 +41,7 @@ export async function disableGoneEndpoint(
 
 /** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
 export async function checkFailingEndpoints(ctx: Context): Promise<void> {
-  const since = daysAfter(ctx.now(), -NOTIFICATION_DAYS[0]!);
+  const since = daysAfter(ctx.now(), -EMAIL_DAYS[0]!);
   await forEachRow(
     await listFailingEndpoints(ctx.db, since),
     ({ id }) => ctx.db.transaction().execute((tx) => checkEndpoint(ctx, tx, id)),
@@ -83,8 +83,8 @@ async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
     await disableEndpoint(ctx, tx, endpoint, "failing");
     return;
   }
-  const day = NOTIFICATION_DAYS.findLast((one) => days >= one);
-  if (day === undefined || endpoint.notifiedDay >= day) return;
+  const day = EMAIL_DAYS.findLast((one) => days >= one);
+  if (day === undefined || endpoint.emailedDay >= day) return;
   await updateEndpoint(tx, id, { told_day: day, updated_at: ctx.now() });
   await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
 }
@@ -110,8 +110,8 @@ async function emailOwner(
   ctx: Context,
   tx: Tx,
   { userId }: Pick<FailingEndpoint, "userId">,
-  letter: ReturnType<typeof endpointGoneEmail>,
+  message: ReturnType<typeof endpointGoneEmail>,
 ): Promise<void> {
   const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, letter);
+  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, message);
 }

@@ -30,7 +30,7 @@ test("an endpoint is made with what was said, read, listed newest first, changed
   };
   assert.deepEqual(said, { url, description: "", disabledReason: null, ...byDefault });
 
-  const wish = {
+  const input = {
     url: `${url}/2`,
     description: "Second",
     eventTypes: ["payout.completed", "review.created"],
@@ -38,9 +38,9 @@ test("an endpoint is made with what was said, read, listed newest first, changed
     signatureContent: "body",
     signaturePrefix: true,
   };
-  const full = (await owner.post("/v1/webhooks", wish)).body.data;
+  const full = (await owner.post("/v1/webhooks", input)).body.data;
   const { secret: shownOnce, ...kept } = full;
-  assert.deepEqual(kept, { id: full.id, createdAt: full.createdAt, disabledReason: "owner", ...wish });
+  assert.deepEqual(kept, { id: full.id, createdAt: full.createdAt, disabledReason: "owner", ...input });
   assert.ok(shownOnce);
   const list = await owner.get("/v1/webhooks?limit=1");
   assert.deepEqual([list.body.data, list.body.meta.total], [[kept], 2]);
@@ -77,7 +77,7 @@ test("POST /webhooks: each of the nine event types, alone and all together, is t
   }
 });
 
-const refusals: [name: string, wish: object, field: string][] = [
+const refusals: [name: string, input: object, field: string][] = [
   ["no url", { url: undefined }, "url"],
   ["a number", { url: 1 }, "url"],
   ["no URL at all", { url: "hooks.example.com" }, "url"],
@@ -112,13 +112,13 @@ const refusals: [name: string, wish: object, field: string][] = [
   ["a secret of one's own", { url, secret: "whsec_mine" }, "secret"],
   ["a field that there is not", { url, events: [] }, "events"],
 ];
-for (const [name, wish, field] of refusals)
+for (const [name, input, field] of refusals)
   test(`an endpoint with ${name} is refused, made or changed`, async () => {
-    assertError(await owner.post("/v1/webhooks", wish), 400, "INVALID_REQUEST", field);
+    assertError(await owner.post("/v1/webhooks", input), 400, "INVALID_REQUEST", field);
     assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 0);
     if (name === "no url") return;
     const { id } = await hasEndpoint(owner);
-    assertError(await owner.patch(`/v1/webhooks/${id}`, wish), 400, "INVALID_REQUEST", field);
+    assertError(await owner.patch(`/v1/webhooks/${id}`, input), 400, "INVALID_REQUEST", field);
     assert.equal((await owner.get(`/v1/webhooks/${id}`)).body.data.url, `${receiver.url}/hook`);
   });
 
@@ -375,13 +375,13 @@ test("the addresses that deliveries come from are told to everybody", async (t) 
 });
 
 test("text that no database can hold is refused or kept without it, and never an error of ours", async () => {
-  for (const wish of [
+  for (const input of [
     { url, description: "a\u0000b" },
     { url: `${url}/\u0000` },
     { url, description: "\ud800" },
     { url: "https://hooks.example.com/\ud800" },
   ]) {
-    const { status, text } = await owner.post("/v1/webhooks", wish);
+    const { status, text } = await owner.post("/v1/webhooks", input);
     assert.ok([201, 400].includes(status), text);
   }
   const { id } = await hasEndpoint(owner);

@@ -110,10 +110,10 @@ export function mustBeEnabled(endpoint: EndpointRow | undefined): void {
 export async function createEndpoint(
   ctx: Context,
   caller: Member,
-  wish: CreateWebhookEndpoint,
+  input: CreateWebhookEndpoint,
   source: RequestSource,
 ): Promise<NewWebhookEndpoint> {
-  const url = normalizeEndpointUrl(ctx, wish.url);
+  const url = normalizeEndpointUrl(ctx, input.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
   const secret = await ctx.db.transaction().execute(async (tx) => {
     // Of twenty at once, each sees the others'.
@@ -123,7 +123,7 @@ export async function createEndpoint(
         "url",
         `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
       );
-    const values = toEndpointValues({ ...wish, url }) as EndpointValues;
+    const values = toEndpointValues({ ...input, url }) as EndpointValues;
     await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
     await ctx.idempotencyKey?.bind(tx, toId("whk", endpoint.id));
     const change = toSecretChange("webhook.created", endpoint.id);
@@ -147,10 +147,10 @@ export async function updateOwnEndpoint(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  wish: ChangeWebhookEndpoint,
+  input: ChangeWebhookEndpoint,
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
-  const change = wish.url === undefined ? wish : { ...wish, url: normalizeEndpointUrl(ctx, wish.url) };
+  const change = input.url === undefined ? input : { ...input, url: normalizeEndpointUrl(ctx, input.url) };
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockEndpoint(tx, caller, webhookId);
     mustMatch(ifMatch, etagOf(toEndpoint(before)));
@@ -201,14 +201,16 @@ export const purgeDeletedEndpoints = (ctx: Context) =>
   deleteEndpointsDeletedBefore(ctx.db, daysAfter(ctx.now(), -EVENT_RETENTION_DAYS));
 
 /** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
-function toEndpointValues(wish: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
+function toEndpointValues(input: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
   return {
-    ...(wish.url !== undefined && { url: wish.url }),
-    ...(wish.description !== undefined && { description: wish.description }),
-    ...(wish.eventTypes !== undefined && { event_types: wish.eventTypes }),
-    ...(wish.signatureContent !== undefined && { signature_content: wish.signatureContent }),
-    ...(wish.signaturePrefix !== undefined && { signature_prefix: wish.signaturePrefix }),
-    ...(wish.enabled !== undefined && { disabled_by: wish.enabled ? null : (before?.disabledBy ?? "owner") }),
+    ...(input.url !== undefined && { url: input.url }),
+    ...(input.description !== undefined && { description: input.description }),
+    ...(input.eventTypes !== undefined && { event_types: input.eventTypes }),
+    ...(input.signatureContent !== undefined && { signature_content: input.signatureContent }),
+    ...(input.signaturePrefix !== undefined && { signature_prefix: input.signaturePrefix }),
+    ...(input.enabled !== undefined && {
+      disabled_by: input.enabled ? null : (before?.disabledBy ?? "owner"),
+    }),
   };
 }
 

@@ -6,7 +6,7 @@ export interface FailingEndpoint {
   url: string;
   failingSince: Date;
   failedDeliveries: number;
-  notifiedDay: number;
+  emailedDay: number;
 }
 
 const enabledEndpoints = (db: Queries) =>
@@ -46,7 +46,7 @@ export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, 
 export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint | undefined> =>
   enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
-    .select(["failed_deliveries as failedDeliveries", "told_day as notifiedDay"])
+    .select(["failed_deliveries as failedDeliveries", "told_day as emailedDay"])
     .where("id", "=", id)
     .where("failing_since", "is not", null)
     .$castTo<FailingEndpoint>()

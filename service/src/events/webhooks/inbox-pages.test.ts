@@ -31,13 +31,13 @@ const arrivals = async () => (await nobody.get(path, JSON_WANTED)).body.data;
 const page = async (to = path) => (await nobody.get(to, { accept: "text/html" })).text;
 
 const BODY = '{"id":"evt_1","type":"review.created","data":{}}';
-function signed(secret: string, wish = {}, id = "evt_1"): Record<string, string> {
+function signed(secret: string, input = {}, id = "evt_1"): Record<string, string> {
   const timestamp = Math.floor(market.clock.now.getTime() / 1000);
   const message = { id, attempt: 1, timestamp, body: BODY };
   return createSignatureHeaders("X-Service-", message, [secret], {
     content: "timestamp_body",
     prefix: false,
-    ...wish,
+    ...input,
   });
 }
 
@@ -94,7 +94,7 @@ suite("/dev/hooks", () => {
     const { secret } = await hasEndpoint();
     const other = generateWebhookSecret();
     const forms = [{ content: "body" }, { prefix: true }, { content: "body", prefix: true }];
-    for (const wish of forms) await post(BODY, signed(secret, wish));
+    for (const input of forms) await post(BODY, signed(secret, input));
     const { "webhook-signature": standard, ...own } = signed(secret);
     await post(BODY, own);
     await post(BODY, {

@@ -26,8 +26,8 @@ async function hasLost(count = 1) {
 
 const since = () => new Date(market.clock.now.getTime() - 3_600_000).toISOString();
 
-async function asksToRecover({ id }: { id: string }, wish: object = { since: since() }) {
-  const reply = await owner.post(`/v1/webhooks/${id}/recover`, wish);
+async function asksToRecover({ id }: { id: string }, input: object = { since: since() }) {
+  const reply = await owner.post(`/v1/webhooks/${id}/recover`, input);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
@@ -123,8 +123,8 @@ test("a span of more than 14 days, of the future, or of no length is refused", a
   assertError(await owner.post(path, { since: at(1) }), 422, "VALIDATION_ERROR", "since");
   assertError(await owner.post(path, { since: at(-2), until: at(-2) }), 422, "VALIDATION_ERROR", "until");
   assertError(await owner.post(path, { since: at(-2), until: at(-3) }), 422, "VALIDATION_ERROR", "until");
-  for (const wish of [{}, { since: "yesterday" }, { since: 1 }, { since: "2026-06-15" }])
-    assertError(await owner.post(path, wish), 400, "INVALID_REQUEST", "since");
+  for (const input of [{}, { since: "yesterday" }, { since: 1 }, { since: "2026-06-15" }])
+    assertError(await owner.post(path, input), 400, "INVALID_REQUEST", "since");
   assertError(await owner.post(path, { since: at(-1), status: "failed" }), 400, "INVALID_REQUEST", "status");
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
   const off = assertError(await owner.post(path, { since: at(-1) }), 409, "INVALID_STATE");

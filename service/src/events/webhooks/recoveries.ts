@@ -33,9 +33,9 @@ export async function startRecovery(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  wish: RecoverWebhook,
+  input: RecoverWebhook,
 ): Promise<WebhookRecovery> {
-  const span = readTimeRange(ctx, wish);
+  const span = readTimeRange(ctx, input);
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
@@ -47,10 +47,10 @@ export async function startRecovery(
   return readRecovery(ctx, caller, { webhookId, recoveryId: toId("rcv", id) });
 }
 
-function readTimeRange(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date } {
+function readTimeRange(ctx: Context, input: RecoverWebhook): { since: Date; until: Date } {
   const now = ctx.now();
-  const since = new Date(wish.since);
-  const until = wish.until === undefined ? now : new Date(wish.until);
+  const since = new Date(input.since);
+  const until = input.until === undefined ? now : new Date(input.until);
   if (since < daysAfter(now, -MAX_DAYS)) throw ruleViolation("since", `is more than ${MAX_DAYS} days ago`);
   if (since > now) throw ruleViolation("since", "is in the future");
   if (until <= since) throw ruleViolation("until", "must be after since");

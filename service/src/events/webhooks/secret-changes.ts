@@ -23,9 +23,9 @@ export async function recordSecretChange(
   { userId }: Pick<Member, "userId">,
   source: RequestSource,
   change: SecretChange,
-  letter?: Email,
+  message?: Email,
 ): Promise<void> {
   await recordAudit(ctx, tx, { actorId: userId, source, ...change });
-  const owner = letter && (await findAccount(tx, userId));
-  if (owner) await queueEmail(ctx, tx, owner.email, letter);
+  const owner = message && (await findAccount(tx, userId));
+  if (owner) await queueEmail(ctx, tx, owner.email, message);
 }

@@ -15,8 +15,8 @@ beforeEach(async () => {
 
 type Endpoint = { id: string; secret: string };
 
-async function rotates({ id }: Endpoint, wish: object = {}) {
-  const reply = await owner.post(`/v1/webhooks/${id}/rotate-secret`, wish);
+async function rotates({ id }: Endpoint, input: object = {}) {
+  const reply = await owner.post(`/v1/webhooks/${id}/rotate-secret`, input);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data as Endpoint & { activatesAt: string; oldSecretUntil: string };
 }
@@ -69,14 +69,14 @@ test("in the overlap the new secret signs first and the old one beside it, and t
 });
 
 test("the overlap is a day when nothing is said, and may be none or a week", async () => {
-  for (const [wish, hours] of [
+  for (const [input, hours] of [
     [{}, 24],
     [{ overlapHours: 0 }, 0],
     [{ overlapHours: 168 }, 168],
     [{ overlapHours: 0.5 }, 0.5],
   ] as const) {
     const endpoint = await hasEndpoint(owner);
-    const { oldSecretUntil } = await rotates(endpoint, wish);
+    const { oldSecretUntil } = await rotates(endpoint, input);
     assert.equal(Date.parse(oldSecretUntil) - market.clock.now.getTime(), hours * HOUR_MS);
   }
 });
@@ -251,9 +251,9 @@ test("a secret stands in the answer that draws it and nowhere else: no row, no l
 
 test("a repeat of what drew a secret names what was made, and shows the secret no more", async () => {
   const headers = { "idempotency-key": "again" };
-  const wish = { url: `${receiver.url}/hook` };
-  const { body } = await owner.post("/v1/webhooks", wish, headers);
-  const repeat = await owner.post("/v1/webhooks", wish, headers);
+  const input = { url: `${receiver.url}/hook` };
+  const { body } = await owner.post("/v1/webhooks", input, headers);
+  const repeat = await owner.post("/v1/webhooks", input, headers);
   assertError(repeat, 409, "CONFLICT");
   assert.ok(repeat.text.includes(body.data.id) && !repeat.text.includes("whsec_"));
   const path = `/v1/webhooks/${body.data.id}/rotate-secret`;

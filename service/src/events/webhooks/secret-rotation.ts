@@ -19,14 +19,14 @@ export async function rotateWebhookSecret(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  wish: RotateWebhookSecret,
+  input: RotateWebhookSecret,
   source: RequestSource,
 ): Promise<RotatedWebhookSecret> {
-  const activatesAt = parseActivation(ctx, wish.activateAt);
+  const activatesAt = parseActivation(ctx, input.activateAt);
   const drawn = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
     await ctx.idempotencyKey?.bind(tx, webhookId);
-    const another = await addSecret(ctx, tx, endpoint, { activatesAt, overlapHours: wish.overlapHours });
+    const another = await addSecret(ctx, tx, endpoint, { activatesAt, overlapHours: input.overlapHours });
     const { activatesAt: from, oldSecretUntil } = another;
     const change = {
       action: "webhook.secret_rotated" as const,

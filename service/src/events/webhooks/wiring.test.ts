@@ -58,9 +58,9 @@ type Told = Partial<Record<"seller" | "buyer", EventType>>;
 
 const asPerson = ({ userId }: Client) => market.hasSession(userId);
 const withProduct =
-  (operation: (productId: string) => Promise<Reply>, wish?: ProductWish): Story =>
+  (operation: (productId: string) => Promise<Reply>, input?: ProductWish): Story =>
   async () => {
-    const productId = await hasProduct(seller, wish);
+    const productId = await hasProduct(seller, input);
     return () => operation(productId);
   };
 const withOrder =

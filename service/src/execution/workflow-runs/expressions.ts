@@ -1,4 +1,4 @@
-import { EvaluationFault } from "../../formats/workflow-definition/evaluation-fault.ts";
+import { EvaluationError } from "../../formats/workflow-definition/evaluation-error.ts";
 import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 
 /** Expressions of one account, which takes turns with others. */
@@ -21,7 +21,7 @@ export async function evaluateAll(
     try {
       values[name] = await evaluator.evaluate(expression, bindings, userId);
     } catch (error) {
-      if (!(error instanceof EvaluationFault)) throw error;
+      if (!(error instanceof EvaluationError)) throw error;
       return { fault: `${[field, name].filter(Boolean).join(".")} ${error.reason}` };
     }
   }

@@ -35,7 +35,7 @@ export const workflowRunRoutes = [
   ),
   route(api.account.callbackSecret, (ctx, caller) => readCallbackSecret(ctx, caller)),
   route(
-    api.account.drawCallbackSecret,
+    api.account.rotateCallbackSecret,
     async (ctx, caller, _input, { source }) =>
       new DataResponse(await rotateCallbackSecret(ctx, caller.userId, source), { status: 201 }),
   ),

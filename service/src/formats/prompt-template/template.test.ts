@@ -213,7 +213,7 @@ for (const [content, fields] of faulty) {
   });
 }
 
-test("a list of messages elsewhere has its faults told by that place", () => {
+test("a list of messages elsewhere has its issues told by that place", () => {
   assert.deepEqual(checkMessages([{ role: "x", content: "y" }], "content.steps[2].messages"), {
     problems: [
       { field: "content.steps[2].messages[0].role", reason: "must be one of system, user, assistant" },

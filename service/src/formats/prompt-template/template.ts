@@ -139,7 +139,7 @@ export function renderMessages(messages: readonly Message[], values: TemplateVal
 
 /**
  * The messages that a prompt's `content` stands for: of `text` one user message, of `messages` its JSON list.
- * Throws INVALID_REQUEST that lists every fault by its path, such as `content[1].role`.
+ * Throws INVALID_REQUEST that lists every issue by its path, such as `content[1].role`.
  */
 export function parseMessages(contentFormat: ContentFormat, content: string): Message[] {
   if (contentFormat === "text") return [{ role: "user", content }];
@@ -165,9 +165,9 @@ export function checkMessages(list: unknown, field: string): CheckedMessages {
   const problems = list.flatMap((message, index) => findMessageProblems(message, `${field}[${index}]`));
   if (problems.length > 0) return { problems };
   const messages = list.map(({ role, content }: Message) => ({ role, content }));
-  const faults = findConversationFaults(messages);
-  if (faults.length === 0) return { messages };
-  return { problems: faults.map(({ path, reason }) => ({ field: formatPath([field, ...path]), reason })) };
+  const issues = findConversationIssues(messages);
+  if (issues.length === 0) return { messages };
+  return { problems: issues.map(({ path, reason }) => ({ field: formatPath([field, ...path]), reason })) };
 }
 
 function findMessageProblems(message: unknown, field: string): FieldProblem[] {
@@ -185,7 +185,7 @@ function findMessageProblems(message: unknown, field: string): FieldProblem[] {
 }
 
 /** What no provider could run: instructions come first, then a conversation that somebody has opened. */
-export function findConversationFaults(messages: readonly Message[]): ValidationIssue[] {
+export function findConversationIssues(messages: readonly Message[]): ValidationIssue[] {
   if (!messages.some(({ role }) => role === "user")) {
     return [{ path: [], reason: "must hold at least one user message" }];
   }

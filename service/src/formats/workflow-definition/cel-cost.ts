@@ -1,6 +1,6 @@
 import type { CelFunc, CelList, CelValue } from "@bufbuild/cel";
 import type { Call, CelLibrary, Comprehension, Expr } from "./cel.ts";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 
 /** Visits to nodes of an expression's tree: some 50 ms. 200 items of 200 items can be gone through. */
 const MAX_COST = 750_000;
@@ -28,7 +28,7 @@ export class CostMeter {
     this.#left -= work;
     // Thrown and not returned: `||` takes an error that is a value for false.
     if (this.#left < 0)
-      throw new EvaluationFault("has more to do than an expression may: split it over steps");
+      throw new EvaluationError("has more to do than an expression may: split it over steps");
   }
 }
 

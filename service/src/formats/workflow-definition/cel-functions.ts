@@ -1,7 +1,7 @@
 import type { CelFunc, CelList } from "@bufbuild/cel";
 import type { CelLibrary } from "./cel.ts";
 import { createTimeMethods } from "./cel-time.ts";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 
 /** Of the library, but not of the language: what it makes has no JSON, and no limit of memory. */
 export const EXCLUDED_FUNCTION = "bytes";
@@ -24,7 +24,7 @@ export function createCustomFunctions(library: CelLibrary): CelFunc[] {
       return countCharacters(this);
     }),
     celFunc(EXCLUDED_FUNCTION, [STRING], BYTES, () => {
-      throw new EvaluationFault(`uses ${EXCLUDED_FUNCTION}(), whose values have no JSON`);
+      throw new EvaluationError(`uses ${EXCLUDED_FUNCTION}(), whose values have no JSON`);
     }),
     celMethod("lowerAscii", STRING, [], STRING, function () {
       return this.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
@@ -62,7 +62,7 @@ const countCharacters = (text: string) =>
 function replaceText(text: string, from: string, to: string, count: number): string {
   const times = Math.min(count, text.split(from).length);
   if (text.length + times * to.length > MAX_REPLACED_CHARACTERS)
-    throw new EvaluationFault("makes a text that is too long");
+    throw new EvaluationError("makes a text that is too long");
   let left = count;
   return text.replaceAll(from, (found) => (left-- > 0 ? to : found));
 }

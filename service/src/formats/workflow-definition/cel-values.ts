@@ -1,6 +1,6 @@
 import type { CelInput, CelMap, CelResult, CelValue } from "@bufbuild/cel";
 import type { CelLibrary } from "./cel.ts";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 
 /** Deeper than any definition, variable or answer that is taken. */
 const MAX_DEPTH = 100;
@@ -11,7 +11,7 @@ const PART_CHARACTERS = 8;
 
 /** Values of JSON as CEL has them. Whole numbers are ints, so that `input.parts + 1` and `list[index]` mean what they say. */
 export function toCelValue(value: unknown, depth = 0): CelInput {
-  if (depth > MAX_DEPTH) throw new EvaluationFault(`reads a value nested deeper than ${MAX_DEPTH} levels`);
+  if (depth > MAX_DEPTH) throw new EvaluationError(`reads a value nested deeper than ${MAX_DEPTH} levels`);
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== "object" || value === null) return value as string | boolean | null;
   if (Array.isArray(value)) return value.map((item) => toCelValue(item, depth + 1));
@@ -28,7 +28,7 @@ export function createJsonWriter(library: CelLibrary, toText: (value: CelValue) 
     let left = MAX_RESULT_CHARACTERS;
     const spend = (characters: number) => {
       left -= characters + PART_CHARACTERS;
-      if (left < 0) throw new EvaluationFault(`gives more than ${MAX_RESULT_CHARACTERS} characters`);
+      if (left < 0) throw new EvaluationError(`gives more than ${MAX_RESULT_CHARACTERS} characters`);
     };
     return writeValue(value, { library, toText, spend, depth: 0 });
   };
@@ -45,7 +45,7 @@ function writeValue(value: CelValue, outer: WriteState): unknown {
   const { isCelList, isCelMap, isCelUint } = outer.library;
   const writing = { ...outer, depth: outer.depth + 1 };
   if (writing.depth > MAX_DEPTH)
-    throw new EvaluationFault(`gives a value nested deeper than ${MAX_DEPTH} levels`);
+    throw new EvaluationError(`gives a value nested deeper than ${MAX_DEPTH} levels`);
   writing.spend(typeof value === "string" ? value.length : 0);
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") return writeText(value);
@@ -56,15 +56,15 @@ function writeValue(value: CelValue, outer: WriteState): unknown {
   if (isCelMap(value)) return writeMap(value, writing);
   const text = value instanceof Uint8Array ? null : writing.toText(value);
   if (typeof text === "string") return text;
-  throw new EvaluationFault("gives what is no value of JSON, such as a type");
+  throw new EvaluationError("gives what is no value of JSON, such as a type");
 }
 
 function writeMap(map: CelMap, writing: WriteState): Record<string, unknown> {
   const object: Record<string, unknown> = {};
   for (const [key, item] of map) {
     const name = String(writeValue(key, writing));
-    if (name === "__proto__") throw new EvaluationFault("gives an object with a name that cannot be used");
-    if (Object.hasOwn(object, name)) throw new EvaluationFault("gives an object with the same name twice");
+    if (name === "__proto__") throw new EvaluationError("gives an object with a name that cannot be used");
+    if (Object.hasOwn(object, name)) throw new EvaluationError("gives an object with the same name twice");
     object[name] = writeValue(item, writing);
   }
   return object;
@@ -72,17 +72,17 @@ function writeMap(map: CelMap, writing: WriteState): Record<string, unknown> {
 
 /** A pair that was cut in two, as by substring(), is no reason to fail a run that somebody pays for. */
 function writeText(text: string): string {
-  if (text.includes("\0")) throw new EvaluationFault("gives a text with a NUL character");
+  if (text.includes("\0")) throw new EvaluationError("gives a text with a NUL character");
   return text.toWellFormed();
 }
 
 function writeNumber(number: number): number {
   if (Number.isFinite(number)) return number;
-  throw new EvaluationFault("gives a number that JSON does not have, as after a division by 0.0");
+  throw new EvaluationError("gives a number that JSON does not have, as after a division by 0.0");
 }
 
 function writeInteger(integer: bigint): number {
   const number = Number(integer);
   if (Number.isSafeInteger(number)) return number;
-  throw new EvaluationFault("gives a whole number past 2^53, which JSON does not hold: use string()");
+  throw new EvaluationError("gives a whole number past 2^53, which JSON does not hold: use string()");
 }

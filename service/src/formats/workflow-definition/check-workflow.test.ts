@@ -438,7 +438,7 @@ for (const [says, definition, ...expected] of wrong) {
   });
 }
 
-test("all faults are told at once, in the order of the text, what is missing after what is there", async () => {
+test("all issues are told at once, in the order of the text, what is missing after what is there", async () => {
   const definition = changed({
     "steps.3.value": "steps.nowhere.output +",
     "steps.0.id": "1st",
@@ -463,7 +463,7 @@ test("all faults are told at once, in the order of the text, what is missing aft
   ]);
 });
 
-test("what is no JSON is told as a fault of the content", async () => {
+test("what is no JSON is told as an issue of the content", async () => {
   assert.deepEqual(await problemsOf('{\n "format": workflow/1'), [
     "content: is no JSON: see line 2, column 12",
   ]);
@@ -598,7 +598,7 @@ function definitionOf(graph: Graph): Definition {
 
 type Injection = (definition: Definition, graph: Graph, at: number) => string[];
 
-/** Puts one fault into a right definition; answers the fields that must be told, and no others. */
+/** Puts one issue into a right definition; answers the fields that must be told, and no others. */
 const injections: Record<string, Injection> = {
   "a reference to nothing"({ steps }, _graph, at) {
     steps[at]!.needs!.push("nowhere");

@@ -4,11 +4,11 @@ import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.t
 import { validationIssuesOf } from "../../platform/http/validate.ts";
 import { listTemplateVariables, parseTemplate } from "../prompt-template/template.ts";
 import { type ExpressionCheck, type ExpressionScope, loadExpressionCheck } from "./expression-check.ts";
-import { isObject, type Path, sortFaults, toProblem } from "./fault-order.ts";
-import { findInputFaults, listInputNames } from "./inputs.ts";
+import { findInputIssues, listInputNames } from "./inputs.ts";
+import { isObject, type Path, sortIssues, toProblem } from "./issue-order.ts";
 import { parseJsonText } from "./json-parser.ts";
-import { findSchemaFaults } from "./json-schema.ts";
-import { createStepNodes, findGraphFaults, listAncestors, type StepNode } from "./step-graph.ts";
+import { findSchemaIssues } from "./json-schema.ts";
+import { createStepNodes, findGraphIssues, listAncestors, type StepNode } from "./step-graph.ts";
 import { MAX_STEPS, Workflow } from "./workflow-schema.ts";
 
 /** Enough to mend a definition by. */
@@ -21,19 +21,19 @@ export type CheckedWorkflow = { workflow: Workflow } | { problems: FieldProblem[
 /** The workflow that a product's `content` holds, or all that is wrong with it, by its place in the text. */
 export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
   const read = parseJsonText(content);
-  if ("faults" in read) return { problems: toProblems(read.faults) };
+  if ("issues" in read) return { problems: toProblems(read.issues) };
   const shape = Workflow.safeParse(read.value, { reportInput: true });
-  const faults = shape.success ? [] : validationIssuesOf(shape.error);
-  faults.push(...findSemanticFaults(read.value, await loadExpressionCheck()));
-  if (shape.success && faults.length === 0) return { workflow: shape.data };
-  return { problems: toProblems(sortFaults(read.value, faults)) };
+  const issues = shape.success ? [] : validationIssuesOf(shape.error);
+  issues.push(...findSemanticIssues(read.value, await loadExpressionCheck()));
+  if (shape.success && issues.length === 0) return { workflow: shape.data };
+  return { problems: toProblems(sortIssues(read.value, issues)) };
 }
 
-const toProblems = (faults: readonly ValidationIssue[]) =>
-  faults.slice(0, MAX_PROBLEMS).map((fault) => toProblem("content", fault));
+const toProblems = (issues: readonly ValidationIssue[]) =>
+  issues.slice(0, MAX_PROBLEMS).map((issue) => toProblem("content", issue));
 
-/** What a shape cannot say. It reads what may be of any shape: whoever wrote both kinds of faults is told of both. */
-function findSemanticFaults(definition: unknown, check: ExpressionCheck): ValidationIssue[] {
+/** What a shape cannot say. It reads what may be of any shape: whoever wrote both kinds of issues is told of both. */
+function findSemanticIssues(definition: unknown, check: ExpressionCheck): ValidationIssue[] {
   if (!isObject(definition)) return [];
   const { input } = definition;
   const steps = Array.isArray(definition["steps"]) ? definition["steps"] : [];
@@ -41,26 +41,26 @@ function findSemanticFaults(definition: unknown, check: ExpressionCheck): Valida
   if (steps.length > MAX_STEPS) return [];
   const nodes = createStepNodes(steps);
   return [
-    ...(isObject(input) ? findInputFaults(input, ["input"]) : []),
-    ...findGraphFaults(steps, nodes),
-    ...steps.flatMap((step, index) => findStepFaults(step, ["steps", index])),
-    ...findExpressionFaults(definition, nodes, check),
+    ...(isObject(input) ? findInputIssues(input, ["input"]) : []),
+    ...findGraphIssues(steps, nodes),
+    ...steps.flatMap((step, index) => findStepIssues(step, ["steps", index])),
+    ...findExpressionIssues(definition, nodes, check),
   ];
 }
 
 /** The schema and the messages of a step, and of the step that a map does. */
-function findStepFaults(step: unknown, path: Path): ValidationIssue[] {
+function findStepIssues(step: unknown, path: Path): ValidationIssue[] {
   if (!isObject(step)) return [];
   return [
-    ...(isObject(step["output"]) ? findSchemaFaults(step["output"], [...path, "output"]) : []),
-    ...findMessageFaults(step, path),
-    // Once: a map in a map is a fault of the shape.
-    ...(path.at(-1) === "do" ? [] : findStepFaults(step["do"], [...path, "do"])),
+    ...(isObject(step["output"]) ? findSchemaIssues(step["output"], [...path, "output"]) : []),
+    ...findMessageIssues(step, path),
+    // Once: a map in a map is an issue of the shape.
+    ...(path.at(-1) === "do" ? [] : findStepIssues(step["do"], [...path, "do"])),
   ];
 }
 
 /** Each name in the messages has a value or a default. */
-function findMessageFaults({ messages, vars = {} }: Record<string, unknown>, path: Path): ValidationIssue[] {
+function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, path: Path): ValidationIssue[] {
   if (!Array.isArray(messages) || !isObject(vars)) return [];
   const texts = messages.flatMap((message) =>
     isObject(message) && typeof message["content"] === "string" ? [message["content"]] : [],
@@ -86,7 +86,7 @@ interface PlacedExpression {
   scope: ExpressionScope;
 }
 
-function findExpressionFaults(
+function findExpressionIssues(
   definition: Record<string, unknown>,
   nodes: ReadonlyMap<string, StepNode>,
   check: ExpressionCheck,
@@ -130,7 +130,7 @@ function listStepExpressions(step: unknown, path: Path, scope: ExpressionScope):
       : [],
   );
   const single = ["when", "items", "value"].map((field) => ({ path: [...path, field], source: step[field] }));
-  // An empty one is a fault of the shape.
+  // An empty one is an issue of the shape.
   return [...single, ...named].flatMap(({ path: at, source }) =>
     typeof source === "string" && source !== "" ? [{ path: at, source, scope }] : [],
   );

@@ -1,6 +1,6 @@
 /** The thread in which expressions are evaluated: whatever goes wrong here is stopped from outside (evaluation-thread.ts). */
 import { parentPort, workerData } from "node:worker_threads";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 import {
   type EvaluationRequest,
   type EvaluationResponse,
@@ -20,12 +20,12 @@ parentPort!.postMessage("ready");
 function evaluate({ expression, bindings }: EvaluationRequest): EvaluationResponse {
   try {
     const values = JSON.parse(bindings);
-    // Reading a megabyte is no fault of the expression.
+    // Reading a megabyte is no issue of the expression.
     clock[0] = isCpuTime ? toMs(process.threadCpuUsage()) : wallClockMs();
     return { value: run(expression, values) };
   } catch (error) {
     // Nothing else leaves: a message of the library may quote what it read.
-    return { reason: error instanceof EvaluationFault ? error.reason : "cannot be evaluated" };
+    return { reason: error instanceof EvaluationError ? error.reason : "cannot be evaluated" };
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 
 /**
  * Of the processor's time: whoever has to wait for the processor has not used any. It ends what cel-meter.ts does not
@@ -65,7 +65,7 @@ export class EvaluationThread {
     return this.#hasEnded;
   }
 
-  /** Throws an EvaluationFault, or what kept the thread from starting. */
+  /** Throws an EvaluationError, or what kept the thread from starting. */
   async evaluate(question: EvaluationRequest): Promise<unknown> {
     if (this.#hasEnded) throw new Error("a thread that has ended was asked");
     // What waits for an answer keeps the process; a thread that has nothing to do does not.
@@ -78,7 +78,7 @@ export class EvaluationThread {
 
   /** What it was asked is not answered any more. */
   async close(): Promise<void> {
-    this.#end(new EvaluationFault("was given up, because the service shuts down"));
+    this.#end(new EvaluationError("was given up, because the service shuts down"));
     await this.#worker.terminate();
   }
 
@@ -101,7 +101,7 @@ export class EvaluationThread {
     const leftMs = MAX_CPU_MS - (await this.#readUsedMs(asked.until));
     if (this.#pending !== asked) return;
     if (leftMs > 0 && performance.now() < asked.until) this.#scheduleCheck(leftMs + 1);
-    else this.#end(new EvaluationFault(`takes more than ${MAX_CPU_MS} ms`));
+    else this.#end(new EvaluationError(`takes more than ${MAX_CPU_MS} ms`));
   }
 
   /** A thread that does not even say how long it has run is inside a single operation. */
@@ -122,7 +122,7 @@ export class EvaluationThread {
     const asked = this.#takePending();
     this.#worker.unref();
     if ("value" in answer) asked?.resolve(answer.value);
-    else asked?.reject(new EvaluationFault(answer.reason));
+    else asked?.reject(new EvaluationError(answer.reason));
   }
 
   #end(why: unknown): void {
@@ -146,4 +146,4 @@ export const toMs = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1_0
 export const wallClockMs = () => performance.timeOrigin + performance.now();
 
 const isOutOfMemory = (error: unknown) => (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
-const tooMuchMemory = () => new EvaluationFault(`needs more than ${MAX_HEAP_MB} MB of memory`);
+const tooMuchMemory = () => new EvaluationError(`needs more than ${MAX_HEAP_MB} MB of memory`);

@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { until } from "../../../test/until.ts";
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 import { type Bindings, Evaluator } from "./evaluator.ts";
 
 const evaluator = new Evaluator();
@@ -19,7 +19,7 @@ async function reasonOf(expression: string, bindings: Partial<Bindings> = {}, wh
   return value.then(
     () => assert.fail(`${expression} has a value`),
     (error) => {
-      assert.ok(error instanceof EvaluationFault, String(error?.stack));
+      assert.ok(error instanceof EvaluationError, String(error?.stack));
       return error.reason;
     },
   );
@@ -105,7 +105,7 @@ test("an expression gives values of JSON", async () => {
   }
 });
 
-const faults: [expression: string, reason: string][] = [
+const issues: [expression: string, reason: string][] = [
   ["input.missing", "reads a name that is not there: ask has() first"],
   ["steps.skipped.output.parts", "reads a name that is not there: ask has() first"],
   ["steps.other.output", "reads a name that is not there: ask has() first"],
@@ -145,7 +145,7 @@ const faults: [expression: string, reason: string][] = [
 ];
 
 test("what keeps an expression from having a value is told in words", async () => {
-  for (const [expression, reason] of faults) {
+  for (const [expression, reason] of issues) {
     assert.equal(await reasonOf(expression, bindings), reason, expression);
   }
 });
@@ -299,7 +299,7 @@ test("threads that have nothing to do keep no process alive", async () => {
 test("an evaluator that is closed gives no more values", async () => {
   const closed = new Evaluator();
   const asked = Array.from({ length: 5 }, () => closed.evaluate("1", { input: {}, steps: {} }, "somebody"));
-  await Promise.all([closed.close(), ...asked.map((value) => assert.rejects(value, EvaluationFault))]);
+  await Promise.all([closed.close(), ...asked.map((value) => assert.rejects(value, EvaluationError))]);
   await assert.rejects(closed.evaluate("1", { input: {}, steps: {} }, "somebody"), {
     reason: "was given up, because the service shuts down",
   });

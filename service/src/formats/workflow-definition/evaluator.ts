@@ -1,6 +1,6 @@
-import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationError } from "./evaluation-error.ts";
 import { type EvaluationRequest, EvaluationThread } from "./evaluation-thread.ts";
-import { isObject } from "./fault-order.ts";
+import { isObject } from "./issue-order.ts";
 
 /** JSON text of what an expression reads, in characters. */
 const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
@@ -51,7 +51,7 @@ export class Evaluator {
 
   /**
    * The value, as JSON has it: whole numbers, and times and durations as text. `whose` shares turns, such as the id of
-   * the account that runs it. Throws an EvaluationFault with the `reason` why there is no value.
+   * the account that runs it. Throws an EvaluationError with the `reason` why there is no value.
    */
   evaluate(expression: string, bindings: Bindings, whose: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -126,19 +126,19 @@ export class Evaluator {
   }
 
   #rejectWaiting(): void {
-    const fault = new EvaluationFault("was given up, because the service shuts down");
-    for (const jobs of this.#waiting.values()) for (const job of jobs) job.reject(fault);
+    const issue = new EvaluationError("was given up, because the service shuts down");
+    for (const jobs of this.#waiting.values()) for (const job of jobs) job.reject(issue);
     this.#waiting.clear();
   }
 }
 
 function toEvaluationRequest({ expression, bindings }: EvaluationJob): EvaluationRequest {
   if (expression.length > MAX_EXPRESSION_CHARACTERS) {
-    throw new EvaluationFault(`is longer than ${MAX_EXPRESSION_CHARACTERS} characters`);
+    throw new EvaluationError(`is longer than ${MAX_EXPRESSION_CHARACTERS} characters`);
   }
   const text = stringifyBindings(selectReadBindings(expression, bindings));
   if (text.length > MAX_BINDINGS_CHARACTERS) {
-    throw new EvaluationFault(`reads steps and inputs of more than ${MAX_BINDINGS_CHARACTERS} characters`);
+    throw new EvaluationError(`reads steps and inputs of more than ${MAX_BINDINGS_CHARACTERS} characters`);
   }
   return { expression, bindings: text };
 }
@@ -147,7 +147,7 @@ function stringifyBindings(bindings: Bindings): string {
   try {
     return JSON.stringify(bindings);
   } catch (error) {
-    if (error instanceof RangeError) throw new EvaluationFault("reads a value that is nested too deep");
+    if (error instanceof RangeError) throw new EvaluationError("reads a value that is nested too deep");
     throw error;
   }
 }

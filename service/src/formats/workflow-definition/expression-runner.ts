@@ -2,12 +2,12 @@ import type { CelInput, CelResult } from "@bufbuild/cel";
 import { type Cel, type Expr, loadCel } from "./cel.ts";
 import { CostMeter, createMeteredFunctions, meterLoops } from "./cel-cost.ts";
 import { createJsonWriter, toCelValue } from "./cel-values.ts";
-import { EvaluationFault, toReason } from "./evaluation-fault.ts";
+import { EvaluationError, toReason } from "./evaluation-error.ts";
 
 /** Of what was run before: parsing takes longer than most evaluations, and a map asks the same for each of its items. */
 const MAX_CACHED_PROGRAMS = 100;
 
-/** A value of JSON from values of JSON by name, or an EvaluationFault. */
+/** A value of JSON from values of JSON by name, or an EvaluationError. */
 export type RunExpression = (expression: string, bindings: Readonly<Record<string, unknown>>) => unknown;
 
 type Program = (bindings: Record<string, CelInput>) => CelResult;
@@ -33,7 +33,7 @@ export async function createExpressionRunner(): Promise<RunExpression> {
     const values = toCelBindings(bindings);
     meter.reset();
     const result = program(values);
-    if (cel.isCelError(result)) throw toEvaluationFault(result);
+    if (cel.isCelError(result)) throw toEvaluationError(result);
     return toJson(result);
   };
 }
@@ -48,7 +48,7 @@ function parseExpression(cel: Cel, expression: string) {
   try {
     return cel.parse(expression);
   } catch {
-    throw new EvaluationFault("is no CEL expression");
+    throw new EvaluationError("is no CEL expression");
   }
 }
 
@@ -59,6 +59,6 @@ function toCelBindings(bindings: Readonly<Record<string, unknown>>): Record<stri
   return values;
 }
 
-function toEvaluationFault({ message, cause }: { message: string; cause: unknown }): EvaluationFault {
-  return cause instanceof EvaluationFault ? cause : new EvaluationFault(toReason(message));
+function toEvaluationError({ message, cause }: { message: string; cause: unknown }): EvaluationError {
+  return cause instanceof EvaluationError ? cause : new EvaluationError(toReason(message));
 }

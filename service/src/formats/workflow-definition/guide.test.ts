@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { checkWorkflow } from "./check-workflow.ts";
 import { loadExpressionCheck } from "./expression-check.ts";
-import { findSchemaFaults } from "./json-schema.ts";
+import { findSchemaIssues } from "./json-schema.ts";
 
 const guide = await readFile(new URL("../../../../docs/guides/workflows.md", import.meta.url), "utf8");
 const [whole, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);
@@ -19,7 +19,7 @@ test("the workflow of the guide is right", async () => {
   assert.ok("workflow" in checked, JSON.stringify(checked));
 });
 
-test("the faults of the guide are those that are told", async () => {
+test("the issues of the guide are those that are told", async () => {
   const checked = await checkWorkflow(broken!);
   assert.ok("problems" in checked);
   const [, told] = /```text\n(.*?)```/s.exec(guide)!;
@@ -44,8 +44,8 @@ test("the keywords that the guide names are taken", () => {
   const keywords = words("the part of [JSON Schema", "An input has");
   assert.ok(keywords.length > 30);
   for (const keyword of keywords) {
-    const faults = findSchemaFaults({ [keyword]: undefined }, []).map(({ reason }) => reason);
-    const isTaken = !faults.some((reason) => /is no keyword|is not taken/.test(reason));
+    const issues = findSchemaIssues({ [keyword]: undefined }, []).map(({ reason }) => reason);
+    const isTaken = !issues.some((reason) => /is no keyword|is not taken/.test(reason));
     assert.equal(isTaken, keyword !== "pattern", keyword);
   }
 });

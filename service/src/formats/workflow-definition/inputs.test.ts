@@ -46,7 +46,7 @@ test("a run begins with what was given, and the defaults of the rest", () => {
   });
 });
 
-test("every fault of an input is told by its path", () => {
+test("every issue of an input is told by its path", () => {
   assert.deepEqual(checkInput(input, { count: 0, parts: ["a", 1], tone: "rude" }), {
     problems: [
       { field: "input.topic", reason: "is required" },

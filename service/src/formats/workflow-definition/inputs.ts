@@ -1,11 +1,11 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
 import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path, toProblem } from "./fault-order.ts";
+import { isObject, type Path, toProblem } from "./issue-order.ts";
 import { parseJsonText } from "./json-parser.ts";
 import {
   describeTypes,
-  findDefaultFaults,
-  findSchemaFaults,
+  findDefaultIssues,
+  findSchemaIssues,
   type JsonSchema,
   listTypes,
   type Type,
@@ -19,26 +19,26 @@ const MAX_CHOICES = 100;
 const MAX_CHOICE = 1_000;
 
 /** What keeps a schema from being that of a workflow's input: an object whose fields can be shown as a form. */
-export function findInputFaults(input: unknown, path: Path): ValidationIssue[] {
-  const faults = findSchemaFaults(input, path);
-  if (!isObject(input)) return faults;
+export function findInputIssues(input: unknown, path: Path): ValidationIssue[] {
+  const issues = findSchemaIssues(input, path);
+  if (!isObject(input)) return issues;
   // One that is refused would fail each run that relies on it; the default of an output is nothing but a note.
-  if (faults.length === 0) faults.push(...findDefaultFaults(input, path));
-  if (input["type"] !== "object") faults.push({ path: [...path, "type"], reason: 'must be "object"' });
+  if (issues.length === 0) issues.push(...findDefaultIssues(input, path));
+  if (input["type"] !== "object") issues.push({ path: [...path, "type"], reason: 'must be "object"' });
   const properties = isObject(input["properties"]) ? input["properties"] : {};
   const names = Object.keys(properties);
   if (names.length > MAX_INPUTS) {
-    faults.push({ path: [...path, "properties"], reason: `must have at most ${MAX_INPUTS} inputs` });
+    issues.push({ path: [...path, "properties"], reason: `must have at most ${MAX_INPUTS} inputs` });
   }
   for (const name of names) {
     if (!VARIABLE_NAME.test(name)) {
-      faults.push({ path: [...path, "properties", name], reason: "must have a name such as topic" });
+      issues.push({ path: [...path, "properties", name], reason: "must have a name such as topic" });
     }
   }
-  return [...faults, ...findRequiredFaults(input["required"], properties, path)];
+  return [...issues, ...findRequiredIssues(input["required"], properties, path)];
 }
 
-function findRequiredFaults(
+function findRequiredIssues(
   required: unknown,
   properties: Record<string, unknown>,
   path: Path,
@@ -127,8 +127,8 @@ export type CheckedInput = { input: Record<string, unknown> } | { problems: Fiel
 /** What a run begins with: what was given, and the defaults of the rest. */
 export function checkInput(schema: JsonSchema, given: Readonly<Record<string, unknown>>): CheckedInput {
   const input = { ...readDefaults(schema), ...given };
-  const faults = validateValue(schema, input);
-  return faults.length > 0 ? { problems: faults.map((fault) => toProblem("input", fault)) } : { input };
+  const issues = validateValue(schema, input);
+  return issues.length > 0 ? { problems: issues.map((issue) => toProblem("input", issue)) } : { input };
 }
 
 function readDefaults({ properties = {} }: JsonSchema): Record<string, unknown> {

@@ -48,7 +48,7 @@ test("exactly what JSON.parse() refuses is no JSON", () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const read = parseJsonText(text);
-      const isRefused = "faults" in read && read.faults.some(({ reason }) => reason.startsWith("is no JSON"));
+      const isRefused = "issues" in read && read.issues.some(({ reason }) => reason.startsWith("is no JSON"));
       assert.equal(isRefused, parsed(text) === undefined, text);
     }),
     { numRuns: 2_000 },
@@ -65,7 +65,7 @@ test("a stray character is found at its line and column", () => {
       const lines = before.split("\n");
       const read = parseJsonText(`${before}?${text.slice(at)}`);
       const place = `line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
-      assert.deepEqual(read, { faults: [{ path: [], reason: `is no JSON: see ${place}` }] });
+      assert.deepEqual(read, { issues: [{ path: [], reason: `is no JSON: see ${place}` }] });
     }),
   );
 });
@@ -89,7 +89,7 @@ const places: [says: string, text: string, reason: string][] = [
 ];
 for (const [says, text, reason] of places) {
   test(`${says} is told at its place`, () =>
-    assert.deepEqual(parseJsonText(text), { faults: [{ path: [], reason }] }));
+    assert.deepEqual(parseJsonText(text), { issues: [{ path: [], reason }] }));
 }
 
 test("64 levels are read, and brackets in strings are text", () => {
@@ -107,9 +107,9 @@ const names: [says: string, text: string, path: (string | number)[], reason: Reg
 for (const [says, text, path, reason] of names) {
   test(`${says} is told by its path`, () => {
     const read = parseJsonText(text);
-    assert.ok("faults" in read);
-    assert.deepEqual(read.faults[0]!.path, path);
-    assert.match(read.faults[0]!.reason, reason);
+    assert.ok("issues" in read);
+    assert.deepEqual(read.issues[0]!.path, path);
+    assert.match(read.issues[0]!.reason, reason);
   });
 }
 

@@ -5,17 +5,17 @@ const MAX_DEPTH = 64;
 /** More than 50 steps need; checking so many keeps the process busy for about 50 ms. */
 const MAX_WORKFLOW_MEMBERS = 5_000;
 
-export type ParsedJson = { value: unknown } | { faults: ValidationIssue[] };
+export type ParsedJson = { value: unknown } | { issues: ValidationIssue[] };
 
 /**
  * The value of a JSON text that a person wrote. What is wrong with it is told by line and column, which JSON.parse()
- * says of few faults. Stricter than JSON in two: a key that stands twice is a mistake, of which JSON would silently
+ * says of few issues. Stricter than JSON in two: a key that stands twice is a mistake, of which JSON would silently
  * keep the second; and text that PostgreSQL could not keep is none.
  */
 export function parseJsonText(text: string): ParsedJson {
   const shape = findShapeProblem(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
-  const faults = shape ? [{ path: [], reason: shape }] : scanJson(text);
-  return faults.length > 0 ? { faults } : { value: JSON.parse(text) };
+  const issues = shape ? [{ path: [], reason: shape }] : scanJson(text);
+  return issues.length > 0 ? { issues } : { value: JSON.parse(text) };
 }
 
 const STRING = String.raw`"[^"\\\0-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\0-\x1f]*)*"`;
@@ -33,22 +33,22 @@ interface ScanState {
   levels: NestingLevel[];
   next: ExpectedToken;
   hasBegun: boolean;
-  faults: ValidationIssue[];
+  issues: ValidationIssue[];
 }
 
 function scanJson(text: string): ValidationIssue[] {
-  const state: ScanState = { levels: [], next: "value", hasBegun: false, faults: [] };
+  const state: ScanState = { levels: [], next: "value", hasBegun: false, issues: [] };
   let at = 0;
   while (state.next !== "nothing") {
     TOKEN.lastIndex = at;
     const token = TOKEN.exec(text);
-    if (!token || !acceptToken(state, token[1], token[2])) return [toSyntaxFault(text, at)];
+    if (!token || !acceptToken(state, token[1], token[2])) return [toSyntaxIssue(text, at)];
     if (state.levels.length > MAX_DEPTH) {
       return [{ path: [], reason: `is nested deeper than ${MAX_DEPTH} levels` }];
     }
     at = TOKEN.lastIndex;
   }
-  return skipWhitespace(text, at) === text.length ? state.faults : [toSyntaxFault(text, at)];
+  return skipWhitespace(text, at) === text.length ? state.issues : [toSyntaxIssue(text, at)];
 }
 
 function skipWhitespace(text: string, from: number): number {
@@ -57,7 +57,7 @@ function skipWhitespace(text: string, from: number): number {
   return WHITESPACE.lastIndex;
 }
 
-function toSyntaxFault(text: string, from: number): ValidationIssue {
+function toSyntaxIssue(text: string, from: number): ValidationIssue {
   const at = skipWhitespace(text, from);
   if (at === text.length) return { path: [], reason: "is no JSON: it ends too early" };
   const lines = text.slice(0, at).split("\n");
@@ -103,12 +103,12 @@ function openLevel(state: ScanState, mark: "{" | "["): true {
   return expectNext(state, mark === "{" ? "key" : "value");
 }
 
-function checkString({ levels, next, faults }: ScanState, text: string): void {
+function checkString({ levels, next, issues }: ScanState, text: string): void {
   const level = levels.at(-1);
   const isKey = next === "key" && level !== undefined && "key" in level;
   if (isKey) level.key = text;
   const reason = findTextProblem(text) ?? (isKey ? findKeyProblem(text, level.seen) : null);
-  if (reason) faults.push({ path: levels.map((one) => ("key" in one ? one.key : one.index)), reason });
+  if (reason) issues.push({ path: levels.map((one) => ("key" in one ? one.key : one.index)), reason });
   if (isKey) level.seen.add(text);
 }
 

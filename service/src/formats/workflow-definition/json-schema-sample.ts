@@ -18,7 +18,7 @@ interface SampleState {
   valuesLeft: number;
 }
 
-/** A small value that fits a schema without faults, the same each time; undefined where none was found. */
+/** A small value that fits a schema without issues, the same each time; undefined where none was found. */
 export function generateSample(root: JsonSchema): unknown {
   for (let branch = 0; branch < MAX_BRANCHES; branch++) {
     for (const isFull of [true, false]) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
-import { findSchemaFaults, type JsonSchema, validateValue } from "./json-schema.ts";
+import { findSchemaIssues, type JsonSchema, validateValue } from "./json-schema.ts";
 
 const name = fc.constantFrom("a", "b", "c");
 const scalar = fc.oneof(
@@ -87,12 +87,12 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
       fc.array(value, { minLength: 5, maxLength: 5 }),
       (any, $defs, values) => {
         const root = { ...(typeof any === "boolean" ? { not: !any } : any), $defs } as JsonSchema;
-        assert.deepEqual(findSchemaFaults(root, []), []);
+        assert.deepEqual(findSchemaIssues(root, []), []);
         const fits = ajv.compile(root);
         for (const one of values) {
-          const faults = validateValue(root, one);
-          assert.equal(faults.length === 0, fits(one), JSON.stringify({ root, one, faults }));
-          if (faults.length === 0) fitting++;
+          const issues = validateValue(root, one);
+          assert.equal(issues.length === 0, fits(one), JSON.stringify({ root, one, issues }));
+          if (issues.length === 0) fitting++;
         }
       },
     ),
@@ -102,7 +102,7 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
   assert.ok(fitting > 100, `only ${fitting} values fitted`);
 });
 
-const told: [schema: JsonSchema, value: unknown, ...faults: string[]][] = [
+const told: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
   [{ type: "string" }, 1, ": must be a string"],
   [{ type: ["integer", "null"] }, 1.5, ": must be an integer or null"],
   [{ enum: ["a", 2] }, "b", ": must be one of a, 2"],
@@ -125,19 +125,19 @@ const told: [schema: JsonSchema, value: unknown, ...faults: string[]][] = [
   ],
   [{ properties: { a: { $ref: "#/$defs/x" } }, $defs: { x: { type: "null" } } }, { a: 1 }, "a: must be null"],
 ];
-for (const [schema, value, ...faults] of told) {
+for (const [schema, value, ...issues] of told) {
   test(`${JSON.stringify(value)} against ${JSON.stringify(schema)}`, () => {
     const said = validateValue(schema, value).map(({ path, reason }) => `${path.join(".")}: ${reason}`);
-    assert.deepEqual(said, faults);
+    assert.deepEqual(said, issues);
   });
 }
 
 test("no reason quotes the value", () => {
   const schema: JsonSchema = { enum: ["a"], properties: { a: { maxLength: 1 } }, not: { type: "array" } };
   for (const secret of ["secret", { a: "secret" }, ["secret"]]) {
-    const faults = validateValue(schema, secret);
-    assert.ok(faults.length > 0);
-    assert.ok(!JSON.stringify(faults.map(({ reason }) => reason)).includes("secret"));
+    const issues = validateValue(schema, secret);
+    assert.ok(issues.length > 0);
+    assert.ok(!JSON.stringify(issues.map(({ reason }) => reason)).includes("secret"));
   }
 });
 
@@ -160,8 +160,8 @@ test("a schema of as much as can be is checked against a value in bounded time",
     $defs: { ...defs, d9: { type: "null" } },
     $ref: `#/$defs/d${9 - depth}`,
   });
-  assert.deepEqual(findSchemaFaults(doubling(8), []), []);
-  assert.match(findSchemaFaults(doubling(9), [])[0]!.reason, /more than 2000 schemas/);
+  assert.deepEqual(findSchemaIssues(doubling(8), []), []);
+  assert.match(findSchemaIssues(doubling(9), [])[0]!.reason, /more than 2000 schemas/);
   const { $ref, $defs } = doubling(8);
   const list = { items: { $ref }, $defs } as JsonSchema;
   const start = process.cpuUsage();
@@ -212,9 +212,9 @@ test("a value at its bound fits, and one past it does not", () => {
     );
 });
 
-test("an enum without values, or with one twice, is a fault", () => {
+test("an enum without values, or with one twice, is an issue", () => {
   for (const values of [[], [1, 1]])
-    assert.deepEqual(findSchemaFaults({ enum: values }, []), [
+    assert.deepEqual(findSchemaIssues({ enum: values }, []), [
       { path: ["enum"], reason: "must be a list of different values" },
     ]);
 });

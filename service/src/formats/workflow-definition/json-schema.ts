@@ -1,5 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path } from "./fault-order.ts";
+import { isObject, type Path } from "./issue-order.ts";
 
 /**
  * The part of JSON Schema 2020-12 that a definition may use. It is read, never compiled: a schema of a stranger
@@ -55,7 +55,7 @@ const NAMES_PER_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface SchemaWalk {
-  faults: ValidationIssue[];
+  issues: ValidationIssue[];
   parts: Map<string, SchemaPart>;
   /** The part that is walked just now. */
   partName: string;
@@ -71,8 +71,8 @@ type KeywordCheck = (value: unknown, path: Path, walk: SchemaWalk) => void;
 
 const createCheck =
   (test: (value: unknown) => boolean, reason: string): KeywordCheck =>
-  (value, path, { faults }) => {
-    if (!test(value)) faults.push({ path, reason });
+  (value, path, { issues }) => {
+    if (!test(value)) issues.push({ path, reason });
   };
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -92,18 +92,18 @@ const count = createCheck(
 
 const schemas: KeywordCheck = (value, path, walk) => {
   if (!Array.isArray(value) || value.length === 0) {
-    walk.faults.push({ path, reason: "must be a list with at least one schema" });
+    walk.issues.push({ path, reason: "must be a list with at least one schema" });
   } else for (const [index, item] of value.entries()) walkSchema(item, [...path, index], walk);
 };
 
 const namedSchemas: KeywordCheck = (value, path, walk) => {
-  if (!isObject(value)) walk.faults.push({ path, reason: "must be an object of schemas" });
+  if (!isObject(value)) walk.issues.push({ path, reason: "must be an object of schemas" });
   else for (const [name, item] of Object.entries(value)) walkSchema(item, [...path, name], walk);
 };
 
-const reference: KeywordCheck = (value, path, { faults, parts, partName }) => {
+const reference: KeywordCheck = (value, path, { issues, parts, partName }) => {
   const name = typeof value === "string" ? LOCAL_REF.exec(value)?.[1] : undefined;
-  if (name === undefined) faults.push({ path, reason: "must be of the form #/$defs/name" });
+  if (name === undefined) issues.push({ path, reason: "must be of the form #/$defs/name" });
   else parts.get(partName)!.refs.push({ name, path });
 };
 
@@ -157,20 +157,20 @@ const UNSUPPORTED_KEYWORDS = new Map([
 ]);
 
 /** What keeps an object from being a schema that we can check values against. */
-export function findSchemaFaults(schema: unknown, path: Path): ValidationIssue[] {
-  const walk: SchemaWalk = { faults: [], parts: new Map(), partName: "" };
+export function findSchemaIssues(schema: unknown, path: Path): ValidationIssue[] {
+  const walk: SchemaWalk = { issues: [], parts: new Map(), partName: "" };
   beginPart(walk, "");
   if (isObject(schema)) {
     const { $defs, ...top } = schema;
     walkSchema(top, path, walk);
     if ($defs !== undefined) walkDefs($defs, [...path, "$defs"], walk);
   } else walkSchema(schema, path, walk);
-  return [...walk.faults, ...findReferenceFaults(walk.parts, path)];
+  return [...walk.issues, ...findReferenceIssues(walk.parts, path)];
 }
 
 function walkDefs($defs: unknown, path: Path, walk: SchemaWalk): void {
   if (!isObject($defs) || Object.keys($defs).length > MAX_DEFS) {
-    walk.faults.push({ path, reason: `must be an object of at most ${MAX_DEFS} schemas` });
+    walk.issues.push({ path, reason: `must be an object of at most ${MAX_DEFS} schemas` });
     return;
   }
   for (const [name, item] of Object.entries($defs)) {
@@ -188,7 +188,7 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
   walk.parts.get(walk.partName)!.schemas++;
   if (typeof schema === "boolean") return;
   if (!isObject(schema)) {
-    walk.faults.push({ path, reason: "must be a schema: an object, true or false" });
+    walk.issues.push({ path, reason: "must be a schema: an object, true or false" });
     return;
   }
   for (const [keyword, value] of Object.entries(schema)) {
@@ -196,15 +196,15 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
     const check = KEYWORDS.get(keyword);
     if (check) check(value, at, walk);
     else
-      walk.faults.push({
+      walk.issues.push({
         path: at,
         reason: UNSUPPORTED_KEYWORDS.get(keyword) ?? "is no keyword of the JSON Schema that is taken here",
       });
   }
 }
 
-function findReferenceFaults(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
-  const faults: ValidationIssue[] = [];
+function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
   // Written out with all that it refers to. A circle is cut where it closes.
   const sizeOf = (name: string, trail: readonly string[]): number => {
@@ -214,24 +214,24 @@ function findReferenceFaults(parts: ReadonlyMap<string, SchemaPart>, path: Path)
     let size = schemas;
     for (const ref of refs) {
       if (!parts.has(ref.name))
-        faults.push({ path: ref.path, reason: `names ${ref.name}, which $defs lacks` });
+        issues.push({ path: ref.path, reason: `names ${ref.name}, which $defs lacks` });
       else if (ref.name === name || trail.includes(ref.name))
-        faults.push({ path: ref.path, reason: "makes a circle: a schema cannot hold itself" });
+        issues.push({ path: ref.path, reason: "makes a circle: a schema cannot hold itself" });
       else size += sizeOf(ref.name, [...trail, name]);
     }
     sizes.set(name, size);
     return size;
   };
-  // All of them, for the faults of those that nobody refers to.
+  // All of them, for the issues of those that nobody refers to.
   for (const name of parts.keys()) sizeOf(name, []);
   if (sizes.get("")! > MAX_SCHEMAS) {
-    faults.push({ path, reason: `holds more than ${MAX_SCHEMAS} schemas, with each $ref written out` });
+    issues.push({ path, reason: `holds more than ${MAX_SCHEMAS} schemas, with each $ref written out` });
   }
-  return faults;
+  return issues;
 }
 
 /** The defaults of properties that their own schemas refuse. They share the checks that one value may take. */
-export function findDefaultFaults(schema: JsonSchema, path: Path): ValidationIssue[] {
+export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIssue[] {
   const look = startValidation(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
@@ -249,14 +249,14 @@ export function canonicalJson(value: unknown): string {
   return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(",")}}`;
 }
 
-/** What a schema without faults finds wrong in a JSON value. No reason quotes the value. */
+/** What a schema without issues finds wrong in a JSON value. No reason quotes the value. */
 export const validateValue = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
   validateAgainst(schema, value, startValidation(schema));
 
 function validateAgainst(schema: Schema, value: unknown, look: Validation): ValidationIssue[] {
-  const faults = checkValue(schema, value, [], look);
+  const issues = checkValue(schema, value, [], look);
   // What was found without looking at all of it may be wrong, under a `not` even the other way around.
-  return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : faults;
+  return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : issues;
 }
 
 interface Validation {

@@ -1,5 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
-import { isObject, type Path } from "./fault-order.ts";
+import { isObject, type Path } from "./issue-order.ts";
 import { MAX_STEPS } from "./workflow-schema.ts";
 
 /** What a step is to the others, read from a definition that may be wrong elsewhere. */
@@ -9,7 +9,7 @@ export interface StepNode {
   needs: readonly string[];
 }
 
-/** No more than there can be: a longer list is a fault of the shape. */
+/** No more than there can be: a longer list is an issue of the shape. */
 const listTexts = (list: unknown): string[] =>
   Array.isArray(list) ? list.slice(0, MAX_STEPS).filter((item) => typeof item === "string") : [];
 
@@ -24,31 +24,31 @@ export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode
 }
 
 /** Ids that stand twice, needs that lead nowhere, and circles. */
-export function findGraphFaults(
+export function findGraphIssues(
   steps: readonly unknown[],
   nodes: ReadonlyMap<string, StepNode>,
 ): ValidationIssue[] {
   return [
-    ...steps.flatMap((step, index) => (isObject(step) ? findStepFaults(step, index, nodes) : [])),
-    ...findCycleFaults(nodes),
+    ...steps.flatMap((step, index) => (isObject(step) ? findStepIssues(step, index, nodes) : [])),
+    ...findCycleIssues(nodes),
   ];
 }
 
-function findStepFaults(
+function findStepIssues(
   step: Record<string, unknown>,
   index: number,
   nodes: ReadonlyMap<string, StepNode>,
 ): ValidationIssue[] {
   const path: Path = ["steps", index];
-  const faults = findNeedsFaults(step, nodes).map((reason) => ({ path: [...path, "needs"], reason }));
+  const issues = findNeedsIssues(step, nodes).map((reason) => ({ path: [...path, "needs"], reason }));
   const first = typeof step["id"] === "string" ? nodes.get(step["id"]) : undefined;
   if (first && first.index !== index) {
-    faults.push({ path: [...path, "id"], reason: `is the id of steps[${first.index}] too: choose another` });
+    issues.push({ path: [...path, "id"], reason: `is the id of steps[${first.index}] too: choose another` });
   }
-  return faults;
+  return issues;
 }
 
-function findNeedsFaults(step: Record<string, unknown>, nodes: ReadonlyMap<string, StepNode>): string[] {
+function findNeedsIssues(step: Record<string, unknown>, nodes: ReadonlyMap<string, StepNode>): string[] {
   const seen = new Set<string>();
   const reasons = new Set<string>();
   for (const need of listTexts(step["needs"])) {
@@ -61,7 +61,7 @@ function findNeedsFaults(step: Record<string, unknown>, nodes: ReadonlyMap<strin
 }
 
 /** Each circle once, told at its step that comes first, and the shortest way around. */
-function findCycleFaults(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
+function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
   const told = new Set<string>();
   return [...nodes.values()].flatMap(({ id, index }) => {
     const circle = told.has(id) ? null : findShortestCycle(id, nodes);

@@ -1,8 +1,8 @@
 import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME, visibleText } from "@stoa/contract";
 import { z } from "zod";
 import { messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
-import { findConversationFaults } from "../prompt-template/template.ts";
-import { isObject } from "./fault-order.ts";
+import { findConversationIssues } from "../prompt-template/template.ts";
+import { isObject } from "./issue-order.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /**
@@ -67,7 +67,7 @@ const prompt = {
     .min(1)
     .max(MAX_MESSAGES)
     .superRefine((messages, { addIssue }) => {
-      for (const { path, reason } of findConversationFaults(messages)) {
+      for (const { path, reason } of findConversationIssues(messages)) {
         addIssue({ code: "custom", path: [...path], message: reason });
       }
     }),
@@ -88,7 +88,7 @@ const product = {
   variables: Expressions,
 };
 
-/** A union is told by its type alone, so that a fault names the field that is wrong and not the step. */
+/** A union is told by its type alone, so that an issue names the field that is wrong and not the step. */
 const byType = (types: string) => ({
   error: (issue: z.core.$ZodRawIssue) =>
     issue.code === "invalid_union" ? `must be one of ${types}` : undefined,

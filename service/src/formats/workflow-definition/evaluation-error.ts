@@ -2,12 +2,12 @@
  * Why an expression gave no value, in words that follow its place: `reads a field that is not there`. They name what
  * the author wrote and never a value, because whoever runs a workflow owns its data, and its author does not.
  */
-export class EvaluationFault extends Error {
+export class EvaluationError extends Error {
   readonly reason: string;
 
   constructor(reason: string) {
     super(reason);
-    this.name = "EvaluationFault";
+    this.name = "EvaluationError";
     this.reason = reason;
   }
 }
@@ -15,7 +15,7 @@ export class EvaluationFault extends Error {
 const OVERLOAD = /^found no matching overload for '([\w.+\-*/%!<>=&|?:@[\]]+)' applied to '(.*)'$/s;
 const TYPES = /^[\w.(), <>]*$/;
 
-/** The library's messages quote values; only what kind of fault it is may leave. */
+/** The library's messages quote values; only what kind of issue it is may leave. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^(no such |field .*not found|unresolved attribute)/s, "reads a name that is not there: ask has() first"],
   [/^index .* out of bounds/s, "reads past the end of a list or a text"],

@@ -5,16 +5,16 @@ export type Path = ValidationIssue["path"];
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Faults in the order in which an author meets their places; what is missing comes after what is there. */
-export function sortFaults(document: unknown, faults: readonly ValidationIssue[]): ValidationIssue[] {
+/** Issues in the order in which an author meets their places; what is missing comes after what is there. */
+export function sortIssues(document: unknown, issues: readonly ValidationIssue[]): ValidationIssue[] {
   const rank = createRankKey();
-  const ranked = faults.map((fault) => ({ fault, ranks: rankPath(document, fault.path, rank) }));
-  return ranked.sort((a, b) => compareRanks(a.ranks, b.ranks)).map(({ fault }) => fault);
+  const ranked = issues.map((issue) => ({ issue, ranks: rankPath(document, issue.path, rank) }));
+  return ranked.sort((a, b) => compareRanks(a.ranks, b.ranks)).map(({ issue }) => issue);
 }
 
 type RankKey = (parent: unknown, key: PropertyKey) => number;
 
-/** Looks through the keys of an object once: there may be thousands of faults in it. */
+/** Looks through the keys of an object once: there may be thousands of issues in it. */
 function createRankKey(): RankKey {
   const known = new Map<object, Map<PropertyKey, number>>();
   return (parent, key) => {

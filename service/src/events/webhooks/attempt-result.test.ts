@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decideOutcome, type LeasedDelivery } from "./delivery-outcome.ts";
+import { type LeasedDelivery, toAttemptResult } from "./attempt-result.ts";
 
 const now = new Date("2026-06-15T12:00:00.000Z");
 const first: LeasedDelivery = {
@@ -8,7 +8,7 @@ const first: LeasedDelivery = {
   ...{ status: "pending", attempts: 0, scheduledAttempts: 0, isManual: false, resumeAt: null },
 };
 const outcomeAt = (status: number, headers = {}) =>
-  decideOutcome(first, { response: { status, headers, body: "" }, problem: null }, now, () => 0);
+  toAttemptResult(first, { response: { status, headers, body: "" }, problem: null }, now, () => 0);
 
 test("any 2xx takes a delivery, and nothing else does", () => {
   const taken = Array.from({ length: 500 }, (_, n) => n + 100).filter(
@@ -36,6 +36,6 @@ test("429 and 503 may ask to be left alone, and no other answer", () => {
 
 test("a 200 whose body broke off is not taken", () => {
   const broken = { response: { status: 200, headers: {}, body: "" }, problem: "connection" } as const;
-  const { status, error } = decideOutcome(first, broken, now, () => 0);
+  const { status, error } = toAttemptResult(first, broken, now, () => 0);
   assert.deepEqual([status, error], ["retrying", "connection"]);
 });

@@ -18,7 +18,7 @@ export interface LeasedDelivery {
 }
 
 /** Where an attempt leaves its delivery and its endpoint. */
-export interface DeliveryOutcome {
+export interface AttemptResult {
   status: DeliveryStatus;
   scheduledAttempts: number;
   dueAt: Date | null;
@@ -31,43 +31,43 @@ export interface DeliveryOutcome {
 }
 
 /** How an attempt went; `worker_lost`: whoever made it died of it; `secret_unreadable`: it could not be signed, and was not posted. */
-export type PostOutcome = Omit<PostResult, "problem"> & {
+export type AttemptPost = Omit<PostResult, "problem"> & {
   problem: PostResult["problem"] | "worker_lost" | "secret_unreadable";
 };
 
-const isSuccess = ({ response, problem }: PostOutcome): boolean =>
+const isSuccess = ({ response, problem }: AttemptPost): boolean =>
   problem === null && response !== null && response.status >= 200 && response.status < 300;
 
 /** An answer that took longer than that is slow: it held a worker's slot for so long. */
 const SLOW_MS = 5_000;
 
 /** How long an attempt held its slot, which the next ones to that endpoint are likely to do as well. */
-export function toPace(durationMs: number, { error }: DeliveryOutcome): "quick" | "slow" | "hung" {
+export function toPace(durationMs: number, { error }: AttemptResult): "quick" | "slow" | "hung" {
   if (error === "timeout") return "hung";
   return durationMs >= SLOW_MS ? "slow" : "quick";
 }
 
 /** What an attempt means: any 2xx is taken, 410 ends it, all else is attempted again as long as the schedule goes. */
-export function decideOutcome(
+export function toAttemptResult(
   delivery: LeasedDelivery,
-  result: PostOutcome,
+  post: AttemptPost,
   endedAt: Date,
   random: () => number,
-): DeliveryOutcome {
+): AttemptResult {
   const scheduledAttempts = delivery.scheduledAttempts + (delivery.isManual ? 0 : 1);
   const ended = { scheduledAttempts, dueAt: null, blockedUntil: null, isGone: false };
-  if (isSuccess(result)) return { ...ended, status: "succeeded", error: null };
-  const error = result.problem ?? "status";
-  if (result.response?.status === 410) return { ...ended, status: "failed", isGone: true, error };
-  const patience = readRetryAfter(result, endedAt);
+  if (isSuccess(post)) return { ...ended, status: "succeeded", error: null };
+  const error = post.problem ?? "status";
+  if (post.response?.status === 410) return { ...ended, status: "failed", isGone: true, error };
+  const retryAfterMs = readRetryAfter(post, endedAt);
   const dueAt = delivery.isManual
     ? delivery.resumeAt
-    : toNextAttemptAt(scheduledAttempts, endedAt, random, patience);
+    : toNextAttemptAt(scheduledAttempts, endedAt, random, retryAfterMs);
   return {
     ...ended,
     status: dueAt ? "retrying" : toFinalStatus(delivery),
     dueAt,
-    blockedUntil: patience > 0 ? new Date(endedAt.getTime() + patience) : null,
+    blockedUntil: retryAfterMs > 0 ? new Date(endedAt.getTime() + retryAfterMs) : null,
     error,
   };
 }
@@ -76,7 +76,7 @@ export function decideOutcome(
 const toFinalStatus = ({ status, isManual }: LeasedDelivery): DeliveryStatus =>
   isManual && status === "succeeded" ? "succeeded" : "failed";
 
-function readRetryAfter({ response }: PostOutcome, now: Date): number {
+function readRetryAfter({ response }: AttemptPost, now: Date): number {
   if (response?.status !== 429 && response?.status !== 503) return 0;
   return parseRetryAfterMs(response.headers["retry-after"] ?? null, now);
 }
