@@ -58,17 +58,17 @@ function call({ url, headers, body, until }: Calls, agent: Agent): Promise<numbe
       ...headers,
     };
     const outgoing = request(url, { agent, method: "POST", headers: sent }, (response) => {
-      let heard = "";
+      let text = "";
       let firstWordMs: number | undefined;
       response.setEncoding("utf8").on("data", (piece: string) => {
-        heard += piece;
-        if (firstWordMs === undefined && WORD.test(heard)) firstWordMs = performance.now() - begun;
+        text += piece;
+        if (firstWordMs === undefined && WORD.test(text)) firstWordMs = performance.now() - begun;
       });
       response.on("error", reject).on("end", () => {
         const ms = until === "end" ? performance.now() - begun : firstWordMs;
-        const isWhole = until === "end" || END.test(heard);
+        const isWhole = until === "end" || END.test(text);
         if (response.statusCode === 200 && isWhole && ms !== undefined) resolve(ms);
-        else reject(new Error(`${url}: ${response.statusCode} ${heard}`));
+        else reject(new Error(`${url}: ${response.statusCode} ${text}`));
       });
     });
     outgoing.on("error", reject).end(body);

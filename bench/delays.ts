@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, clientOf } from "./client.ts";
-import { nextOf, offer, type Wishes } from "./offers.ts";
+import { type NewProducts, nextOf, publishProduct } from "./publishing.ts";
 import { type Quantiles, quantilesOf } from "./quantile.ts";
 import type { Card } from "./questions.ts";
 import type { Node, Shop } from "./shop.ts";
@@ -19,19 +19,19 @@ export interface Delays {
 }
 
 /** From the answer of a change to the first list that shows it, on the node that was told and on another one. */
-export async function measureDelays(shop: Shop, other: Node, wishes: Wishes) {
+export async function measureDelays(shop: Shop, other: Node, newProducts: NewProducts) {
   const here = clientOf(shop.origin, shop.reader);
   const there = clientOf(other.origin, shop.reader);
   const times = { published: both(), priced: both() };
   const offered: string[] = [];
   const note = async (into: Both, path: string, isThere: (card: Card) => boolean) => {
-    const [near, far] = await Promise.all([here, there].map((client) => untilShown(client, path, isThere)));
+    const [near, far] = await Promise.all([here, there].map((client) => untilListed(client, path, isThere)));
     into.here.push(near!);
     into.there.push(far!);
   };
   for (let round = 0; round < ROUNDS; round++) {
-    const wish = await nextOf(wishes);
-    const id = await offer(here, { ...wish, currency: "USD", price: 5 });
+    const product = await nextOf(newProducts);
+    const id = await publishProduct(here, { ...product, currency: "USD", price: 5 });
     await note(times.published, NEWEST, (card) => card.id === id);
     const price = TOP_PRICE + round;
     await here.patch(`/v1/products/${id}`, { price });
@@ -52,7 +52,7 @@ interface Both {
 const both = (): Both => ({ here: [], there: [] });
 const quantilesOfBoth = ({ here, there }: Both) => ({ here: quantilesOf(here), there: quantilesOf(there) });
 
-async function untilShown(client: Client, path: string, isThere: (card: Card) => boolean): Promise<number> {
+async function untilListed(client: Client, path: string, isThere: (card: Card) => boolean): Promise<number> {
   const begun = performance.now();
   for (;;) {
     const { data } = await client.get<{ data: Card[] }>(path);

@@ -25,17 +25,17 @@ export interface Job {
   tolerant?: true;
 }
 
-export interface Outcome extends Quantiles {
+export interface LoadResult extends Quantiles {
   requests: number;
   failed: number;
   perSecond: number;
 }
 
-const PATIENCE_SECONDS = 120;
+const TIMEOUT_SECONDS = 120;
 /** How often autocannon looks whether it is done. */
 const LOOK_MS = 100;
 
-function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Promise<Outcome> {
+function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Promise<LoadResult> {
   const times: number[] = [];
   const refused = new Map<number, number>();
   let next = 0;
@@ -44,7 +44,7 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
     let last = begun;
     const setupClient = (client: Client) => client.setRequests(lanes[next++ % lanes.length]!);
     const length = amount === undefined ? { duration: seconds! } : { amount, sampleInt: LOOK_MS };
-    const options = { url: origin, connections, ...length, timeout: PATIENCE_SECONDS, setupClient };
+    const options = { url: origin, connections, ...length, timeout: TIMEOUT_SECONDS, setupClient };
     const load = autocannon(options, (error, { errors, timeouts }) => {
       const elapsed =
         ((amount === undefined || times.length === 0 ? performance.now() : last) - begun) / 1000;
@@ -70,9 +70,9 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
 }
 
 /** Runs a job in another process. */
-export async function putUnderLoad(job: Job): Promise<Outcome> {
+export async function runLoad(job: Job): Promise<LoadResult> {
   const process = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
-  return JSON.parse(await process.output()) as Outcome;
+  return JSON.parse(await process.output()) as LoadResult;
 }
 
 if (import.meta.main) console.log(JSON.stringify(await run(JSON.parse(await text(process.stdin)) as Job)));

@@ -2,7 +2,7 @@
 import { machine } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
-import { keep, type Report, toMarkdown } from "./report.ts";
+import { type Report, toMarkdown, writeReport } from "./report.ts";
 import { measureAnalytics } from "./scenarios/analytics.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
@@ -46,7 +46,7 @@ async function runAll(options: Options): Promise<void> {
     const where = machine();
     const text = `${toMarkdown(await scenarios[name]!(options))}\n\n_${where}_`;
     console.log(`\n## ${name}\n\n${text}`);
-    if (isWhole(options)) await keep(name, text);
+    if (isWhole(options)) await writeReport(name, text);
   }
 }
 

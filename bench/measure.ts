@@ -1,12 +1,12 @@
 import { cpuBetween, cpuOf } from "./cpu.ts";
-import { type Job, type Outcome, putUnderLoad } from "./load.ts";
+import { type Job, type LoadResult, runLoad } from "./load.ts";
 import type { Shop } from "./shop.ts";
 
 /** A server under load; what its requests cost is read off its own process and the database's. */
 export type Target = Pick<Shop, "origin" | "pid" | "backends">;
 
 /** With the computing that a request took, which other work on the machine hardly moves. */
-export interface Measured extends Outcome {
+export interface Measured extends LoadResult {
   nodeMs: number;
   databaseMs: number;
 }
@@ -15,11 +15,11 @@ export type Load = Omit<Job, "origin">;
 
 export async function measure({ origin, pid, backends }: Target, load: Load): Promise<Measured> {
   const before = { node: cpuOf([pid]), database: cpuOf(await backends()) };
-  const outcome = await putUnderLoad({ origin, ...load });
+  const result = await runLoad({ origin, ...load });
   const after = { node: cpuOf([pid]), database: cpuOf(await backends()) };
   return {
-    ...outcome,
-    nodeMs: cpuBetween(before.node, after.node) / outcome.requests,
-    databaseMs: cpuBetween(before.database, after.database) / outcome.requests,
+    ...result,
+    nodeMs: cpuBetween(before.node, after.node) / result.requests,
+    databaseMs: cpuBetween(before.database, after.database) / result.requests,
   };
 }

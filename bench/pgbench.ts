@@ -8,7 +8,7 @@ import type { Replay } from "./replay.ts";
 export const WITHOUT_PGBENCH =
   "pgbench is not installed (Debian: postgresql-contrib), so nothing is compared with the statements alone.";
 
-export interface Turns extends Replay {
+export interface PgbenchRun extends Replay {
   connection: Connection;
   connections: number;
   seconds: number;
@@ -24,34 +24,34 @@ export const hasPgbench = async (): Promise<boolean> => {
 };
 
 /** Turns of a script a second, as many at once as there are connections. */
-export async function pgbench({ script, constants: defined, ...run }: Turns): Promise<number> {
+export async function pgbench({ script, constants: defined, ...run }: PgbenchRun): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-pgbench-"));
   try {
     const file = join(folder, "turn.sql");
     await writeFile(file, script);
-    const told = await start(
+    const output = await start(
       NAME,
       [
         ...["--no-vacuum", "--protocol=extended", `--file=${file}`, `--time=${run.seconds}`],
         ...[`--client=${run.connections}`, `--jobs=${Math.min(run.connections, availableParallelism())}`],
         ...Object.entries(defined).map(([name, value]) => `--define=${name}=${value}`),
-        ...placeOf(run.connection),
+        ...connectionFlags(run.connection),
       ],
       {},
     ).output();
-    return perSecondIn(told);
+    return perSecondIn(output);
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-function perSecondIn(told: string): number {
-  const failed = Number(/^number of failed transactions: (\d+)/m.exec(told)?.[1] ?? 0);
+function perSecondIn(output: string): number {
+  const failed = Number(/^number of failed transactions: (\d+)/m.exec(output)?.[1] ?? 0);
   if (failed > 0) throw new Error(`${failed} turns of pgbench failed`);
-  return Number(/^tps = ([\d.]+)/m.exec(told)![1]);
+  return Number(/^tps = ([\d.]+)/m.exec(output)![1]);
 }
 
-function placeOf({ target }: Connection): string[] {
+function connectionFlags({ target }: Connection): string[] {
   if (typeof target === "string") return [target];
   const { host, port, user, database } = target;
   return [`--host=${host}`, `--port=${port}`, `--username=${user}`, database];

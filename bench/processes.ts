@@ -27,7 +27,7 @@ export function endAll(): Promise<void> {
 export interface Started {
   pid: number;
   /** Resolves with the first line that fits; rejects when the process ends before. */
-  says(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForLine(pattern: RegExp): Promise<RegExpExecArray>;
   /** Everything on stdout until the process ends by itself. */
   output(): Promise<string>;
   /** SIGTERM, and SIGKILL for what does not listen. */
@@ -40,7 +40,7 @@ export interface Start {
   env?: Record<string, string>;
   /** What it gets on stdin; without, nothing. */
   input?: string;
-  /** Where stderr goes, to which the service logs: `read` adds it to what `says` looks at. */
+  /** Where stderr goes, to which the service logs: `read` adds it to the lines of `waitForLine`. */
   errors?: "inherit" | "discard" | "read";
 }
 
@@ -61,12 +61,12 @@ export function start(
   });
   child.stdin!.end(input);
   const lines: string[] = [];
-  const told = new EventEmitter();
+  const lineEvents = new EventEmitter();
   for (const stream of [child.stdout, child.stderr]) {
     if (!stream) continue;
     createInterface({ input: stream }).on("line", (line) => {
       lines.push(line);
-      told.emit("line", line);
+      lineEvents.emit("line", line);
     });
   }
   const gone = once(child, "exit");
@@ -74,14 +74,14 @@ export function start(
   atEnd(end);
   return {
     pid: child.pid!,
-    says: (pattern) =>
+    waitForLine: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (line: string) => {
           const match = pattern.exec(line);
           if (match) resolve(match);
         };
         lines.forEach(look);
-        told.on("line", look);
+        lineEvents.on("line", look);
         gone.then(([code]) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}`)), reject);
       }),
     async output() {

@@ -5,7 +5,7 @@ import type { Portkey } from "./peers/portkey.ts";
 import type { Shop } from "./shop.ts";
 
 /** A way to the provider, and what a call takes on it. */
-export interface Way {
+export interface CallPath {
   name: string;
   /** The processes between the caller and the provider. */
   processes(): Promise<number[]>;
@@ -17,7 +17,7 @@ const chat = (model: string, stream: boolean) =>
   JSON.stringify({ model, stream, messages: [{ role: "user", content: CONTENT }] });
 const AUTHORIZATION = `Bearer ${GOOD_KEY}`;
 
-export const directly = (providerUrl: string): Way => ({
+export const directly = (providerUrl: string): CallPath => ({
   name: "directly",
   processes: async () => [],
   call: (model, isStream) => ({
@@ -27,7 +27,7 @@ export const directly = (providerUrl: string): Way => ({
   }),
 });
 
-export const throughPortkey = ({ name, origin, pid }: Portkey, providerUrl: string): Way => ({
+export const throughPortkey = ({ name, origin, pid }: Portkey, providerUrl: string): CallPath => ({
   name,
   processes: async () => [pid],
   call: (model, isStream) => ({
@@ -47,7 +47,7 @@ export async function throughStoa(
   { origin, pid }: Pick<Shop, "origin" | "pid">,
   { buyer, productId }: { buyer: string; productId: string },
   providerUrl: string,
-): Promise<Way> {
+): Promise<CallPath> {
   const client = clientOf(origin, buyer);
   // Bought by another scenario already, perhaps.
   await client.post("/v1/purchases", { productId }).catch(() => {});
@@ -74,7 +74,7 @@ export interface Load extends Pick<Calls, "atOnce" | "amount" | "spreadMs" | "un
 export const AT_ONCE = "at-once";
 
 /** Calls on a way, from another process. */
-export function callBy(way: Way, { model, until, ...load }: Load) {
+export function callBy(way: CallPath, { model, until, ...load }: Load) {
   const isStream = until === "first word";
   const { body: warmUpBody } = way.call(AT_ONCE, isStream);
   return makeCalls({ ...load, ...way.call(model, isStream), until, warmUpBody });

@@ -42,7 +42,7 @@ function sendJson(response: ServerResponse, body: object): void {
 
 async function sendWords(response: ServerResponse, model: string): Promise<void> {
   const [, count = WORDS, everyMs = 0] = /^words-(\d+)-(\d+)$/.exec(model) ?? [];
-  const say = (delta: object, finish_reason: string | null, more = {}) => {
+  const sendChunk = (delta: object, finish_reason: string | null, more = {}) => {
     const choices = [{ index: 0, delta, finish_reason }];
     response.write(
       `data: ${JSON.stringify({ ...head("chat.completion.chunk", model), choices, ...more })}\n\n`,
@@ -51,9 +51,9 @@ async function sendWords(response: ServerResponse, model: string): Promise<void>
   response.writeHead(200, { "content-type": "text/event-stream" });
   for (let at = 0; at < Number(count) && !response.destroyed; at++) {
     if (at > 0) await sleep(Number(everyMs));
-    say({ role: "assistant", content: "word " }, null);
+    sendChunk({ role: "assistant", content: "word " }, null);
   }
-  say({}, "stop", { usage });
+  sendChunk({}, "stop", { usage });
   response.end("data: [DONE]\n\n");
 }
 

@@ -1,7 +1,7 @@
 import { type Random, seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import type pg from "pg";
-import { QUESTIONS, type Stock, takeStock } from "./stock.ts";
+import { QUESTIONS, type QueryTerms, readQueryTerms } from "./query-terms.ts";
 
 /** A product as a list shows it, as far as an answer is looked at. */
 export interface Card {
@@ -38,7 +38,7 @@ const PAGE = 20;
 const DEEP_PAGE = 500;
 
 export async function makeKinds(pool: pg.Pool): Promise<Kind[]> {
-  return kindsOf(await takeStock(pool, seededRandom(SEED)), seededRandom(SEED));
+  return kindsOf(await readQueryTerms(pool, seededRandom(SEED)), seededRandom(SEED));
 }
 
 /** Every combination, in an order that mixes them. */
@@ -66,11 +66,11 @@ const rising = (values: (number | string)[]) =>
   values.every((value, at) => at === 0 || values[at - 1]! <= value);
 const falling = (values: (number | string)[]) => rising(values.toReversed());
 
-function kindsOf(stock: Stock, random: Random): Kind[] {
+function kindsOf(stock: QueryTerms, random: Random): Kind[] {
   return [...listKinds(stock, random), ...searchKinds(stock), ...facetKinds(stock), ...deepKinds(stock)];
 }
 
-function listKinds({ categories, tags, products }: Stock, random: Random): Kind[] {
+function listKinds({ categories, tags, products }: QueryTerms, random: Random): Kind[] {
   const slugs = categories.map(({ slug }) => slug);
   const first = pathOf({ limit: PAGE });
   const pages = { limit: LIMITS, page: range(1, 20) };
@@ -157,7 +157,7 @@ function listKinds({ categories, tags, products }: Stock, random: Random): Kind[
   ];
 }
 
-function searchKinds({ common, rare, mistyped, beginnings, pairs, categories }: Stock): Kind[] {
+function searchKinds({ common, rare, mistyped, beginnings, pairs, categories }: QueryTerms): Kind[] {
   const slugs = categories.slice(0, 12).map(({ slug }) => slug);
   const search = (name: string, queries: Record<string, string | number>[]): Kind => ({
     name: `search: ${name}`,
@@ -181,7 +181,7 @@ function searchKinds({ common, rare, mistyped, beginnings, pairs, categories }: 
   ];
 }
 
-function facetKinds({ common, categories }: Stock): Kind[] {
+function facetKinds({ common, categories }: QueryTerms): Kind[] {
   const facets = (name: string, queries: Record<string, string | number>[]): Kind => ({
     name: `facets: ${name}`,
     questions: queries.map((query) => ({ path: pathOf(query, "/v1/products/facets") })),
@@ -203,7 +203,7 @@ function facetKinds({ common, categories }: Stock): Kind[] {
   ];
 }
 
-function deepKinds({ published, categories }: Stock): Kind[] {
+function deepKinds({ published, categories }: QueryTerms): Kind[] {
   const sorts = ["relevance", "popularity", "publishedAt", "createdAt", "views"];
   const around = (page: number) => range(Math.max(1, page - 20), page);
   const lastOf = (products: number) => Math.max(1, Math.floor(products / PAGE));

@@ -11,7 +11,11 @@ export interface Report {
 const README = new URL("./README.md", import.meta.url);
 
 /** A figure beside its aim. */
-export const against = (figure: string, aim: string, met: boolean) => [figure, aim, met ? "yes" : "**no**"];
+export const comparedWithAim = (figure: string, aim: string, met: boolean) => [
+  figure,
+  aim,
+  met ? "yes" : "**no**",
+];
 
 export const ms = (value: number) => (value < 10 ? value.toFixed(2) : value.toFixed(0));
 export const megabytes = (bytes: number) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
@@ -28,7 +32,7 @@ export function toMarkdown({ columns, rows, notes }: Report): string {
 }
 
 /** Puts a scenario's results between its markers, in the place of those of its last run. */
-export async function keep(scenario: string, text: string, file = README): Promise<void> {
+export async function writeReport(scenario: string, text: string, file = README): Promise<void> {
   const readme = await readFile(file, "utf8");
   const [begin, end] = [`<!-- ${scenario}: begin -->`, `<!-- ${scenario}: end -->`];
   const [before, rest] = readme.split(begin);

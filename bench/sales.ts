@@ -1,4 +1,4 @@
-import { booked, idOf } from "./books.ts";
+import { idOf, insertTransactions } from "./ledger-data.ts";
 
 export const SELLERS = 1_000;
 const YEARS = 5;
@@ -70,7 +70,7 @@ const sales = (orders: number) => [
                           now() - interval '${DAYS} days' * (1 - n::float8 / ${orders}) as sold_at
                      from generate_series(1, ${orders}) n) as drawn) as sale`,
   "insert into receipt_counters select seller_id, receipt_year, max(receipt_number) from orders group by 1, 2",
-  booked(
+  insertTransactions(
     "sale",
     "select id as source_id, completed_at as happened_at, * from orders",
     `('provider_clearing', null::uuid, processor_fee_minor - total_minor, null::timestamptz),
@@ -89,7 +89,7 @@ const refunds = [
    select ${idOf("refund", "id::text")}, id, 'service', 'succeeded', total_minor, currency, '', at, at
      from (select *, completed_at + interval '10 days' as at from orders where ${REFUNDED}) as o`,
   `update orders set status = 'refunded', refunded_minor = total_minor where ${REFUNDED}`,
-  booked(
+  insertTransactions(
     "refund",
     "select r.id as source_id, r.completed_at as happened_at, o.* from refunds r join orders o on o.id = r.order_id",
     `('provider_clearing', null::uuid, total_minor, null::timestamptz),

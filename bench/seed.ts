@@ -63,12 +63,12 @@ async function openShops(ctx: Context, count: number): Promise<Seller[]> {
 }
 
 /** New people for each run: in a shop that is kept the last run's own what they bought, and their sessions end. */
-export async function enter(ctx: Context): Promise<Seeded> {
+export async function signInAll(ctx: Context): Promise<Seeded> {
   const run = Date.now();
   const passwordHash = await hashPassword(PASSWORD);
   const names = Array.from({ length: BUYERS }, (_, at) => `buyer${at}`);
-  const buyers = await Promise.all(names.map((name) => enterOne(ctx, `${name}.${run}`, passwordHash)));
-  const reader = await enterOne(ctx, `reader.${run}`, passwordHash);
+  const buyers = await Promise.all(names.map((name) => signIn(ctx, `${name}.${run}`, passwordHash)));
+  const reader = await signIn(ctx, `reader.${run}`, passwordHash);
   const visitor = ctx.guests.cookie();
   return {
     products: await sampleOf(ctx),
@@ -86,7 +86,7 @@ export async function enter(ctx: Context): Promise<Seeded> {
   };
 }
 
-async function enterOne(ctx: Context, name: string, passwordHash: string) {
+async function signIn(ctx: Context, name: string, passwordHash: string) {
   const email = `${name}@bench.example`;
   const userId = await createUser(ctx, { email, name, plan: "enterprise", passwordHash });
   const { key } = await createKeyAsOperator(ctx, { userId, name: "bench", permissions: [...permissions] });

@@ -4,10 +4,10 @@ import { type Base, openBase } from "@stoa/service/base.ts";
 import { readConfig } from "@stoa/service/core/config/config.ts";
 import { type Connection, openPool } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
-import { filledFolder } from "./kept.ts";
+import { filledDataFolder } from "./data-folder.ts";
 import type { Options } from "./options.ts";
 import { argumentsOfStart, atEnd, start } from "./processes.ts";
-import { enter, type Seeded, seed } from "./seed.ts";
+import { type Seeded, seed, signInAll } from "./seed.ts";
 
 const PRODUCTS = 10_000;
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
@@ -55,7 +55,7 @@ export function openShop(options: Options, count = PRODUCTS): Promise<Shop> {
 
 /** The database is started by us and joined by the service: that is how it finds a shop which is filled already. */
 async function makeShop(options: Options, count: number): Promise<Shop> {
-  const { dataDir } = await filledFolder(options, String(count), makersOf(options), async (dataDir) => {
+  const { dataDir } = await filledDataFolder(options, String(count), makersOf(options), async (dataDir) => {
     await fill(dataDir, options.prompts, count);
     return "";
   });
@@ -64,7 +64,7 @@ async function makeShop(options: Options, count: number): Promise<Shop> {
   const plansFile = join(dataDir, "plans.json");
   await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
   const connection = { target: database.connection };
-  const seeded = await withBase(dataDir, connection, ({ ctx }) => enter(ctx));
+  const seeded = await withBase(dataDir, connection, ({ ctx }) => signInAll(ctx));
   const startNode = (settings: Record<string, string> = {}) =>
     startService(options.profile, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile, ...settings });
   const node = await startNode();
@@ -130,6 +130,6 @@ export async function startService(
     },
     errors: "discard",
   });
-  const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
+  const [, origin] = await service.waitForLine(/API\s+(http:\/\/\S+)\/v1 /);
   return { origin: origin!, pid: service.pid, end: service.end };
 }

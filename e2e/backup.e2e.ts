@@ -2,13 +2,21 @@ import assert from "node:assert/strict";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
+import {
+  copyDemoData,
+  npmStart,
+  STOA,
+  type Started,
+  shell,
+  stop,
+  temporaryFolder,
+} from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
-  await stock(at("data"));
+  await copyDemoData(at("data"));
   service = await npmStart(at("data"));
 });
 after(async () => {

@@ -7,11 +7,11 @@ import { once } from "./once.ts";
 const PICTURES = process.env["STOA_PICTURES"];
 
 /** For whatever a page shall do: a machine with much else to do takes its time. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 export const openBrowser = async (): Promise<Browser> =>
   playwright.launch({
-    timeout: PATIENCE_MS,
+    timeout: TIMEOUT_MS,
     executablePath: process.env["CHROMIUM_PATH"] ?? (await unpackedBrowser()),
     args: [
       // Its one-process mode, made for tiny machines, dies with the first page that is closed.
@@ -41,7 +41,7 @@ export interface Watched {
 
 export async function openContext(browser: Browser, { scheme = "light", width = 1200 }: Look = {}) {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(TIMEOUT_MS);
   return context;
 }
 

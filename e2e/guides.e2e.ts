@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
+import { copyDemoData, npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
-  await stock(folder.path);
+  await copyDemoData(folder.path);
   service = await npmStart(folder.path);
 });
 after(async () => {
@@ -44,7 +44,7 @@ async function run(blocks: { lines: string }[], settings: Record<string, string>
     settings,
   );
   assert.equal(code, 0, `${stdout}\n${stderr}`);
-  return stdout.split(`\n${MARK}\n`).map((said) => said.trim());
+  return stdout.split(`\n${MARK}\n`).map((output) => output.trim());
 }
 
 /** Runs a guide against the started service; answers what was printed under each heading. */
@@ -53,11 +53,12 @@ async function follow(guide: string) {
   const example = "http://127.0.0.1:4000";
   assert.ok(blocks[0]!.lines.includes(example));
   blocks[0]!.lines = blocks[0]!.lines.replace(example, service.origin);
-  const said = await run(blocks);
-  const what = blocks.map(({ heading }, at) => ({ heading, said: said[at]! }));
+  const output = await run(blocks);
+  const what = blocks.map(({ heading }, at) => ({ heading, output: output[at]! }));
   return {
     headings: [...new Set(what.map(({ heading }) => heading))],
-    after: (heading: string) => what.filter((block) => block.heading === heading).map((block) => block.said),
+    after: (heading: string) =>
+      what.filter((block) => block.heading === heading).map((block) => block.output),
   };
 }
 
@@ -180,7 +181,7 @@ async function followWithKey(guide: string): Promise<string[]> {
 }
 
 test("guide openai: its shell blocks and its Node program give the described results", async () => {
-  const [, listed, answered, refused, told, ...others] = await followWithKey("openai.md");
+  const [, listed, answered, refused, streamed, ...others] = await followWithKey("openai.md");
   const models = JSON.parse(listed!);
   assert.deepEqual([models.object, models.data[0].name], ["list", "Haiku about anything"]);
   const { object, choices } = JSON.parse(answered!);
@@ -190,18 +191,18 @@ test("guide openai: its shell blocks and its Node program give the described res
     [JSON.parse(refused!).error.param, JSON.parse(refused!).error.code],
     ["n", "INVALID_REQUEST"],
   );
-  assert.match(told!, /^\[sandbox\].*\n\d+ tokens, exec_[a-z0-9]+$/s);
+  assert.match(streamed!, /^\[sandbox\].*\n\d+ tokens, exec_[a-z0-9]+$/s);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
 test("guide mcp: its shell blocks and its Node program give the described results", async () => {
-  const [listed, told, ...others] = await followWithKey("mcp.md");
+  const [listed, called, ...others] = await followWithKey("mcp.md");
   const { tools } = JSON.parse(listed!).result;
   assert.deepEqual(
     tools.slice(0, 3).map(({ title }: { title: string }) => title),
     ["Look at a run", "Cancel a run", "Haiku about anything"],
   );
-  assert.match(told!, /^\d+ characters so far\n.*\[sandbox\].* exec_[a-z0-9]+$/s);
+  assert.match(called!, /^\d+ characters so far\n.*\[sandbox\].* exec_[a-z0-9]+$/s);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
@@ -242,8 +243,8 @@ test("guide import-export: its shell blocks give the described results", async (
   const example = "http://127.0.0.1:4000";
   assert.ok(blocks[0]!.lines.includes(example));
   blocks[0]!.lines = blocks[0]!.lines.replace(example, service.origin);
-  const said = await run(blocks, { STOA_DATA_DIR: folder.path });
-  const [, first, again, checked, published, exported, back, ...others] = said;
+  const output = await run(blocks, { STOA_DATA_DIR: folder.path });
+  const [, first, again, checked, published, exported, back, ...others] = output;
   assert.deepEqual(others, [], "a shell block without an assertion");
   assert.match(first!, /^created: 1\nupdated: 0\nunchanged: 0$/m);
   assert.match(again!, /^created: 0\nupdated: 0\nunchanged: 1$/m);
@@ -259,11 +260,11 @@ test("guide import-export: its shell blocks give the described results", async (
 
 test("guide files: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("files.md");
-  const [, added, downloaded, shown, taken, ...others] = await run(blocks);
+  const [, added, downloaded, image, removed, ...others] = await run(blocks);
   assert.equal(JSON.parse(added!).data.name, "guide.md");
   assert.equal(downloaded, "# How to use it\n\nName a topic.");
-  assert.equal(JSON.parse(shown!).data.alt, "A drop of rain");
-  assert.equal(taken!.match(/"success":true/g)?.length, 2);
+  assert.equal(JSON.parse(image!).data.alt, "A drop of rain");
+  assert.equal(removed!.match(/"success":true/g)?.length, 2);
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
@@ -285,8 +286,8 @@ test("guide payments: its shell blocks give the described results", async () => 
 });
 
 /** What curl printed, one answer after the other. */
-const answersIn = (said: string) =>
-  said
+const answersIn = (output: string) =>
+  output
     .trim()
     .replaceAll('}{"success"', '}\n{"success"')
     .split("\n")
@@ -294,7 +295,7 @@ const answersIn = (said: string) =>
 
 test("guide webhooks: its shell blocks give the described results", async () => {
   const blocks = await keyedBlocksOf("webhooks.md");
-  const [, arrived, looked, rotated, heard, egress, ...others] = await run(blocks);
+  const [, arrived, looked, rotated, stream, egress, ...others] = await run(blocks);
   const [sent, inbox] = answersIn(arrived!);
   assert.equal(sent.data.eventType, "test");
   assert.deepEqual([inbox.data.length, inbox.data[0].signature], [1, "right"]);
@@ -304,7 +305,7 @@ test("guide webhooks: its shell blocks give the described results", async () => 
   assert.equal(stats.data.deliveries.succeeded, 1);
   assert.match(answersIn(rotated!)[0]!.data.secret, /^whsec_/);
   const { eventId } = delivery.data;
-  assert.ok(heard!.includes(`id: ${eventId}\nevent: test\ndata: {"id":"${eventId}"`), heard);
+  assert.ok(stream!.includes(`id: ${eventId}\nevent: test\ndata: {"id":"${eventId}"`), stream);
   assert.deepEqual(answersIn(egress!)[0]!.data, { addresses: [] });
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
@@ -315,11 +316,11 @@ test("guide running: its shell blocks give the described results", async () => {
   const { output } = JSON.parse(whole!).data;
   assert.deepEqual(JSON.parse(estimated!).data.cost, { min: 0, max: 0 });
   assert.match(output, /^\[sandbox\] /);
-  const told = (stream: string) =>
+  const textOf = (stream: string) =>
     [...stream.matchAll(/^event: output\.delta\ndata: (.*)$/gm)]
       .map(([, data]) => JSON.parse(data!).text)
       .join("");
-  assert.deepEqual([told(streamed!), told(resumed!)], [output, output.slice(10)]);
+  assert.deepEqual([textOf(streamed!), textOf(resumed!)], [output, output.slice(10)]);
   for (const stream of [streamed!, resumed!]) assert.match(stream, /id: end\nevent: execution\.completed\n/);
   const { eventsUrl, executionId } = JSON.parse(accepted!).data;
   assert.ok(eventsUrl.endsWith(`/v1/ai/executions/${executionId}/events`));
@@ -337,8 +338,11 @@ test("guide workflows: its shell blocks give the described results", async () =>
   const [ok, draft] = steps.data;
   assert.deepEqual([ok.status, ok.prompt, draft.status], ["waiting", "Shall it go out?", "completed"]);
   assert.equal(decided.data.decision, "approved");
-  const [, told] = /^event: execution\.completed\ndata: (.*)$/m.exec(ran!)!;
-  assert.deepEqual([JSON.parse(told!).status, JSON.parse(told!).output], ["completed", draft.output]);
+  const [, completed] = /^event: execution\.completed\ndata: (.*)$/m.exec(ran!)!;
+  assert.deepEqual(
+    [JSON.parse(completed!).status, JSON.parse(completed!).output],
+    ["completed", draft.output],
+  );
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 

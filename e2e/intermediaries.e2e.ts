@@ -75,8 +75,8 @@ async function run(
     env: { PATH: PATHS },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
-  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (bytes) => (said += bytes));
+  let output = "";
+  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (bytes) => (output += bytes));
   const ended = once(child, "exit");
   t.after(async () => {
     // Not SIGKILL: the worker processes of nginx would stay.
@@ -85,7 +85,7 @@ async function run(
     await rm(folder, { recursive: true, force: true });
   });
   for (let tries = 0; !(await isListening(port)); tries++) {
-    assert.ok(child.exitCode === null && tries < 400, `${program} does not listen:\n${said}`);
+    assert.ok(child.exitCode === null && tries < 400, `${program} does not listen:\n${output}`);
     await sleep(25);
   }
 }

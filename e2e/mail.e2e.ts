@@ -3,12 +3,19 @@ import { after, before, test } from "node:test";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { startMailServer } from "@stoa/service/test/mail-server.ts";
 import { until } from "@stoa/service/test/until.ts";
-import { type Ended, npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
+import {
+  copyDemoData,
+  type Ended,
+  npmStart,
+  type Started,
+  stop,
+  temporaryFolder,
+} from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
   folder = await temporaryFolder();
-  await stock(folder.path);
+  await copyDemoData(folder.path);
 });
 after(() => folder.remove());
 
@@ -23,17 +30,17 @@ async function askForLink({ origin }: Started, email: string): Promise<void> {
 
 /** What the service prints after its box, once it fits. */
 async function printed({ npm, ended }: Started, pattern: RegExp): Promise<string> {
-  let said = "";
+  let output = "";
   let end: Ended | null = null;
   npm.stdout!.on("data", (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   void ended.then((value) => {
     end = value;
   });
   const found = await until(`${pattern} is printed`, () => {
     assert.equal(end, null, "the service runs");
-    return pattern.exec(said);
+    return pattern.exec(output);
   });
   return found[1]!;
 }

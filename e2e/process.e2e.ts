@@ -7,12 +7,20 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startCollector } from "@stoa/service/test/collector.ts";
 import { until } from "@stoa/service/test/until.ts";
-import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
+import {
+  copyDemoData,
+  npmStart,
+  STOA,
+  type Started,
+  shell,
+  stop,
+  temporaryFolder,
+} from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
   folder = await temporaryFolder();
-  await stock(folder.path);
+  await copyDemoData(folder.path);
 });
 after(() => folder.remove());
 
@@ -62,9 +70,9 @@ test("SIGTERM to npm: a running call ends and is traced, new calls are refused, 
   const { code } = await service.ended;
   assert.equal(code, 0);
   await assert.rejects(fetch(`${service.origin}/healthz`));
-  const told = Buffer.concat(collector.bodies).toString("latin1");
+  const sent = Buffer.concat(collector.bodies).toString("latin1");
   for (const name of ["run prompt", "chat sandbox-slow", "service.name", "gen_ai.client.operation.duration"])
-    assert.ok(told.includes(name), name);
+    assert.ok(sent.includes(name), name);
   await collector.close();
 });
 

@@ -2,13 +2,21 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
+import {
+  copyDemoData,
+  npmStart,
+  STOA,
+  type Started,
+  shell,
+  stop,
+  temporaryFolder,
+} from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
-  await stock(at("data"));
+  await copyDemoData(at("data"));
   service = await npmStart(at("data"));
   await stoa("user create --email hopper@example.net --name Hopper");
 });
@@ -20,10 +28,10 @@ after(async () => {
 const at = (path: string) => join(folder.path, path);
 const stoa = (line: string) => shell(`${STOA} ${line}`, { STOA_DATA_DIR: at("data") });
 const products = (line: string) => stoa(`products ${line} --seller hopper@example.net`);
-const said = (stderr: string) => stderr.split("\n").filter((line) => line !== "");
+const linesOf = (stderr: string) => stderr.split("\n").filter((line) => line !== "");
 
-const line = (wish: object) =>
-  JSON.stringify({ title: "Haiku", type: "PROMPT", price: 4.99, content: "On {{topic}}", ...wish });
+const line = (fields: object) =>
+  JSON.stringify({ title: "Haiku", type: "PROMPT", price: 4.99, content: "On {{topic}}", ...fields });
 
 test("products import and export of a file: the export on stdout equals the import", async () => {
   await writeFile(at("in.jsonl"), [line({ id: "a" }), line({ id: "b", title: "日本の俳句\n" })].join("\n"));
@@ -51,7 +59,7 @@ test("products import with problems: one line each on stderr, exit code 1, nothi
   const { code, stdout, stderr } = await products(`import ${at("bad.jsonl")}`);
   assert.equal(code, 1);
   assert.equal(stdout, "");
-  assert.deepEqual(said(stderr).toSorted(), [
+  assert.deepEqual(linesOf(stderr).toSorted(), [
     "line 2: price: price must be positive",
     "line 3: product: is not valid JSON",
   ]);
@@ -82,7 +90,7 @@ test("products import --publish: names incomplete products; an unreadable file i
   assert.equal(lacking.code, 1);
   assert.match(lacking.stdout, /^unchanged: 1$/m);
   assert.deepEqual(
-    said(lacking.stderr).map((told) => told.split(":").slice(0, 3).join(":")),
+    linesOf(lacking.stderr).map((text) => text.split(":").slice(0, 3).join(":")),
     ["description", "category", "compatibility"].map((field) => `line 1: not published: ${field}`),
   );
   await writeFile(at("x.csv"), "a,b");

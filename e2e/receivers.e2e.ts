@@ -46,7 +46,7 @@ async function isListening(port: number): Promise<boolean> {
 
 interface Running {
   url: string;
-  said: string[];
+  lines: string[];
   child: ChildProcess;
 }
 
@@ -54,13 +54,13 @@ async function startReceiver({ command, options }: Program, file: string, secret
   const port = await freePort();
   const env = { PATH: process.env["PATH"], WEBHOOK_SECRET: secret, PORT: String(port) };
   const child = spawn(command, [...options(port), file], { env, stdio: ["ignore", "pipe", "ignore"] });
-  const said: string[] = [];
-  child.stdout.setEncoding("utf8").on("data", (text) => said.push(...text.trim().split("\n")));
+  const lines: string[] = [];
+  child.stdout.setEncoding("utf8").on("data", (text) => lines.push(...text.trim().split("\n")));
   await until(`${command} ${file} listens`, () => {
     assert.equal(child.exitCode, null, `${command} ${file} ended`);
     return isListening(port);
   });
-  return { url: `http://127.0.0.1:${port}/`, said, child };
+  return { url: `http://127.0.0.1:${port}/`, lines, child };
 }
 
 /** Somebody registers; the receiver must know the secret before it is started, so that it is given to both. */
@@ -165,24 +165,24 @@ for (const [name, program] of Object.entries(programs)) {
       });
 
     /** What it says comes beside its answers, in its order. */
-    const hasSaid = (lines: number) => until(`${lines} lines`, () => running.said.length >= lines);
+    const printsLines = (count: number) => until(`${count} lines`, () => running.lines.length >= count);
 
     test("accepts deliveries, also during a change of the secret", async () => {
       assert.equal(await deliveredTest(webhookId), "succeeded");
-      if (isWhole) await hasSaid(1);
-      if (isWhole) assert.match(running.said[0]!, /^test evt_/);
+      if (isWhole) await printsLines(1);
+      if (isWhole) assert.match(running.lines[0]!, /^test evt_/);
       await owner.post(`/v1/webhooks/${webhookId}/rotate-secret`, {});
       assert.equal(await deliveredTest(webhookId), "succeeded");
-      if (isWhole) await hasSaid(2);
+      if (isWhole) await printsLines(2);
     });
 
     const worksOnce = async () => {
-      const before = running.said.length;
+      const before = running.lines.length;
       for (let times = 0; times < 3; times++) assert.equal(await post(headersBy([secret])), 200);
       assert.equal(await post(headersBy([generateWebhookSecret(), secret])), 200);
       assert.equal(await post(headersBy([secret], 0, "evt_2"), bodyOf("evt_2")), 200);
-      await hasSaid(before + 2);
-      assert.deepEqual(running.said.slice(before), ["review.created evt_1", "review.created evt_2"]);
+      await printsLines(before + 2);
+      assert.deepEqual(running.lines.slice(before), ["review.created evt_1", "review.created evt_2"]);
     };
     // What is done with an event is left out of the others.
     if (isWhole) test("processes a repeated event once", worksOnce);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { type Look, openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
-import { npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
+import { copyDemoData, npmStart, type Started, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
@@ -10,7 +10,7 @@ let browser: Browser;
 
 before(async () => {
   folder = await temporaryFolder();
-  await stock(folder.path);
+  await copyDemoData(folder.path);
   service = await npmStart(folder.path);
   browser = await openBrowser();
 });

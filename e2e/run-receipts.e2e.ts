@@ -28,10 +28,10 @@ before(async () => {
   author = await market.hasUser();
   const run = await ran(author, { productId: await hasDraft(author), variables });
   files = {
-    answer: await kept("answer.json", await receiptOf(run.executionId)),
-    variables: await kept("variables.json", JSON.stringify(variables, null, 2)),
-    output: await kept("output.txt", run.output),
-    other: await kept("other.json", JSON.stringify({ ...variables, topic: "snow" })),
+    answer: await writeTo("answer.json", await receiptOf(run.executionId)),
+    variables: await writeTo("variables.json", JSON.stringify(variables, null, 2)),
+    output: await writeTo("output.txt", run.output),
+    other: await writeTo("other.json", JSON.stringify({ ...variables, topic: "snow" })),
   };
   ofWorkflow = await hasRunOfWorkflow();
 });
@@ -51,13 +51,13 @@ async function hasRunOfWorkflow() {
   const { executionId, output } = await executes(author, workflow, { input });
   await worker.stop();
   return {
-    answer: await kept("workflow.json", await receiptOf(executionId)),
-    variables: await kept("input.json", JSON.stringify(input)),
-    output: await kept("result.json", JSON.stringify(output, null, 2)),
+    answer: await writeTo("workflow.json", await receiptOf(executionId)),
+    variables: await writeTo("input.json", JSON.stringify(input)),
+    output: await writeTo("result.json", JSON.stringify(output, null, 2)),
   };
 }
 
-async function kept(name: string, text: string): Promise<string> {
+async function writeTo(name: string, text: string): Promise<string> {
   const path = join(folder.path, name);
   await writeFile(path, text);
   return path;
@@ -81,7 +81,7 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
   }, () => {
     let program: string;
     before(async () => {
-      program = await kept(file, programIn(language));
+      program = await writeTo(file, programIn(language));
     });
 
     /** What it says, line by line; rejects when it ends with an error. */
@@ -89,23 +89,23 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
       (await execute(command, [program, market.origin, ...given])).stdout.trim().split("\n");
 
     test("prints the content of a receipt, and whether given texts are those of the run", async () => {
-      const said = "completed 1.0.0 sandbox 0 USD";
-      assert.deepEqual(await check(files.answer), [said]);
+      const printed = "completed 1.0.0 sandbox 0 USD";
+      assert.deepEqual(await check(files.answer), [printed]);
       assert.deepEqual(await check(files.answer, files.variables, files.output), [
-        said,
+        printed,
         "these variables",
         "this output",
       ]);
       assert.deepEqual(await check(files.answer, files.other, files.variables), [
-        said,
+        printed,
         "other variables",
         "another output",
       ]);
     });
 
     test("verifies input and output of a workflow in any JSON formatting", async () => {
-      const [, ...said] = await check(ofWorkflow.answer, ofWorkflow.variables, ofWorkflow.output);
-      assert.deepEqual(said, ["these variables", "this output"]);
+      const [, ...printed] = await check(ofWorkflow.answer, ofWorkflow.variables, ofWorkflow.output);
+      assert.deepEqual(printed, ["these variables", "this output"]);
     });
 
     test("changed receipt: refused", async () => {
@@ -113,7 +113,7 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
       const [header, payload, signature] = data.receipt.split(".");
       const changed = Buffer.from(payload, "base64url").toString().replace("completed", "failed");
       const receipt = [header, Buffer.from(changed).toString("base64url"), signature].join(".");
-      const forged = await kept("forged.json", JSON.stringify({ data: { ...data, receipt } }));
+      const forged = await writeTo("forged.json", JSON.stringify({ data: { ...data, receipt } }));
       await assert.rejects(check(forged));
     });
   });
@@ -132,7 +132,7 @@ suite("guide receipts-of-runs: its shell blocks", () => {
 
   test("run a prompt, get its receipt and verify it", async () => {
     const { begun, ask, check } = blocks();
-    const program = await kept("verify.mjs", programIn("js"));
+    const program = await writeTo("verify.mjs", programIn("js"));
     const { code, stdout, stderr } = await run(`${begun}${ask}cp '${program}' .\n${check}`);
     assert.equal(code, 0, stderr);
     assert.deepEqual(stdout.trim().split("\n"), ["completed 1.0.0 sandbox 0 USD", "these variables"]);

@@ -28,7 +28,7 @@ export async function temporaryFolder(): Promise<{ path: string; remove(): Promi
 export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
 
 /** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, and copied. */
-export async function stock(dataDir: string): Promise<void> {
+export async function copyDemoData(dataDir: string): Promise<void> {
   const shop = join(SHARED, "shop");
   await once("loading the shop", () => makeShop(shop));
   await promisify(execFile)("cp", ["-a", `${shop}/.`, dataDir]);
@@ -73,16 +73,16 @@ export function shell(line: string, settings: Record<string, string>): Promise<E
 }
 
 function endOf(child: ChildProcess): Promise<Ended> {
-  const said = { stdout: "", stderr: "" };
+  const output = { stdout: "", stderr: "" };
   child.stdout!.on("data", (chunk) => {
-    said.stdout += chunk;
+    output.stdout += chunk;
   });
   child.stderr!.on("data", (chunk) => {
-    said.stderr += chunk;
+    output.stderr += chunk;
   });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code, signal) => resolve({ code, signal, ...said }));
+    child.once("close", (code, signal) => resolve({ code, signal, ...output }));
   });
 }
 

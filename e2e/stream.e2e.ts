@@ -34,14 +34,14 @@ test("event stream in a browser's EventSource: receives events, also those durin
   const { page } = await openPage(context, market.origin);
   await page.goto(`${market.origin}/dev/hooks`);
   await page.evaluate(`new Promise((resolve) => {
-    window.heard = [];
+    window.received = [];
     const source = new EventSource("/v1/events/stream?api_key=${owner.key}");
-    source.addEventListener("test", ({ lastEventId, data }) => heard.push([lastEventId, JSON.parse(data).id]));
+    source.addEventListener("test", ({ lastEventId, data }) => received.push([lastEventId, JSON.parse(data).id]));
     source.onopen = resolve;
   })`);
-  const hears = (count: number) =>
+  const hasEvents = (count: number) =>
     page.evaluate(`new Promise((resolve) => {
-      const look = () => (heard.length >= ${count} ? resolve() : setTimeout(look, 50));
+      const look = () => (received.length >= ${count} ? resolve() : setTimeout(look, 50));
       look();
     })`);
   // Before its first event it is cut off, too: it knows where it began.
@@ -49,12 +49,12 @@ test("event stream in a browser's EventSource: receives events, also those durin
   for (let count = 1; count <= 2; count++) {
     market.service.app.server.closeAllConnections();
     ids.push(await happens());
-    await hears(count);
+    await hasEvents(count);
   }
   ids.push(await happens());
-  await hears(3);
+  await hasEvents(3);
   assert.deepEqual(
-    await page.evaluate("heard"),
+    await page.evaluate("received"),
     ids.map((id) => [id, id]),
   );
   await context.close();

@@ -1,8 +1,8 @@
 import { cpuBetween, cpuOf, cpuOfFamily } from "../cpu.ts";
-import { type Outcome, putUnderLoad } from "../load.ts";
-import { type Case, cases, type Request } from "./asks.ts";
+import { type LoadResult, runLoad } from "../load.ts";
 import { DIFFERENT, productAt } from "./products.ts";
-import type { Seen, Sight, Target } from "./system.ts";
+import { type Case, cases, type Request } from "./queries.ts";
+import type { CheckedPage, SeenProduct, Target } from "./system.ts";
 
 const CONNECTIONS = 10;
 /** Where a single answer takes longer, more at once would only wait for each other: all are asked one at a time. */
@@ -13,7 +13,7 @@ const SECONDS = 3;
 const FEWEST = 2;
 const MAX_REQUESTS = 30_000;
 
-export interface Measured extends Outcome {
+export interface Measured extends LoadResult {
   nodeMs: number;
   databaseMs: number;
 }
@@ -40,7 +40,7 @@ export async function compare(targets: Target[], size: number, rounds: number): 
   const found: CaseResult[] = [];
   for (const kind of cases) {
     found.push(await compareCase(kind, targets, size, rounds));
-    console.log(told(found.at(-1)!));
+    console.log(describe(found.at(-1)!));
   }
   return found;
 }
@@ -72,7 +72,7 @@ async function compareCase(kind: Case, targets: Target[], size: number, rounds: 
 
 /** Looks at answers before they are counted: two questions, of which the second meets a service that is awake. */
 async function probe(kind: Case, target: Target): Promise<Runner | null> {
-  const questions = kind.questionsTo(target.asks);
+  const questions = kind.requestsOf(target.asks);
   if (questions.length === 0) return null;
   const requestsFor = (count: number) =>
     Array.from({ length: count }, (_, at) => questions[at % questions.length]!());
@@ -99,7 +99,7 @@ async function askOnce(target: Target, { method, path, headers, body }: Request)
 }
 
 /** Whether it is the product that its title says, as all systems were given it. */
-function isOurs({ title, description, priceMinor, labels }: Seen): boolean {
+function isOurs({ title, description, priceMinor, labels }: SeenProduct): boolean {
   const [, original, copy] = /#(\d+)(?: v(\d+))?$/.exec(title) ?? [];
   const product = productAt(Number(original) + DIFFERENT * Number(copy ?? 0));
   const given = [product.category, ...product.tags].toSorted().join();
@@ -117,28 +117,28 @@ async function warmUp(runner: Runner, connections: number): Promise<number> {
 }
 
 /** The questions are dealt out, so that no two connections ask the same at once. */
-function load({ target, requestsFor }: Runner, amount: number, connections: number): Promise<Outcome> {
+function load({ target, requestsFor }: Runner, amount: number, connections: number): Promise<LoadResult> {
   const requests = requestsFor(amount);
   const lanes = Array.from({ length: connections }, (_, lane) =>
     requests.filter((_, at) => at % connections === lane),
   );
-  return putUnderLoad({ origin: target.server.origin, amount, connections, lanes });
+  return runLoad({ origin: target.server.origin, amount, connections, lanes });
 }
 
 async function measure(runner: Runner, amount: number, connections: number): Promise<Measured> {
   const { pid, postmaster } = runner.target.server;
   const before = { node: cpuOf([pid]), database: cpuOfFamily(postmaster) };
-  const outcome = await load(runner, amount, connections);
+  const result = await load(runner, amount, connections);
   return {
-    ...outcome,
-    nodeMs: cpuBetween(before.node, cpuOf([pid])) / outcome.requests,
-    databaseMs: (cpuOfFamily(postmaster) - before.database) / outcome.requests,
+    ...result,
+    nodeMs: cpuBetween(before.node, cpuOf([pid])) / result.requests,
+    databaseMs: (cpuOfFamily(postmaster) - before.database) / result.requests,
   };
 }
 
-const showing = ({ products, found }: Sight) => `${products.length} of ${found ?? "–"}`;
+const showing = ({ products, found }: CheckedPage) => `${products.length} of ${found ?? "–"}`;
 
-const told = ({ size, name, results }: CaseResult) =>
+const describe = ({ size, name, results }: CaseResult) =>
   `${size} ${name}: ${results
     .map(({ way, rounds, shows }) => {
       const rates = rounds.map(({ perSecond }) => perSecond.toFixed(1)).join(" ");

@@ -41,7 +41,7 @@ export async function install(peer: string, folder: string): Promise<void> {
 export async function untilHealthy(server: Started, origin: string): Promise<void> {
   let ended: Error | undefined;
   // No line fits: this tells only of its end.
-  server.says(/^\b$/).catch((error: Error) => (ended = error));
+  server.waitForLine(/^\b$/).catch((error: Error) => (ended = error));
   while (!ended) {
     const reply = await fetch(`${origin}/health`).catch(() => null);
     if (reply?.ok) return;

@@ -2,12 +2,12 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { start } from "../processes.ts";
-import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
 import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
 import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
 import type { Client, PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
-import type { Peer, Running, Sight, Way } from "./system.ts";
+import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
+import type { ApiVariant, CheckedPage, Peer, Running } from "./system.ts";
 
 const LOOK_AGAIN_MS = 500;
 const NAME = "medusa";
@@ -111,7 +111,7 @@ async function readShop(client: Client): Promise<Shop> {
 /** Less than a whole category or price leaves it out of the answer. */
 const FIELDS = "id,title,description,handle,created_at,*variants.calculated_price,tags.value,*categories";
 
-function waysOf(shop: Shop): Way[] {
+function waysOf(shop: Shop): ApiVariant[] {
   return [
     { name: "Medusa, store", asks: storeAsks(shop), look: lookAtStore },
     { name: "Medusa, Search Module", asks: searchModuleAsks(shop), look: lookAtSearchModule },
@@ -119,7 +119,7 @@ function waysOf(shop: Shop): Way[] {
 }
 
 /** The store's lists can neither filter nor sort by price. */
-function storeAsks({ key, region, categories, products }: Shop): Partial<Asks> {
+function storeAsks({ key, region, categories, products }: Shop): Partial<Queries> {
   const headers = { "x-publishable-api-key": key };
   const get = (path: string): Request => ({ method: "GET", path, headers });
   const common = `region_id=${region}&fields=${FIELDS}`;
@@ -141,7 +141,7 @@ interface InStore {
   categories: { handle: string }[];
 }
 
-function lookAtStore(answer: string): Sight {
+function lookAtStore(answer: string): CheckedPage {
   type Answer = { products?: InStore[]; product?: InStore; count?: number };
   const { products, product, count } = JSON.parse(answer) as Answer;
   const seen = (products ?? [product!]).map(({ title, description, variants, tags, categories }) => ({
@@ -151,7 +151,7 @@ function lookAtStore(answer: string): Sight {
   return { products: seen, found: count ?? null };
 }
 
-function searchModuleAsks({ key }: Shop): Partial<Asks> {
+function searchModuleAsks({ key }: Shop): Partial<Queries> {
   const headers = { "x-publishable-api-key": key, "content-type": "application/json" };
   const ask = (filters: object, order: object | undefined, page = 1): Request => {
     const pagination = { take: PAGE_SIZE, skip: (page - 1) * PAGE_SIZE, ...(order && { order }) };
@@ -173,7 +173,7 @@ interface Hit {
   document: { title: string; description: string; price: number; categories: string[]; tags: string[] };
 }
 
-function lookAtSearchModule(answer: string): Sight {
+function lookAtSearchModule(answer: string): CheckedPage {
   const { results } = JSON.parse(answer) as { results: { hits: Hit[]; metadata: { count: number } }[] };
   const { hits, metadata } = results[0]!;
   const products = hits.map(({ document: { title, description, price, categories, tags } }) => ({

@@ -39,7 +39,7 @@ export async function startPortkey(): Promise<Portkey | null> {
 }
 
 async function untilItListens(gateway: Started, origin: string): Promise<void> {
-  const ended = gateway.says(/^\b$/).then(() => {});
+  const ended = gateway.waitForLine(/^\b$/).then(() => {});
   const listens = async () => {
     while (!(await fetch(origin).catch(() => null))) await sleep(LOOK_AGAIN_MS);
   };

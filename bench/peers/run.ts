@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { tryFileLock } from "@stoa/service/platform/db/embedded-lock.ts";
 import { machine } from "../machine.ts";
 import { atEnd, endAll } from "../processes.ts";
-import { keep, toMarkdown } from "../report.ts";
+import { toMarkdown, writeReport } from "../report.ts";
 import { type CaseResult, compare } from "./compare.ts";
 import { medusa } from "./medusa.ts";
 import { startPeerPostgres } from "./peer-postgres.ts";
@@ -99,8 +99,8 @@ async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void>
   const whole = `${toMarkdown(wholeReport(found))}\n\n${about}`;
   console.log(`\n${short}\n\n${whole}`);
   if (sizes.join() !== SIZES.join()) return;
-  await keep("peers", short);
-  await keep("every case", whole, OWN_README);
+  await writeReport("peers", short);
+  await writeReport("every case", whole, OWN_README);
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

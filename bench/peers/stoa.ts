@@ -10,9 +10,9 @@ import { toId } from "@stoa/service/core/ids.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { clusterPathsOf, findPostmaster } from "@stoa/service/platform/db/embedded-cluster.ts";
 import { argumentsOfStart, atEnd, start } from "../processes.ts";
-import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
+import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
 import { fillStoa } from "./stoa-fill.ts";
-import type { Running, Sight } from "./system.ts";
+import type { CheckedPage, Running } from "./system.ts";
 
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The limiter works as ever, and refuses nothing. */
@@ -80,7 +80,7 @@ async function startService(dataDir: string) {
     STOA_PLANS_FILE: plansFile,
   };
   const service = start(process.execPath, argumentsOfStart(), { env, errors: "discard" });
-  const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
+  const [, origin] = await service.waitForLine(/API\s+(http:\/\/\S+)\/v1 /);
   return { origin: origin!, pid: service.pid, end: service.end };
 }
 
@@ -94,12 +94,12 @@ function neverTwice(): Cents {
   return () => ++asked;
 }
 
-const withoutDetail = ({ detail: _, ...lists }: Asks): Partial<Asks> => lists;
+const withoutDetail = ({ detail: _, ...lists }: Queries): Partial<Queries> => lists;
 
 /** Dearer than everything: such a bound leaves the answer as it is. */
 const ABOVE_ALL = 1_000;
 
-function asksOf({ key, products }: Shop, cents: Cents): Asks {
+function asksOf({ key, products }: Shop, cents: Cents): Queries {
   const headers = { authorization: `Bearer ${key}` };
   const get = (path: string): Request => ({ method: "GET", path, headers });
   const list = (query: string, page = 1) => {
@@ -130,7 +130,7 @@ interface Shown {
   tags: string[];
 }
 
-function look(answer: string): Sight {
+function look(answer: string): CheckedPage {
   const { data, meta } = JSON.parse(answer) as { data: Shown[] | Shown; meta: { total?: number } };
   const products = [data].flat().map(({ title, description, price, category, tags }) => ({
     ...{ title, description, priceMinor: Math.round(price * 100), labels: [category, ...tags] },

@@ -1,7 +1,7 @@
-import type { Asks } from "./asks.ts";
+import type { Queries } from "./queries.ts";
 
 /** A product as an answer shows it. */
-export interface Seen {
+export interface SeenProduct {
   title: string;
   description: string;
   priceMinor: number;
@@ -9,18 +9,18 @@ export interface Seen {
   labels: string[] | null;
 }
 
-export interface Sight {
-  products: Seen[];
+export interface CheckedPage {
+  products: SeenProduct[];
   /** How many there are on all pages; null where the answer does not say. */
   found: number | null;
 }
 
 /** One way into a system: Medusa has two, its store's lists and its Search Module. */
-export interface Way {
+export interface ApiVariant {
   name: string;
-  asks: Partial<Asks>;
+  asks: Partial<Queries>;
   /** Throws when the answer is a refusal. */
-  look(answer: string): Sight;
+  look(answer: string): CheckedPage;
 }
 
 /** A system that runs, in one process of its own beside its PostgreSQL. */
@@ -28,12 +28,12 @@ export interface Running {
   origin: string;
   pid: number;
   postmaster: number;
-  ways: Way[];
+  ways: ApiVariant[];
   end(): Promise<void>;
 }
 
 /** A way in, with what stands behind it. */
-export interface Target extends Way {
+export interface Target extends ApiVariant {
   server: Running;
 }
 

@@ -1,13 +1,13 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { start } from "../processes.ts";
-import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
 import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
 import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
 import type { PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
 import { productAt } from "./products.ts";
-import type { Peer, Running, Seen, Sight } from "./system.ts";
+import { PAGE_SIZE, type Queries, type Request } from "./queries.ts";
+import type { CheckedPage, Peer, Running, SeenProduct } from "./system.ts";
 
 const NAME = "vendure";
 const PRODUCTS = new URL("./products.ts", import.meta.url).href;
@@ -71,7 +71,7 @@ const VARIANT = "id name priceWithTax currencyCode";
 const PRODUCT = "id name slug description createdAt facetValues{name}";
 
 /** Its search has no price range: variants of a collection do. */
-function asksOf(size: number): Asks {
+function asksOf(size: number): Queries {
   const headers = { "content-type": "application/json" };
   const ask = (query: string): Request => ({
     ...{ method: "POST", path: "/shop-api", headers, body: JSON.stringify({ query }) },
@@ -124,12 +124,12 @@ interface Answer {
   };
 }
 
-const seen = ({ name, description, facetValues }: Named, { priceWithTax }: Priced): Seen => ({
+const seen = ({ name, description, facetValues }: Named, { priceWithTax }: Priced): SeenProduct => ({
   ...{ title: name, description, priceMinor: priceWithTax, labels: facetValues.map((value) => value.name) },
 });
 
 /** GraphQL refuses with status 200. */
-function look(answer: string): Sight {
+function look(answer: string): CheckedPage {
   const { errors, data } = JSON.parse(answer) as Answer;
   if (errors) throw new Error(answer);
   const { search, products, collection, product } = data;
@@ -146,7 +146,7 @@ function look(answer: string): Sight {
   return { products: [seen(product!, product!.variants[0]!)], found: null };
 }
 
-const found = ({ productName, description, priceWithTax }: Found): Seen => ({
+const found = ({ productName, description, priceWithTax }: Found): SeenProduct => ({
   ...{ title: productName, description, labels: null },
   priceMinor: priceWithTax.value ?? priceWithTax.min!,
 });

@@ -5,12 +5,12 @@ import { foldSales, type Sold, tally } from "@stoa/service/commerce/analytics/su
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
-import { fillBooks, secondsOf } from "../books.ts";
-import { filledFolder } from "../kept.ts";
-import { putUnderLoad } from "../load.ts";
+import { filledDataFolder } from "../data-folder.ts";
+import { fillDatabase, secondsOf } from "../ledger-data.ts";
+import { runLoad } from "../load.ts";
 import type { Options } from "../options.ts";
 import { atEnd, ROOT, start } from "../processes.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { PRODUCTS_OF_ONE, productId, SELLERS, sellerId, soldMarket } from "../sales.ts";
 import { startService, WITHOUT_LIMITS, withBase } from "../shop.ts";
 
@@ -39,7 +39,7 @@ interface Question {
 /** Sellers' numbers of a month and of five years, in a market that sold for five years. */
 export async function measureAnalytics(options: Options): Promise<Report> {
   const { orders, profile } = options;
-  const { dataDir, told } = await filledFolder(options, `orders-${orders}`, MAKERS, (dataDir) =>
+  const { dataDir, note } = await filledDataFolder(options, `orders-${orders}`, MAKERS, (dataDir) =>
     fill(dataDir, orders),
   );
   const database = await startEmbedded(dataDir);
@@ -56,7 +56,7 @@ export async function measureAnalytics(options: Options): Promise<Report> {
     columns: ["what", "a tenth of all: p50 ms", "p99 ms", "aim", "met", "another seller: p50 ms", "p99 ms"],
     rows,
     notes: [
-      `${orders.toLocaleString("en")} orders of five years, ${SELLERS.toLocaleString("en")} sellers, one of whom has a tenth of all and 200 products; ${told} Each question is asked ${REQUESTS} times over HTTP, one request at a time, and never about the same days.`,
+      `${orders.toLocaleString("en")} orders of five years, ${SELLERS.toLocaleString("en")} sellers, one of whom has a tenth of all and 200 products; ${note} Each question is asked ${REQUESTS} times over HTTP, one request at a time, and never about the same days.`,
       `An order costs ${ms(cost.tally)} ms to note and ${ms(cost.fold)} ms to fold into the sums behind it.`,
     ],
   };
@@ -66,7 +66,7 @@ const MAKERS = ["books.ts", "sales.ts"].map((name) => new URL(`../${name}`, impo
 
 /** The orders and their books, and the sums of them. */
 async function fill(dataDir: string, orders: number): Promise<string> {
-  const filled = await fillBooks(dataDir, soldMarket(orders));
+  const filled = await fillDatabase(dataDir, soldMarket(orders));
   const [rebuilt] = await secondsOf(1, () => rebuild(dataDir));
   return `they were written in ${filled.toFixed(0)} s with the guards off, and \`stoa-server analytics rebuild\` took ${rebuilt!.toFixed(0)} s for all of them.`;
 }
@@ -173,7 +173,7 @@ async function rowOf(origin: string, question: Question, sellers: Seller[]): Pro
   const small = await timesOf(origin, question, sellers[1]!);
   const { aimMs } = question;
   const judged = aimMs
-    ? against(ms(large.p50), `p50 < ${aimMs} ms`, large.p50 < aimMs)
+    ? comparedWithAim(ms(large.p50), `p50 < ${aimMs} ms`, large.p50 < aimMs)
     : [ms(large.p50), "", ""];
   return [question.name, judged[0]!, ms(large.p99), judged[1]!, judged[2]!, ms(small.p50), ms(small.p99)];
 }
@@ -192,7 +192,7 @@ async function timesOf(
     headers,
   }));
   const ask = (requests: typeof lane) =>
-    putUnderLoad({ origin, amount: requests.length, connections: 1, lanes: [requests] });
+    runLoad({ origin, amount: requests.length, connections: 1, lanes: [requests] });
   await ask(lane.slice(REQUESTS));
   return ask(lane.slice(0, REQUESTS));
 }

@@ -98,7 +98,7 @@ async function measureHashes({ passwordHash }: Seeded, seconds: number): Promise
 
 function reportOf(results: Map<Kind, Measured[]>): Report {
   const rows = [...results].map(([{ name, beside }, own]) => {
-    const middle = (which: keyof Measured) => median(own.map((outcome) => outcome[which]));
+    const middle = (which: keyof Measured) => median(own.map((result) => result[which]));
     const others = beside && results.get(beside)!;
     const ratios = others?.map(({ perSecond }, round) => own[round]!.perSecond / perSecond);
     return [

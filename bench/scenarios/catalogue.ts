@@ -1,9 +1,9 @@
 import { openPool } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
-import { type Asked, AT_ONCE, ask } from "../asking.ts";
 import { type Delays, measureDelays } from "../delays.ts";
-import { makeWishes, measureOffers, withdraw } from "../offers.ts";
 import type { Options } from "../options.ts";
+import { deleteProducts, generateProducts, measurePublishing } from "../publishing.ts";
+import { AT_ONCE, measureQueries, type QueryMeasurement } from "../query-load.ts";
 import { makeKinds } from "../questions.ts";
 import { megabytes, ms, type Report, toMarkdown } from "../report.ts";
 import { openShop, type Shop } from "../shop.ts";
@@ -13,7 +13,7 @@ const AIM = { p50: 10, p99: 50 };
 
 interface OfSize {
   size: number;
-  asked: Asked[];
+  asked: QueryMeasurement[];
   space: Space;
   delays: Delays;
   perSecond: Record<string, number>;
@@ -43,30 +43,30 @@ async function measureShop(
   pool: pg.Pool,
   { size, prompts, questions }: Options & { size: number },
 ): Promise<OfSize> {
-  const asked: Asked[] = [];
+  const asked: QueryMeasurement[] = [];
   for (const kind of await makeKinds(pool)) {
     if (!questions.test(kind.name)) continue;
-    const one = await ask(shop, kind);
+    const one = await measureQueries(shop, kind);
     if (one) asked.push(one);
     console.error(`${labelOf(size)}: ${kind.name}: ${one ? timesOf(one) : "not known to this service"}`);
   }
   const space = await measureSpace(shop, pool);
-  const wishes = makeWishes(prompts, pool);
+  const newProducts = generateProducts(prompts, pool);
   const other = await shop.startNode();
-  const { delays, offered } = await measureDelays(shop, other, wishes);
+  const { delays, offered } = await measureDelays(shop, other, newProducts);
   await other.end();
-  const offers = await measureOffers(shop, wishes);
-  await withdraw(pool, [...offered, ...offers.offered]);
+  const offers = await measurePublishing(shop, newProducts);
+  await deleteProducts(pool, [...offered, ...offers.offered]);
   return { size, asked, space, delays, perSecond: offers.perSecond };
 }
 
 const labelOf = (size: number) => (size % 1e6 === 0 ? `${size / 1e6} M` : `${size / 1e3} k`);
-const failuresOf = ({ alone, refused }: Asked) => alone.failed + refused;
-const timesOf = (asked: Asked) => {
+const failuresOf = ({ alone, refused }: QueryMeasurement) => alone.failed + refused;
+const timesOf = (asked: QueryMeasurement) => {
   const failures = failuresOf(asked);
   return `${ms(asked.alone.p50)} / ${ms(asked.alone.p99)}${failures > 0 ? `, ${failures} failed` : ""}`;
 };
-const isFastEnough = (asked: Asked) =>
+const isFastEnough = (asked: QueryMeasurement) =>
   asked.alone.p50 < AIM.p50 && asked.alone.p99 < AIM.p99 && failuresOf(asked) === 0;
 
 function reportOf(sizes: OfSize[]): Report {

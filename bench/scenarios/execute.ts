@@ -4,15 +4,15 @@ import { startPortkey } from "../peers/portkey.ts";
 import { startScript } from "../processes.ts";
 import {
   AT_ONCE,
+  type CallPath,
   callBy,
   directly,
   type Load,
   throughPortkey,
   throughStoa,
-  type Way,
 } from "../prompt-calls.ts";
 import { median, type Quantiles, quantilesOf } from "../quantile.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { openShop } from "../shop.ts";
 
 const ROUNDS = 3;
@@ -51,7 +51,9 @@ const CASES: Case[] = [
 /** Runs of a bought prompt beside direct calls of the same provider, and beside Portkey's gateway, in turn. */
 export async function measureExecute(options: Options): Promise<Report> {
   const shop = await openShop(options);
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).says(/^http.*/);
+  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+    /^http.*/,
+  );
   const [buyer, productId] = [shop.buyers[0]!, shop.products[0]!];
   const portkey = await startPortkey();
   const ways = [
@@ -68,7 +70,7 @@ export async function measureExecute(options: Options): Promise<Report> {
 /** What a way did in each round; a round has the ways in their order. */
 type Round = (Quantiles & { perSecond: number; cpuMs: number })[];
 
-async function roundsOf(ways: Way[], load: Load): Promise<Round[]> {
+async function roundsOf(ways: CallPath[], load: Load): Promise<Round[]> {
   const rounds: Round[] = [];
   for (let n = 0; n < ROUNDS; n++) {
     const round: Round = [];
@@ -78,14 +80,14 @@ async function roundsOf(ways: Way[], load: Load): Promise<Round[]> {
   return rounds;
 }
 
-async function measure(way: Way, load: Load): Promise<Round[number]> {
+async function measure(way: CallPath, load: Load): Promise<Round[number]> {
   const before = cpuOf(await way.processes());
   const { times, perSecond } = await callBy(way, load);
   const cpuMs = cpuBetween(before, cpuOf(await way.processes())) / load.amount;
   return { ...quantilesOf(times), perSecond, cpuMs };
 }
 
-function reportOf(ways: Way[], measured: Round[][]): Report {
+function reportOf(ways: CallPath[], measured: Round[][]): Report {
   const rows = CASES.flatMap((load, at) => rowsOf(ways, load, measured[at]!));
   const peer = ways[2] ? "" : " Portkey's gateway could not be installed.";
   return {
@@ -108,16 +110,17 @@ function reportOf(ways: Way[], measured: Round[][]): Report {
   };
 }
 
-function rowsOf(ways: Way[], { name, aim }: Case, rounds: Round[]): string[][] {
+function rowsOf(ways: CallPath[], { name, aim }: Case, rounds: Round[]): string[][] {
   return ways.map((way, at) => {
     const of = (field: keyof Round[number]) => median(rounds.map((round) => round[at]![field]));
     const added = (field: "p50" | "p99") =>
       median(rounds.map((round) => round[at]![field] - round[0]![field]));
-    const figures = [of("perSecond").toFixed(0), ms(of("p50")), ms(of("p99"))];
-    if (at === 0) return [name, way.name, ...figures, "", "", "", "", ""];
+    const cells = [of("perSecond").toFixed(0), ms(of("p50")), ms(of("p99"))];
+    if (at === 0) return [name, way.name, ...cells, "", "", "", "", ""];
     const isMet = aim !== null && added("p50") <= aim.p50 && added("p99") <= aim.p99;
-    const judged = at === 1 && aim ? against("", `≤ +${aim.p50} / +${aim.p99} ms`, isMet).slice(1) : ["", ""];
-    return ["", way.name, ...figures, signed(added("p50")), signed(added("p99")), ms(of("cpuMs")), ...judged];
+    const judged =
+      at === 1 && aim ? comparedWithAim("", `≤ +${aim.p50} / +${aim.p99} ms`, isMet).slice(1) : ["", ""];
+    return ["", way.name, ...cells, signed(added("p50")), signed(added("p99")), ms(of("cpuMs")), ...judged];
   });
 }
 

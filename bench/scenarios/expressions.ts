@@ -41,13 +41,13 @@ export async function measureExpressions(_options: Options): Promise<Report> {
 }
 
 async function timesOf(evaluator: Evaluator, expression: string): Promise<string[]> {
-  const taken: number[] = [];
+  const times: number[] = [];
   for (let turn = 0; turn < WARM_UP + TIMES; turn++) {
     const begun = performance.now();
     await evaluator.evaluate(expression, bindings, "somebody");
-    taken.push(performance.now() - begun);
+    times.push(performance.now() - begun);
   }
-  const { p50, p95, p99 } = quantilesOf(taken.slice(WARM_UP));
+  const { p50, p95, p99 } = quantilesOf(times.slice(WARM_UP));
   return [p50, p95, p99].map((ms) => ms.toFixed(3));
 }
 
@@ -58,8 +58,8 @@ async function besideFlood(evaluator: Evaluator): Promise<string[]> {
     while (!isOver) await evaluator.evaluate(hostile, { input, steps: {} }, "neighbour").catch(() => {});
   };
   const flooding = flood();
-  const taken = await timesOf(evaluator, kinds[0]![1]);
+  const times = await timesOf(evaluator, kinds[0]![1]);
   isOver = true;
   await flooding;
-  return taken;
+  return times;
 }

@@ -7,11 +7,11 @@ import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
 import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import type pg from "pg";
-import { booked, fillBooks, idOf, secondsOf } from "../books.ts";
+import { fillDatabase, idOf, insertTransactions, secondsOf } from "../ledger-data.ts";
 import type { Options } from "../options.ts";
 import { atEnd, ROOT, start } from "../processes.ts";
 import { median, quantilesOf } from "../quantile.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { withBase } from "../shop.ts";
 
 /** Four entries each, and what comes of refunds and payouts: a million entries. */
@@ -31,7 +31,7 @@ const AIM_BALANCE_MS = 50;
 export async function measureLedger(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-ledger-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
-  const filled = await fillBooks(dataDir, [...people, ...sales, ...refunds, ...use, ...payouts]);
+  const filled = await fillDatabase(dataDir, [...people, ...sales, ...refunds, ...use, ...payouts]);
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
   await withBase(dataDir, { target: database.connection }, ({ ctx }) => rebuildSums(ctx));
@@ -47,7 +47,7 @@ export async function measureLedger(_options: Options): Promise<Report> {
     rows: [
       [
         ...["`ledger verify`, the proofs alone"],
-        ...against(
+        ...comparedWithAim(
           `${median(proofs).toFixed(2)} s`,
           `≤ ${AIM_VERIFY_SECONDS} s`,
           median(proofs) <= AIM_VERIFY_SECONDS,
@@ -60,7 +60,7 @@ export async function measureLedger(_options: Options): Promise<Report> {
       ],
       [
         ...[`balance of a seller with ${large.entries.toLocaleString("en")} entries`],
-        ...against(`${ms(large.p50)} ms`, `≤ ${AIM_BALANCE_MS} ms`, large.p50 <= AIM_BALANCE_MS),
+        ...comparedWithAim(`${ms(large.p50)} ms`, `≤ ${AIM_BALANCE_MS} ms`, large.p50 <= AIM_BALANCE_MS),
         `p99 ${ms(large.p99)} ms`,
       ],
       [
@@ -109,7 +109,7 @@ const sales = [
                   '2026-01-01'::timestamptz + n * interval '100 seconds' as sold_at
              from generate_series(1, ${SALES}) n) as sale`,
   "insert into receipt_counters select seller_id, receipt_year, max(receipt_number) from orders group by 1, 2",
-  booked(
+  insertTransactions(
     "sale",
     "select id as source_id, completed_at as happened_at, * from orders",
     `('provider_clearing', null::uuid, processor_fee_minor - total_minor, null::timestamptz),
@@ -124,7 +124,7 @@ const refunds = [
    select ${idOf("refund", "id::text")}, id, 'service', 'succeeded', total_minor, currency, '', completed_at, completed_at
      from orders where receipt_number % ${REFUNDED_EVERY} = 0`,
   `update orders set status = 'refunded', refunded_minor = total_minor where receipt_number % ${REFUNDED_EVERY} = 0`,
-  booked(
+  insertTransactions(
     "refund",
     `select r.id as source_id, r.completed_at as happened_at, o.* from refunds r join orders o on o.id = r.order_id`,
     `('provider_clearing', null::uuid, total_minor, null::timestamptz),
@@ -144,12 +144,12 @@ const payouts = [
   `insert into payouts (id, seller_id, status, amount_minor, commission_minor, currency, destination, period_start, period_end, created_at, completed_at)
    select ${idOf("payout", "n")}, ${idOf("seller", "n")}, 'completed', 1000, 0, 'USD', 'acct_test', '2026-01-01', '2026-02-01', '2026-03-01', '2026-03-02'
      from generate_series(1, ${SELLERS}) n`,
-  booked(
+  insertTransactions(
     "payout",
     "select id as source_id, created_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
     `('seller', seller_id, -amount_minor, 'epoch'::timestamptz), ('in_transit', seller_id, amount_minor, null)`,
   ),
-  booked(
+  insertTransactions(
     "payout_completed",
     "select id as source_id, completed_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
     `('in_transit', seller_id, -amount_minor, null::timestamptz), ('provider_clearing', null, amount_minor, null)`,

@@ -6,7 +6,7 @@ import { type Measured, measure, type Target } from "../measure.ts";
 import type { Options } from "../options.ts";
 import { atEnd, startScript } from "../processes.ts";
 import { median } from "../quantile.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { openShop, type Shop } from "../shop.ts";
 
 const ROUNDS = 7;
@@ -64,7 +64,9 @@ async function startBare(bytes: Buffer): Promise<Target> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-bare-"));
   atEnd(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "answer.json"), bytes);
-  const { pid, says } = startScript(new URL("../bare.ts", import.meta.url), [join(folder, "answer.json")]);
+  const { pid, waitForLine: says } = startScript(new URL("../bare.ts", import.meta.url), [
+    join(folder, "answer.json"),
+  ]);
   const [origin] = await says(/^http.*/);
   return { origin, pid, backends: async () => [] };
 }
@@ -120,7 +122,7 @@ function purchases({ products, buyers }: Shop, round: number): Lane[] {
 
 function reportOf(results: Map<Kind, Measured[]>, bare: Measured[], bytes: number): Report {
   const rows = [...results].map(([kind, own], at) => {
-    const middle = (which: keyof Measured) => median(own.map((outcome) => outcome[which]));
+    const middle = (which: keyof Measured) => median(own.map((result) => result[which]));
     const ratios = own.map(({ perSecond }, round) => perSecond / bare[round]!.perSecond);
     const ratio = median(ratios);
     const range = `${Math.min(...ratios).toFixed(3)}–${Math.max(...ratios).toFixed(3)}`;
@@ -129,7 +131,7 @@ function reportOf(results: Map<Kind, Measured[]>, bare: Measured[], bytes: numbe
       ...[middle("perSecond").toFixed(0), ms(middle("p50")), ms(middle("p95")), ms(middle("p99"))],
       ...[middle("nodeMs").toFixed(3), middle("databaseMs").toFixed(3)],
       ...(kind.aim
-        ? against(ratio.toFixed(3), `≥ ${kind.aim}`, ratio >= kind.aim)
+        ? comparedWithAim(ratio.toFixed(3), `≥ ${kind.aim}`, ratio >= kind.aim)
         : [at === 0 ? "1" : ratio.toFixed(3), "", ""]),
       at === 0 ? "" : range,
     ];

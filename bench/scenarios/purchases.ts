@@ -15,7 +15,7 @@ import { hasPgbench, pgbench, WITHOUT_PGBENCH } from "../pgbench.ts";
 import { atEnd } from "../processes.ts";
 import { median } from "../quantile.ts";
 import { type Replay, replayOf, without } from "../replay.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { openShop, type Shop, withBase } from "../shop.ts";
 
 const ROUNDS = 3;
@@ -196,9 +196,9 @@ const isOfTheShop = (problem: string) => /^Product \S+ counts \d+ purchases/.tes
 
 /** What is wrong may well be fast. */
 async function mustBeProved(pool: pg.Pool): Promise<void> {
-  const { problems: told, transactions } = await verifyLedger(openDatabase(pool));
-  const problems = told.filter((problem, at) => {
-    const kind = problem.startsWith("There are ") ? told[at - 1]! : problem;
+  const { problems: differences, transactions } = await verifyLedger(openDatabase(pool));
+  const problems = differences.filter((problem, at) => {
+    const kind = problem.startsWith("There are ") ? differences[at - 1]! : problem;
     return !isOfTheShop(kind);
   });
   if (problems.length > 0) throw new Error(`the ledger is wrong: ${problems.slice(0, 5).join(" ")}`);
@@ -207,7 +207,7 @@ async function mustBeProved(pool: pg.Pool): Promise<void> {
 
 function reportOf(results: Result[], isCompared: boolean): Report {
   const rows = results.map(({ market, atOnce, ours, bare }) => {
-    const middle = (which: keyof Measured) => median(ours.map((outcome) => outcome[which]));
+    const middle = (which: keyof Measured) => median(ours.map((result) => result[which]));
     const ratio = median(bare.map((perSecond, round) => ours[round]!.perSecond / perSecond));
     return [
       ...[
@@ -221,7 +221,7 @@ function reportOf(results: Result[], isCompared: boolean): Report {
       ...(isCompared
         ? [
             median(bare).toFixed(0),
-            ...against(ratio.toFixed(2), `≥ ${AIM_OF_PGBENCH}`, ratio >= AIM_OF_PGBENCH),
+            ...comparedWithAim(ratio.toFixed(2), `≥ ${AIM_OF_PGBENCH}`, ratio >= AIM_OF_PGBENCH),
           ]
         : ["–", "–", `≥ ${AIM_OF_PGBENCH}`, "–"]),
     ];

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Options } from "../options.ts";
 import { atEnd, ROOT, start } from "../processes.ts";
-import { against, megabytes, type Report } from "../report.ts";
+import { comparedWithAim, megabytes, type Report } from "../report.ts";
 
 const AIM_BYTES = 150e6;
 const HEAVIEST = 10;
@@ -34,7 +34,7 @@ export async function measureSize(_options: Options): Promise<Report> {
     rows: [
       [
         `everything else (${ours.length} packages)`,
-        ...against(mb(rest), `≤ ${mb(AIM_BYTES)}`, rest <= AIM_BYTES),
+        ...comparedWithAim(mb(rest), `≤ ${mb(AIM_BYTES)}`, rest <= AIM_BYTES),
       ],
       ...heaviest.map(([name, bytes]) => [`– ${name}`, mb(bytes), "", ""]),
       ["Node", mb(total((name) => NODE.test(name))), "", ""],

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { childrenOf, type Memory, memoryOf } from "../memory.ts";
 import { atEnd, type Started, start } from "../processes.ts";
 import { median } from "../quantile.ts";
-import { against, megabytes, type Report } from "../report.ts";
+import { comparedWithAim, megabytes, type Report } from "../report.ts";
 
 const ROUNDS = 3;
 const ASK_AGAIN_MS = 20;
@@ -27,7 +27,7 @@ export async function measureStart(): Promise<Report> {
   for (let round = 0; round < ROUNDS; round++) {
     const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-start-"));
     atEnd(() => rm(dataDir, { recursive: true, force: true }));
-    first.push((await startOnce(dataDir, (npm) => npm.says(/the demo shop is loaded/))).times);
+    first.push((await startOnce(dataDir, (npm) => npm.waitForLine(/the demo shop is loaded/))).times);
     const again = await startOnce(dataDir, () => sleep(AT_REST_MS));
     warm.push(again.times);
     memory.push(again.memory);
@@ -35,7 +35,7 @@ export async function measureStart(): Promise<Report> {
   const all = (times: Times[], which: keyof Times) => times.map((time) => time[which]);
   const row = (what: string, seconds: number[], aim: number) => [
     what,
-    ...against(`${median(seconds).toFixed(2)} s`, `≤ ${aim} s`, median(seconds) <= aim),
+    ...comparedWithAim(`${median(seconds).toFixed(2)} s`, `≤ ${aim} s`, median(seconds) <= aim),
     seconds.map((value) => value.toFixed(2)).join(", "),
   ];
   const rss = median(memory.map(({ rssBytes }) => rssBytes));
@@ -48,7 +48,11 @@ export async function measureStart(): Promise<Report> {
       row("warm start to the box", all(warm, "box"), AIM.warmSeconds),
       [
         "memory of Node at rest (RSS)",
-        ...against(`${megabytes(rss)} MB`, `≤ ${megabytes(AIM.memoryBytes)} MB`, rss <= AIM.memoryBytes),
+        ...comparedWithAim(
+          `${megabytes(rss)} MB`,
+          `≤ ${megabytes(AIM.memoryBytes)} MB`,
+          rss <= AIM.memoryBytes,
+        ),
         memory.map(({ rssBytes }) => megabytes(rssBytes)).join(", "),
       ],
       [
@@ -72,7 +76,10 @@ async function startOnce(dataDir: string, linger: (npm: Started) => Promise<unkn
     env: { STOA_DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
     errors: "read",
   });
-  const [ready, box] = await Promise.all([untilReady(origin).then(since), npm.says(/^curl /).then(since)]);
+  const [ready, box] = await Promise.all([
+    untilReady(origin).then(since),
+    npm.waitForLine(/^curl /).then(since),
+  ]);
   await linger(npm);
   const memory = await memoryOf(await nodeUnder(npm.pid));
   await npm.end();

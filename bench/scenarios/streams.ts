@@ -3,9 +3,9 @@ import { type Calls, makeCalls } from "../calls.ts";
 import { memoryOf } from "../memory.ts";
 import type { Options } from "../options.ts";
 import { startScript } from "../processes.ts";
-import { AT_ONCE, throughStoa, type Way } from "../prompt-calls.ts";
+import { AT_ONCE, type CallPath, throughStoa } from "../prompt-calls.ts";
 import { quantilesOf } from "../quantile.ts";
-import { against, megabytes, ms, type Report } from "../report.ts";
+import { comparedWithAim, megabytes, ms, type Report } from "../report.ts";
 import { openShop } from "../shop.ts";
 
 const STREAMS = 1_000;
@@ -21,7 +21,9 @@ const AIM_BYTES = 300e6;
 export async function measureStreams(options: Options): Promise<Report> {
   const shop = await openShop(options);
   const node = await shop.startNode();
-  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).says(/^http.*/);
+  const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).waitForLine(
+    /^http.*/,
+  );
   const bought = { buyer: shop.buyers[1]!, productId: shop.products[1]! };
   const way = await throughStoa(shop, node, bought, providerUrl!);
   await makeCalls({ ...streamsOf(way, AT_ONCE, WARM_UP), atOnce: 16, spreadMs: 0 });
@@ -34,7 +36,7 @@ export async function measureStreams(options: Options): Promise<Report> {
   return reportOf(times, { before, most, after });
 }
 
-const streamsOf = (way: Way, model: string, amount: number): Calls => ({
+const streamsOf = (way: CallPath, model: string, amount: number): Calls => ({
   ...way.call(model, true),
   ...{ atOnce: amount, amount, spreadMs: OPENED_OVER_MS, until: "first word" },
   warmUpBody: way.call(AT_ONCE, true).body,
@@ -65,7 +67,7 @@ function reportOf(
       ["memory of Node before (RSS)", `${megabytes(before)} MB`, "", ""],
       [
         `with ${STREAMS} open streams, at most`,
-        ...against(`${megabytes(most)} MB`, `< ${megabytes(AIM_BYTES)} MB`, most < AIM_BYTES),
+        ...comparedWithAim(`${megabytes(most)} MB`, `< ${megabytes(AIM_BYTES)} MB`, most < AIM_BYTES),
       ],
       ["of that for each stream", `${(each / 1000).toFixed(0)} kB`, "", ""],
       [`${SETTLED_AFTER_MS / 1000} s after the last had ended`, `${megabytes(after)} MB`, "", ""],

@@ -12,7 +12,7 @@ import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
 import { quantilesOf } from "../quantile.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { LOADING, withBase } from "../shop.ts";
 
 const BENCH = { ip: "127.0.0.1", userAgent: null, requestId: "bench" };
@@ -129,13 +129,13 @@ function asks(ctx: Context, owner: Member, endpointId: string): [string, Ask][] 
 }
 
 async function rowOf(name: string, ask: Ask, times: number): Promise<string[]> {
-  const taken: number[] = [];
+  const durations: number[] = [];
   for (let n = 0; n < times; n++) {
     const begun = performance.now();
     await ask();
-    taken.push(performance.now() - begun);
+    durations.push(performance.now() - begun);
   }
-  const { p50, p99 } = quantilesOf(taken);
-  const [figure, aim, met] = against(ms(p50), `p50 < ${AIM_MS} ms`, p50 < AIM_MS);
+  const { p50, p99 } = quantilesOf(durations);
+  const [figure, aim, met] = comparedWithAim(ms(p50), `p50 < ${AIM_MS} ms`, p50 < AIM_MS);
   return [name, figure!, ms(p99), aim!, met!];
 }

@@ -14,7 +14,7 @@ import { cpuOfFamily, parentOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
 import { atEnd, startScript } from "../processes.ts";
 import { median, type Quantiles, quantilesOf } from "../quantile.ts";
-import { against, ms, type Report } from "../report.ts";
+import { comparedWithAim, ms, type Report } from "../report.ts";
 import { type Node, startService, withBase } from "../shop.ts";
 
 const BENCH = { ip: "127.0.0.1", userAgent: null, requestId: "bench" };
@@ -43,7 +43,7 @@ export async function measureWebhooks(_options: Options): Promise<Report> {
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
   const receiver = startScript(new URL("../receiver.ts", import.meta.url), []);
-  const [url] = await receiver.says(/^http:.*/);
+  const [url] = await receiver.waitForLine(/^http:.*/);
   const startWorker = () => startService(undefined, { STOA_DATA_DIR: dataDir, STOA_ROLES: "worker" });
   return withBase(dataDir, { target: database.connection }, async ({ ctx }) => {
     const market = { ctx, url: url!, accounts: await openAccounts(ctx, url!) };
@@ -121,8 +121,8 @@ async function arrivalsOf({ url }: Market, count: number): Promise<Map<string, n
     if (performance.now() - begun > GIVE_UP_MS)
       throw new Error(`${arrivals.size} of ${count} were delivered`);
     await sleep(LOOK_EVERY_MS);
-    const told = (await (await fetch(url)).json()) as [id: string, at: number][];
-    for (const [id, at] of told) if (!arrivals.has(id)) arrivals.set(id, at);
+    const deliveries = (await (await fetch(url)).json()) as [id: string, at: number][];
+    for (const [id, at] of deliveries) if (!arrivals.has(id)) arrivals.set(id, at);
   }
   return arrivals;
 }
@@ -250,9 +250,9 @@ interface Figures {
 function reportOf({ alone, together, delays, besideHanging, idle, claims: claim }: Figures): Report {
   const rate = (rates: number[]) => {
     const middle = median(rates);
-    return against(`${middle.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, middle >= AIMS.perSecond);
+    return comparedWithAim(`${middle.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, middle >= AIMS.perSecond);
   };
-  const time = (value: number, aim: number) => against(`${ms(value)} ms`, `< ${aim} ms`, value < aim);
+  const time = (value: number, aim: number) => comparedWithAim(`${ms(value)} ms`, `< ${aim} ms`, value < aim);
   return {
     columns: ["what", "figure", "aim", "met"],
     rows: [

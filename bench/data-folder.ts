@@ -5,50 +5,50 @@ import { join } from "node:path";
 import type { Options } from "./options.ts";
 import { atEnd } from "./processes.ts";
 
-/** What a kept folder was made by, and what its maker has to tell; it comes last into the folder. */
+/** The file that marks a filled folder: the digest of the code that filled it, and its note. It is written last. */
 const MARK = "bench-made-by";
 
-export interface Made {
+export interface FilledFolder {
   dataDir: string;
-  /** What `fill` told when it was made. */
-  told: string;
+  /** What `fill` returned when it filled the folder. */
+  note: string;
 }
 
 /**
- * A data folder that `fill` fills: kept for the next run where --shops says where, else thrown away at the end of this one. One that
- * this version would fill in another way, which the bytes of `makers` and the migrations decide, is refused.
+ * A data folder that `fill` fills. With --shops it stays for the next run, else it is deleted at the end of this one. A folder that
+ * this version would fill differently is refused; the bytes of `makers` and of the migrations decide that.
  */
-export async function filledFolder(
+export async function filledDataFolder(
   { shops }: Options,
   name: string,
   makers: (string | URL)[],
   fill: (dataDir: string) => Promise<string>,
-): Promise<Made> {
+): Promise<FilledFolder> {
   const dataDir = await folderFor(shops, name);
   const mark = join(dataDir, MARK);
   const maker = await digestOf(makers);
   const known = await readFile(mark, "utf8").catch(() => null);
-  const [madeBy, told = ""] = known?.split("\n") ?? [];
-  if (madeBy === maker) return { dataDir, told };
+  const [madeBy, note = ""] = known?.split("\n") ?? [];
+  if (madeBy === maker) return { dataDir, note };
   if ((await readdir(dataDir)).length > 0)
     throw new Error(`${dataDir} holds another one, or half of one: delete the folder to have it made anew.`);
   const news = await fill(dataDir);
   await writeFile(mark, `${maker}\n${news}`);
-  return { dataDir, told: news };
+  return { dataDir, note: news };
 }
 
 async function folderFor(shops: string | undefined, name: string): Promise<string> {
   if (shops) {
-    const kept = join(shops, name);
-    await mkdir(kept, { recursive: true });
-    return kept;
+    const folder = join(shops, name);
+    await mkdir(folder, { recursive: true });
+    return folder;
   }
   const folder = await mkdtemp(join(tmpdir(), `stoa-bench-${name}-`));
   atEnd(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Of what decides how it is filled, the tables included. */
+/** The digest of everything that decides how a folder is filled, the tables included. */
 async function digestOf(makers: (string | URL)[]): Promise<string> {
   const migrations = new URL("../service/src/platform/db/migrations/", import.meta.url);
   const tables = (await readdir(migrations)).toSorted().map((name) => new URL(name, migrations));

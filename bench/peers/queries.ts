@@ -6,7 +6,7 @@ export type Request = Lane[number];
 export const PAGE_SIZE = 20;
 
 /** How one way into a system puts each question. What it cannot do is left out. */
-export interface Asks {
+export interface Queries {
   newest(page: number): Request;
   inCategory(category: string, page: number): Request;
   /** Cheapest first, in dollars. */
@@ -19,12 +19,12 @@ export interface Asks {
 export interface Case {
   name: string;
   /** The questions of this case in the words of a system, to be asked in turn; none where it cannot be asked. */
-  questionsTo(asks: Partial<Asks>): (() => Request)[];
+  requestsOf(asks: Partial<Queries>): (() => Request)[];
 }
 
 const LIST_PAGES = 20;
 const CATEGORY_PAGES = 3;
-const MAKERS_ASKED = 200;
+const MAKERS_QUERIED = 200;
 const DETAILS = 5_000;
 const RANGES: [number, number][] = [
   [2, 10],
@@ -34,24 +34,24 @@ const RANGES: [number, number][] = [
 
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 const pages = upTo(LIST_PAGES);
-const makers = upTo(MAKERS_ASKED).map(makerAt);
+const makers = upTo(MAKERS_QUERIED).map(makerAt);
 const inCategories = CATEGORIES.flatMap((slug) => upTo(CATEGORY_PAGES).map((page) => ({ slug, page })));
 const inRanges = RANGES.flatMap(([from, to]) => CATEGORIES.map((slug) => ({ slug, from, to })));
 const twoWords = TAGS.map((tag, at) => `${tag} ${TOOLS[at % TOOLS.length]!.toLowerCase()}`);
 
 const searches =
-  (words: string[]): Case["questionsTo"] =>
+  (words: string[]): Case["requestsOf"] =>
   ({ search }) =>
     search ? words.map((asked) => () => search(asked)) : [];
 
 export const cases: Case[] = [
   {
     name: "newest first",
-    questionsTo: ({ newest }) => (newest ? pages.map((page) => () => newest(page)) : []),
+    requestsOf: ({ newest }) => (newest ? pages.map((page) => () => newest(page)) : []),
   },
   {
     name: "a category",
-    questionsTo: ({ inCategory }) =>
+    requestsOf: ({ inCategory }) =>
       inCategory
         ? inCategories.map(
             ({ slug, page }) =>
@@ -62,7 +62,7 @@ export const cases: Case[] = [
   },
   {
     name: "category and price range",
-    questionsTo: ({ inPriceRange }) =>
+    requestsOf: ({ inPriceRange }) =>
       inPriceRange
         ? inRanges.map(
             ({ slug, from, to }) =>
@@ -73,13 +73,13 @@ export const cases: Case[] = [
   },
   {
     name: "cheapest first",
-    questionsTo: ({ cheapest }) => (cheapest ? pages.map((page) => () => cheapest(page)) : []),
+    requestsOf: ({ cheapest }) => (cheapest ? pages.map((page) => () => cheapest(page)) : []),
   },
-  { name: "text: a common word", questionsTo: searches(TAGS) },
-  { name: "text: a rare word", questionsTo: searches(makers) },
-  { name: "text: two words", questionsTo: searches(twoWords) },
+  { name: "text: a common word", requestsOf: searches(TAGS) },
+  { name: "text: a rare word", requestsOf: searches(makers) },
+  { name: "text: two words", requestsOf: searches(twoWords) },
   {
     name: "one product",
-    questionsTo: ({ detail }) => (detail ? upTo(DETAILS).map((at) => () => detail(at)) : []),
+    requestsOf: ({ detail }) => (detail ? upTo(DETAILS).map((at) => () => detail(at)) : []),
   },
 ];

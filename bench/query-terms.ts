@@ -3,7 +3,7 @@ import { fold, wordsOf } from "@stoa/service/catalog/search/words.ts";
 import type pg from "pg";
 
 /** What stands in the shop, of which questions are made. */
-export interface Stock {
+export interface QueryTerms {
   published: number;
   /** Largest first. */
   categories: { slug: string; products: number }[];
@@ -23,7 +23,7 @@ const COMMON_PART = { from: 0.02, to: 0.3 };
 const COMMON_WORDS = 60;
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
-export async function takeStock(pool: pg.Pool, random: Random): Promise<Stock> {
+export async function readQueryTerms(pool: pg.Pool, random: Random): Promise<QueryTerms> {
   const { rows: categories } = await pool.query<{ slug: string; products: number }>(
     `select category as slug, count(*)::int as products from listings where status = 'published'
       group by category order by 2 desc, 1`,

@@ -6,7 +6,7 @@ import { LOADING, withBase } from "./shop.ts";
  * A market that sold for a while, written by statements with the guards off: in a database that forgets everything in a crash, and is
  * to be started anew behind it. Answers how many seconds it took.
  */
-export async function fillBooks(dataDir: string, statements: string[]): Promise<number> {
+export async function fillDatabase(dataDir: string, statements: string[]): Promise<number> {
   const database = await startEmbedded(dataDir, { settings: LOADING });
   try {
     const connection: Connection = { target: database.connection };
@@ -36,7 +36,7 @@ export const idOf = (what: string, n: string) =>
   `overlay(overlay(md5('${what}' || ${n}) placing '8' from 13) placing '8' from 17)::uuid`;
 
 /** A transaction of each source, with an entry for each of the parts that is not nothing; the source's id is its order's. */
-export function booked(kind: string, sources: string, parts: string): string {
+export function insertTransactions(kind: string, sources: string, parts: string): string {
   return `
     with parts as (
       select s.source_id, s.happened_at, s.id as order_id, s.currency, part.*,

@@ -14,13 +14,14 @@ const AT_ONCE = 8;
 const TOGETHER = 600;
 const IN_A_FILE = 500;
 
-export type Wish = Partial<CreateProduct>;
-export type Wishes = AsyncGenerator<Wish, never>;
+export type NewProduct = Partial<CreateProduct>;
+export type NewProducts = AsyncGenerator<NewProduct, never>;
 
-export const nextOf = async (wishes: Wishes): Promise<Wish> => (await wishes.next()).value;
+export const nextOf = async (newProducts: NewProducts): Promise<NewProduct> =>
+  (await newProducts.next()).value;
 
 /** What sellers offer while it is measured: made like the shop's own, of another seed. */
-export async function* makeWishes(prompts: string, pool: pg.Pool): Wishes {
+export async function* generateProducts(prompts: string, pool: pg.Pool): NewProducts {
   const { rows } = await pool.query<{ slug: string }>("select slug from categories order by 1");
   const texts = await readTexts(
     prompts,
@@ -38,8 +39,8 @@ export async function* makeWishes(prompts: string, pool: pg.Pool): Wishes {
   throw new Error(`more than ${MOST} products were asked for`);
 }
 
-export async function offer(client: Client, wish: Wish): Promise<string> {
-  const { id } = await client.post<{ id: string }>("/v1/products", wish);
+export async function publishProduct(client: Client, product: NewProduct): Promise<string> {
+  const { id } = await client.post<{ id: string }>("/v1/products", product);
   await client.post(`/v1/products/${id}/publish`);
   return id;
 }
@@ -50,9 +51,9 @@ interface Imported {
 }
 
 /** One file with many products. */
-async function importFile(client: Client, wishes: Wishes, publish: boolean): Promise<string[]> {
+async function importFile(client: Client, newProducts: NewProducts, publish: boolean): Promise<string[]> {
   const lines: string[] = [];
-  while (lines.length < IN_A_FILE) lines.push(JSON.stringify(await nextOf(wishes)));
+  while (lines.length < IN_A_FILE) lines.push(JSON.stringify(await nextOf(newProducts)));
   const path = `/v1/products/import?publish=${publish}`;
   const { published, products } = await client.post<Imported>(path, lines.join("\n"));
   if (published !== (publish ? IN_A_FILE : 0)) throw new Error(`an import published ${published} products`);
@@ -60,13 +61,13 @@ async function importFile(client: Client, wishes: Wishes, publish: boolean): Pro
 }
 
 /** Products a second, by the way in which they come. */
-export async function measureOffers({ origin, buyers }: Shop, wishes: Wishes) {
+export async function measurePublishing({ origin, buyers }: Shop, newProducts: NewProducts) {
   const clients = buyers.slice(0, AT_ONCE).map((key) => clientOf(origin, key));
   const ways: Record<string, () => Promise<string[]>> = {
-    "one after the other": () => offerAll(clients.slice(0, 1), wishes, ONE_BY_ONE),
-    [`${AT_ONCE} sellers at once`]: () => offerAll(clients, wishes, TOGETHER),
-    [`a file of ${IN_A_FILE} drafts`]: () => importFile(clients[0]!, wishes, false),
-    [`a file of ${IN_A_FILE}, published`]: () => importFile(clients[0]!, wishes, true),
+    "one after the other": () => publishAll(clients.slice(0, 1), newProducts, ONE_BY_ONE),
+    [`${AT_ONCE} sellers at once`]: () => publishAll(clients, newProducts, TOGETHER),
+    [`a file of ${IN_A_FILE} drafts`]: () => importFile(clients[0]!, newProducts, false),
+    [`a file of ${IN_A_FILE}, published`]: () => importFile(clients[0]!, newProducts, true),
   };
   const perSecond: Record<string, number> = {};
   const offered: string[] = [];
@@ -79,18 +80,18 @@ export async function measureOffers({ origin, buyers }: Shop, wishes: Wishes) {
   return { perSecond, offered };
 }
 
-async function offerAll(clients: Client[], wishes: Wishes, count: number): Promise<string[]> {
+async function publishAll(clients: Client[], newProducts: NewProducts, count: number): Promise<string[]> {
   const ids: string[] = [];
   let begun = 0;
   const work = async (client: Client) => {
-    while (begun++ < count) ids.push(await offer(client, await nextOf(wishes)));
+    while (begun++ < count) ids.push(await publishProduct(client, await nextOf(newProducts)));
   };
   await Promise.all(clients.map(work));
   return ids;
 }
 
 /** So that a shop that is kept keeps its size. Listings go first, and tell their triggers. */
-export async function withdraw(pool: pg.Pool, offered: string[]): Promise<void> {
+export async function deleteProducts(pool: pg.Pool, offered: string[]): Promise<void> {
   const ids = offered.map((id) => toUuid("prod", id));
   const { rows } = await pool.query<{ table: string }>(
     "select conrelid::regclass::text as table from pg_constraint where confrelid = 'products'::regclass",

@@ -12,7 +12,7 @@ const SECONDS = 20;
 export const AT_ONCE = 8;
 const LOOKED_AT = 25;
 
-export interface Asked {
+export interface QueryMeasurement {
   name: string;
   alone: Measured;
   together: Measured;
@@ -26,7 +26,7 @@ export interface Asked {
 }
 
 /** One kind of question, a request at a time and some at once; null of what this service does not know. */
-export async function ask(shop: Shop, kind: Kind): Promise<Asked | null> {
+export async function measureQueries(shop: Shop, kind: Kind): Promise<QueryMeasurement | null> {
   if (!(await isKnown(shop, kind.questions[0]!))) return null;
   const send = (questions: Question[], connections: number) =>
     measure(shop, {
@@ -36,16 +36,16 @@ export async function ask(shop: Shop, kind: Kind): Promise<Asked | null> {
       lanes: dealt(shop, questions, connections),
       tolerant: true,
     });
-  await send(taken(kind, 0, WARM_UP), 1);
-  const questions = taken(kind, WARM_UP, REQUESTS);
+  await send(sliceOf(kind, 0, WARM_UP), 1);
+  const questions = sliceOf(kind, WARM_UP, REQUESTS);
   const alone = await send(questions, 1);
-  const together = await send(taken(kind, WARM_UP + REQUESTS, REQUESTS), AT_ONCE);
+  const together = await send(sliceOf(kind, WARM_UP + REQUESTS, REQUESTS), AT_ONCE);
   const different = new Set(questions.slice(0, alone.requests).map(({ path }) => path)).size;
-  return { name: kind.name, alone, together, different, ...(await lookAt(shop, kind, questions)) };
+  return { name: kind.name, alone, together, different, ...(await checkResponses(shop, kind, questions)) };
 }
 
 /** From a place on, and from the start again where there are too few. */
-const taken = ({ questions }: Kind, from: number, count: number): Question[] =>
+const sliceOf = ({ questions }: Kind, from: number, count: number): Question[] =>
   Array.from({ length: count }, (_, at) => questions[(from + at) % questions.length]!);
 
 function dealt({ reader }: Shop, questions: Question[], connections: number): Lane[] {
@@ -70,7 +70,7 @@ interface Answer {
 }
 
 /** Looks at some of the answers behind the measurement: what is wrong may well be fast. */
-async function lookAt({ origin, reader }: Shop, { name, mayBeEmpty }: Kind, questions: Question[]) {
+async function checkResponses({ origin, reader }: Shop, { name, mayBeEmpty }: Kind, questions: Question[]) {
   const client = clientOf(origin, reader);
   const totals: number[] = [];
   let empty = 0;
