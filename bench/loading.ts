@@ -1,7 +1,10 @@
 import { renderCard } from "@stoa/service/catalog/search/card.ts";
-import { toVector } from "@stoa/service/catalog/search/search.ts";
-import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalog/search/upkeep.ts";
-import { fold, MIN_KNOWN_CHARACTERS } from "@stoa/service/catalog/search/words.ts";
+import {
+  compactFacetCounts,
+  updateWordFrequencies,
+} from "@stoa/service/catalog/search/search-maintenance.ts";
+import { toTsVector } from "@stoa/service/catalog/search/search-terms.ts";
+import { MIN_INDEXED_CHARACTERS, normalizeText } from "@stoa/service/catalog/search/tokenizer.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { type Connection, createClient } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
@@ -32,16 +35,16 @@ export async function load(
     for (const batch of inBatches(products)) {
       const rows = rowsOf(batch, sections);
       await writing;
-      if (written++ % BATCHES_PER_FOLD === 0) await foldFacetCounts(ctx);
+      if (written++ % BATCHES_PER_FOLD === 0) await compactFacetCounts(ctx);
       writing = write(client, rows);
     }
     await writing;
-    await foldFacetCounts(ctx);
+    await compactFacetCounts(ctx);
     await client.query("vacuum (full) facet_counts, tag_counts");
     await writeWords(client);
     for (const definition of indexes) await client.query(definition);
     await client.query("vacuum (freeze, analyze)");
-    await weighSearchWords(ctx);
+    await updateWordFrequencies(ctx);
     await client.query("vacuum (analyze) search_words");
   } finally {
     await client.end();
@@ -142,11 +145,19 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
     ]),
     listings: products.map((p) => [
       ...[p.id, p.authorId, p.status, p.type, p.category, sectionOf(p), p.lang, p.currency, p.priceMinor],
-      ...[p.compatibility, p.tags, fold(p.title), p.createdAt, p.updatedAt, p.publishedAt, p.purchases],
+      ...[
+        p.compatibility,
+        p.tags,
+        normalizeText(p.title),
+        p.createdAt,
+        p.updatedAt,
+        p.publishedAt,
+        p.purchases,
+      ],
       ...[p.views, ...ratingOf(p), p.trending],
     ]),
     search_documents: products.map((p) => [
-      ...[p.id, p.status === "published", p.purchases, sectionOf(p), p.category, toVector(p)],
+      ...[p.id, p.status === "published", p.purchases, sectionOf(p), p.category, toTsVector(p)],
     ]),
   };
 }
@@ -179,6 +190,6 @@ async function writeWords(client: pg.Client): Promise<void> {
        from ts_stat($$select search from search_documents where published$$)`,
   );
   await client.query(
-    `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_KNOWN_CHARACTERS}`,
+    `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_INDEXED_CHARACTERS}`,
   );
 }

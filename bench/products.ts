@@ -1,6 +1,6 @@
 import type { ProductStatus, Provider } from "@stoa/contract";
 import { type Random, seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
-import type { CardFacts } from "@stoa/service/catalog/search/card.ts";
+import type { CardFields } from "@stoa/service/catalog/search/card.ts";
 import { chance, normal, Wheel, weighted, zipf } from "./draw.ts";
 import { isDense, type Shelf, type Texts } from "./texts.ts";
 
@@ -10,7 +10,7 @@ export interface Seller {
   verified: boolean;
 }
 
-export interface MadeProduct extends CardFacts {
+export interface MadeProduct extends CardFields {
   content: string;
   variables: { name: string; required: boolean }[];
   views: number;

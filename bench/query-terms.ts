@@ -1,5 +1,5 @@
 import type { Random } from "@stoa/service/backoffice/demo/seeded-random.ts";
-import { fold, wordsOf } from "@stoa/service/catalog/search/words.ts";
+import { normalizeText, tokenize } from "@stoa/service/catalog/search/tokenizer.ts";
 import type pg from "pg";
 
 /** What stands in the shop, of which questions are made. */
@@ -97,7 +97,9 @@ const unknownOf = (pool: pg.Pool, words: string[]) =>
 
 /** Two words that a product holds, of those that tell something. */
 function pairOf(random: Random, text: string): string[] {
-  const words = [...new Set(wordsOf(fold(text), "stored"))].filter((word) => /^[a-z]{5,}$/.test(word));
+  const words = [...new Set(tokenize(normalizeText(text), "stored"))].filter((word) =>
+    /^[a-z]{5,}$/.test(word),
+  );
   if (words.length < 2) return [];
   const first = random.pick(words);
   const second = random.pick(words.filter((word) => word !== first));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
-import { slotAfter } from "@stoa/service/commerce/payouts/schedule.ts";
+import { nextPayoutTime } from "@stoa/service/commerce/payouts/schedule.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { hasEarned, ledgerSums } from "@stoa/service/test/payouts.ts";
 import { until } from "@stoa/service/test/until.ts";
@@ -58,7 +58,7 @@ const count = async (what: string) => (await market.query(`select from ${what}`)
 /** How many slots lie between two moments: one more, if the next comes while this test runs. */
 function slotsBetween(from: Date, to: Date): number {
   let count = 0;
-  for (let slot = slotAfter("daily", from); slot <= to; slot = slotAfter("daily", slot)) count++;
+  for (let slot = nextPayoutTime("daily", from); slot <= to; slot = nextPayoutTime("daily", slot)) count++;
   return count;
 }
 

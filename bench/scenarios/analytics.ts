@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
-import { foldSales, type Sold, tally } from "@stoa/service/commerce/analytics/sums.ts";
+import { recordMovement, rollUpSales, type SoldOrder } from "@stoa/service/commerce/analytics/sales-sums.ts";
 import type { Context } from "@stoa/service/core/context.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
@@ -57,7 +57,7 @@ export async function measureAnalytics(options: Options): Promise<Report> {
     rows,
     notes: [
       `${orders.toLocaleString("en")} orders of five years, ${SELLERS.toLocaleString("en")} sellers, one of whom has a tenth of all and 200 products; ${note} Each question is asked ${REQUESTS} times over HTTP, one request at a time, and never about the same days.`,
-      `An order costs ${ms(cost.tally)} ms to note and ${ms(cost.fold)} ms to fold into the sums behind it.`,
+      `An order costs ${ms(cost.record)} ms to note and ${ms(cost.fold)} ms to fold into the sums behind it.`,
     ],
   };
 }
@@ -112,17 +112,21 @@ async function uuidOf({ pool }: Context, expression: string): Promise<string> {
 
 /** Milliseconds for each of some sales that never were: spread over a seller's day, they fold into as many sums as sales do. */
 async function costOf(ctx: Context, sellerId: string, productId: string) {
-  const sold: Sold = { sellerId, productId, referrerId: null, currency: "USD", discountMinor: 0n };
+  const sold: SoldOrder = { sellerId, productId, referrerId: null, currency: "USD", discountMinor: 0n };
   const entries = [{ account: "seller" as const, ownerId: sellerId, amountMinor: 900n }];
-  const [tallying] = await secondsOf(1, () =>
+  const [recording] = await secondsOf(1, () =>
     ctx.db.transaction().execute(async (tx) => {
       for (let n = 0; n < MOVEMENTS; n++)
-        await tally(ctx, tx, sold, { kind: "sale", entries, at: new Date(Date.now() - n * SPREAD_MS) });
+        await recordMovement(ctx, tx, sold, {
+          kind: "sale",
+          entries,
+          at: new Date(Date.now() - n * SPREAD_MS),
+        });
     }),
   );
-  const [folding] = await secondsOf(1, () => foldSales(ctx));
+  const [folding] = await secondsOf(1, () => rollUpSales(ctx));
   const each = (seconds: number) => (seconds * 1000) / MOVEMENTS;
-  return { tally: each(tallying!), fold: each(folding!) };
+  return { record: each(recording!), fold: each(folding!) };
 }
 
 function questionsOf(): Question[] {

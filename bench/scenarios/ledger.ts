@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rebuildSums } from "@stoa/service/commerce/analytics/rebuild.ts";
 import { balancesOf } from "@stoa/service/commerce/ledger/balances.ts";
-import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
+import { verifyLedger } from "@stoa/service/commerce/ledger/verification.ts";
 import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import type pg from "pg";

@@ -1,8 +1,8 @@
 import { permissions } from "@stoa/contract";
 import { createKeyAsOperator } from "@stoa/service/accounts/api-keys/keys.ts";
 import { createUser } from "@stoa/service/accounts/people/users.ts";
-import { buyProduct } from "@stoa/service/commerce/checkout/orders.ts";
-import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
+import { buyProduct } from "@stoa/service/commerce/checkout/purchases.ts";
+import { verifyLedger } from "@stoa/service/commerce/ledger/verification.ts";
 import type { Context, Member } from "@stoa/service/core/context.ts";
 import { toId, toUuid } from "@stoa/service/core/ids.ts";
 import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";

@@ -5,12 +5,12 @@ import * as signIn from "./accounts/sign-in.ts";
 import * as twoFactor from "./accounts/two-factor.ts";
 import * as admin from "./backoffice/admin.ts";
 import * as adminStats from "./backoffice/admin-stats.ts";
-import * as catalogue from "./catalog/catalogue.ts";
+import * as catalogue from "./catalog/catalog.ts";
 import * as files from "./catalog/files.ts";
+import * as transfer from "./catalog/import-export.ts";
 import * as moderation from "./catalog/moderation.ts";
 import * as products from "./catalog/products.ts";
 import * as reviews from "./catalog/reviews.ts";
-import * as transfer from "./catalog/transfer.ts";
 import * as versions from "./catalog/versions.ts";
 import * as analytics from "./commerce/analytics.ts";
 import * as analyticsCustomers from "./commerce/analytics-customers.ts";
@@ -249,8 +249,15 @@ export type {
   ChangeUser,
 } from "./backoffice/admin.ts";
 export type { Stats } from "./backoffice/admin-stats.ts";
-export type { Facets } from "./catalog/catalogue.ts";
+export type { Facets } from "./catalog/catalog.ts";
 export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./catalog/files.ts";
+export {
+  ImportedChange,
+  ImportedProduct,
+  type ImportResult,
+  MAX_IMPORTED_BYTES,
+  MAX_IMPORTED_PRODUCTS,
+} from "./catalog/import-export.ts";
 export {
   type Move,
   type ProductStatus,
@@ -268,13 +275,6 @@ export {
   productTypes,
 } from "./catalog/products.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./catalog/reviews.ts";
-export {
-  ImportedChange,
-  ImportedProduct,
-  type ImportResult,
-  MAX_IMPORTED_BYTES,
-  MAX_IMPORTED_PRODUCTS,
-} from "./catalog/transfer.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";

@@ -20,20 +20,23 @@ import { adminRoutes } from "./backoffice/admin/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
 import { addFilePages } from "./catalog/files/pages.ts";
 import { fileRoutes } from "./catalog/files/routes.ts";
-import { transferRoutes } from "./catalog/import-export/routes.ts";
+import { importExportRoutes } from "./catalog/import-export/routes.ts";
 import { productRoutes } from "./catalog/products/routes.ts";
 import { reviewRoutes } from "./catalog/reviews/routes.ts";
-import { catalogueRoutes } from "./catalog/search/routes.ts";
+import { catalogRoutes } from "./catalog/search/routes.ts";
 import { flushViews } from "./catalog/search/views.ts";
 import { analyticsRoutes } from "./commerce/analytics/routes.ts";
-import { countWaiting } from "./commerce/analytics/sums.ts";
-import { addNoticeDoor, addTestPayments } from "./commerce/charges/door.ts";
+import { countPendingMovements } from "./commerce/analytics/sales-sums.ts";
 import { listOpenMoney } from "./commerce/charges/open-money.ts";
+import {
+  addPaymentWebhookEndpoint,
+  addTestPaymentPages,
+} from "./commerce/charges/payment-webhook-endpoint.ts";
 import { paymentRoutes } from "./commerce/charges/routes.ts";
 import { addPurchasePages } from "./commerce/checkout/pages.ts";
 import { purchaseRoutes } from "./commerce/checkout/routes.ts";
 import { discountRoutes } from "./commerce/discounts/routes.ts";
-import { lastVerdict } from "./commerce/ledger/nightly.ts";
+import { findLastVerification } from "./commerce/ledger/nightly-verification.ts";
 import { payoutRoutes } from "./commerce/payouts/routes.ts";
 import { allowanceOf } from "./commerce/plans/allowance.ts";
 import { addPlanPages } from "./commerce/plans/pages.ts";
@@ -89,9 +92,9 @@ const CLOSE_IDLE_MS = 50;
 const kinds: ExecutionKinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
 
 export const routes = [
-  ...catalogueRoutes,
+  ...catalogRoutes,
   ...productRoutes,
-  ...transferRoutes,
+  ...importExportRoutes,
   ...fileRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
@@ -156,7 +159,7 @@ export async function startService(
   ctx.notifications.listen();
   await ctx.presence.start();
   const views = runPeriodically(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
-  const kept = runPeriodically(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
+  const kept = runPeriodically(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired());
   const cancels = runPeriodically(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
   const leases = runPeriodically(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
@@ -200,8 +203,8 @@ function buildHttpServer(
     registry: ctx.metrics.registry,
     jobs: () => ctx.jobs.readStatus(),
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
-    lastLedgerCheck: () => lastVerdict(ctx.db),
-    pendingSales: () => countWaiting(ctx.db),
+    lastLedgerCheck: () => findLastVerification(ctx.db),
+    pendingSales: () => countPendingMovements(ctx.db),
     oldestPendingEvent: () => findOldestUnprocessedEvent(ctx.pool),
     clockSkew: () => measureSkew(ctx.pool),
     now: ctx.now,
@@ -265,8 +268,8 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addAssets(server);
   addPurchasePages(server, ctx);
   addPlanPages(server, ctx);
-  addNoticeDoor(server, ctx, noticeHandlers);
-  addTestPayments(server, ctx);
+  addPaymentWebhookEndpoint(server, ctx, noticeHandlers);
+  addTestPaymentPages(server, ctx);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialSignInRoutes(server, ctx);

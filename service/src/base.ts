@@ -4,7 +4,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { KeyCache } from "./accounts/api-keys/key-cache.ts";
 import { seedCategories } from "./catalog/search/categories.ts";
-import { Kept } from "./catalog/search/kept.ts";
+import { ListCache } from "./catalog/search/list-cache.ts";
 import { ViewBuffer } from "./catalog/search/views.ts";
 import type { Config } from "./core/config/config.ts";
 import type { Context } from "./core/context.ts";
@@ -126,7 +126,7 @@ async function buildBase(
     databaseUptime: new DatabaseUptime(now),
     refusedWrites: new RefusedWrites(pool, now),
     keyCache: new KeyCache(notifications),
-    kept: new Kept(notifications, now),
+    listCache: new ListCache(notifications, now),
     views: new ViewBuffer(),
     runNotices: new RunNotifications(notifications),
     feed: new EventFeed(pool, log),

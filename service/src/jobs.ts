@@ -1,31 +1,39 @@
 import { sendKeyExpiryEmails } from "./accounts/api-keys/expiry-emails.ts";
 import { deleteExpiredOAuthData } from "./accounts/oauth/cleanup.ts";
 import { deleteExpiredSignInData } from "./accounts/sign-in/cleanup.ts";
-import { sweepBlobs } from "./catalog/files/sweep.ts";
-import { foldFacetCounts, weighSearchWords } from "./catalog/search/upkeep.ts";
-import { forgetViewers } from "./catalog/search/views.ts";
-import { foldSales } from "./commerce/analytics/sums.ts";
-import { type DisputeRoom, reconcileDisputes, syncDispute } from "./commerce/charges/disputes.ts";
-import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./commerce/charges/methods.ts";
-import type { NoticeHandlers } from "./commerce/charges/notices.ts";
+import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
+import { compactFacetCounts, updateWordFrequencies } from "./catalog/search/search-maintenance.ts";
+import { eraseViewers } from "./catalog/search/views.ts";
+import { rollUpSales } from "./commerce/analytics/sales-sums.ts";
+import { type DisputeHandler, reconcileDisputes, syncDispute } from "./commerce/charges/disputes.ts";
+import {
+  type DetachedMethod,
+  detachAtProvider,
+  detachMethodJob,
+} from "./commerce/charges/payment-methods.ts";
+import type { PaymentWebhookHandlers } from "./commerce/charges/payment-webhooks.ts";
 import { reconcileNightly } from "./commerce/charges/provider-reconciliation.ts";
-import { hearOfOrder, reconcileOrders } from "./commerce/checkout/payment.ts";
+import { reconcileOrders, syncOrderFromProvider } from "./commerce/checkout/order-payment.ts";
 import { applyOrderDispute } from "./commerce/disputes/disputes.ts";
-import { proveNightly } from "./commerce/ledger/nightly.ts";
-import { forgetPaidOff } from "./commerce/payouts/leaving.ts";
+import { verifyLedgerNightly } from "./commerce/ledger/nightly-verification.ts";
+import { deleteLastAddresses } from "./commerce/payouts/account-closing.ts";
+import { reconcilePayouts, syncPayoutFromProvider } from "./commerce/payouts/payout-submission.ts";
 import { payOutBySchedule } from "./commerce/payouts/schedule.ts";
-import { hearOfPayout, reconcilePayouts } from "./commerce/payouts/sending.ts";
 import { applyPlanDispute } from "./commerce/plans/disputes.ts";
-import { hearOfPlanPayment, reconcilePayments } from "./commerce/plans/payment.ts";
+import { reconcilePayments, syncPlanPaymentFromProvider } from "./commerce/plans/plan-payment.ts";
 import { renewSubscriptions } from "./commerce/plans/renewal.ts";
 import { applyDueDowngrades } from "./commerce/plans/subscription.ts";
 import { reconcileProviderRefunds, syncProviderRefunds } from "./commerce/refunds/provider-refunds.ts";
 import {
-  carryOutRefundBuyers,
-  type RefundBuyers,
+  type RefundBuyersData,
   refundBuyersJob,
+  runRefundBuyersJob,
 } from "./commerce/refunds/refund-buyers.ts";
-import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./commerce/refunds/refund-payment.ts";
+import {
+  approveOverdueRefunds,
+  reconcileRefunds,
+  syncRefundFromProvider,
+} from "./commerce/refunds/refund-submission.ts";
 import type { Context } from "./core/context.ts";
 import { deleteOldEvents } from "./events/feed/events.ts";
 import { deleteWebhookLog, deleteWebhookLogJob } from "./events/webhooks/closed-account.ts";
@@ -40,7 +48,7 @@ import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
 import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [sendEmailJob, refundBuyersJob, forgetMethodJob, recoverJob, deleteWebhookLogJob];
+export const jobKinds = [sendEmailJob, refundBuyersJob, detachMethodJob, recoverJob, deleteWebhookLogJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -59,20 +67,24 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
-  { name: "forget-last-addresses", cron: "31 * * * *", run: async () => void (await forgetPaidOff(ctx)) },
+  {
+    name: "forget-last-addresses",
+    cron: "31 * * * *",
+    run: async () => void (await deleteLastAddresses(ctx)),
+  },
   ...payOutJobs(ctx),
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
-  { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
-  { name: "fold-sales", cron: "* * * * *", run: () => foldSales(ctx) },
-  { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
+  { name: "fold-facet-counts", cron: "* * * * *", run: () => compactFacetCounts(ctx) },
+  { name: "fold-sales", cron: "* * * * *", run: () => rollUpSales(ctx) },
+  { name: "verify-ledger", cron: "13 2 * * *", run: () => verifyLedgerNightly(ctx) },
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
-  { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
+  { name: "weigh-search-words", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
   { name: "end-abandoned-runs", cron: "* * * * *", run: () => endAbandonedRuns(ctx) },
   { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
   { name: "forget-workflow-runs", cron: "19 * * * *", run: () => eraseOldRunTexts(ctx) },
-  { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
+  { name: "forget-viewers", cron: "11 * * * *", run: () => eraseViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => deleteExpiredIdempotencyKeys(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => deleteOldEmails(ctx) },
   { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => sendKeyExpiryEmails(ctx) },
@@ -97,8 +109,8 @@ export const askedJobsOf = (ctx: Context): QueuedJob[] => [
     ...sendEmailJob,
     run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),
   },
-  { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
-  { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
+  { ...refundBuyersJob, run: (data, signal) => runRefundBuyersJob(ctx, data as RefundBuyersData, signal) },
+  { ...detachMethodJob, run: (data) => detachAtProvider(ctx, data as DetachedMethod) },
   {
     ...recoverJob,
     run: (data, signal) => runRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
@@ -110,20 +122,20 @@ export const askedJobsOf = (ctx: Context): QueuedJob[] => [
 ];
 
 /** Whose rows a dispute may be about. */
-export const disputeRooms: DisputeRoom[] = [applyOrderDispute, applyPlanDispute];
+export const disputeRooms: DisputeHandler[] = [applyOrderDispute, applyPlanDispute];
 
 /** Who asks the payment provider when it says that something changed. */
-export const noticeHandlers: NoticeHandlers = {
+export const noticeHandlers: PaymentWebhookHandlers = {
   payment: async (ctx, { orderId }) => {
-    await hearOfOrder(ctx, orderId);
-    await hearOfPlanPayment(ctx, orderId);
+    await syncOrderFromProvider(ctx, orderId);
+    await syncPlanPaymentFromProvider(ctx, orderId);
   },
   "refunds of a payment": async (ctx, { orderId }) => {
-    await hearOfOrder(ctx, orderId);
-    await hearOfPlanPayment(ctx, orderId);
+    await syncOrderFromProvider(ctx, orderId);
+    await syncPlanPaymentFromProvider(ctx, orderId);
     await syncProviderRefunds(ctx, orderId);
   },
-  refund: (ctx, { refundId }) => hearOfRefund(ctx, refundId),
-  payout: (ctx, { payoutId }) => hearOfPayout(ctx, payoutId),
+  refund: (ctx, { refundId }) => syncRefundFromProvider(ctx, refundId),
+  payout: (ctx, { payoutId }) => syncPayoutFromProvider(ctx, payoutId),
   dispute: (ctx, { disputeId }) => syncDispute(ctx, disputeRooms, disputeId),
 };

@@ -29,7 +29,7 @@ import { start } from "./backoffice/operator/start.ts";
 import { type Base, openBase } from "./base.ts";
 import { rebuildSums } from "./commerce/analytics/rebuild.ts";
 import { reconcileProvider } from "./commerce/charges/provider-reconciliation.ts";
-import { verifyLedger } from "./commerce/ledger/verify.ts";
+import { verifyLedger } from "./commerce/ledger/verification.ts";
 import { settleReturnedRefund } from "./commerce/refunds/returned-refunds.ts";
 import { type Config, ConfigError, readConfig, readPassphrase } from "./core/config/config.ts";
 import type { StoredSecrets } from "./core/config/secrets.ts";

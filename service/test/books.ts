@@ -1,6 +1,11 @@
 import { sql } from "kysely";
-import { type Entry, type PostingKind, post } from "../src/commerce/ledger/ledger.ts";
-import { type BookedOrder, bookOf, bookSale, shares } from "../src/commerce/orders/books.ts";
+import { type Entry, type PostingKind, postTransaction } from "../src/commerce/ledger/ledger.ts";
+import {
+  type PostableOrder,
+  postOrderTransaction,
+  postSale,
+  shareEntries,
+} from "../src/commerce/orders/order-postings.ts";
 import type { Context } from "../src/core/context.ts";
 import { type SaleParts, type SaleTerms, splitRefund, splitSale } from "../src/core/money/split.ts";
 import type { Tx } from "../src/platform/db/database.ts";
@@ -16,7 +21,7 @@ export interface People {
 }
 
 /** An order with what became of it. */
-export interface BookOrder extends BookedOrder {
+export interface BookOrder extends PostableOrder {
   refundedMinor: bigint;
   dispute: { id: string; amountMinor: bigint; heldMinor: bigint } | null;
   /** What the payment provider has of it for the marketplace. */
@@ -31,7 +36,7 @@ export const freeOf = (order: BookOrder) => order.totalMinor - takenOf(order);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
 const sharesOf = (order: BookOrder, taken: bigint, amount: bigint): Entry[] =>
-  amount === 0n ? [] : shares(order, splitRefund(order, taken, amount));
+  amount === 0n ? [] : shareEntries(order, splitRefund(order, taken, amount));
 
 type Outcome = "payout_completed" | "payout_failed" | "payout_returned";
 
@@ -104,7 +109,7 @@ export function booksOf(ctx: Context, people: People) {
        select buyer_id, product_id, id, 1, 'active', created_at from orders where id = '${order.id}'`,
     );
     await countUse(tx);
-    await bookSale(ctx, tx, { ...order, processorFeeMinor }, ctx.now());
+    await postSale(ctx, tx, { ...order, processorFeeMinor }, ctx.now());
     return order;
   }
 
@@ -153,7 +158,7 @@ export function booksOf(ctx: Context, people: People) {
     await move(tx, order, "refund", refundId, [
       { account: "provider_clearing", amountMinor: amount, orderId: id },
       { account: "dispute_hold", amountMinor: -fromHold, orderId: id },
-      ...turned(parts ? shares(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
+      ...turned(parts ? shareEntries(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
     ]);
     order.refundedMinor += amount;
     order.atProviderMinor -= amount;
@@ -296,10 +301,10 @@ export function booksOf(ctx: Context, people: People) {
   }
 
   const move = (tx: Tx, order: BookOrder, kind: PostingKind, sourceId: string, entries: Entry[]) =>
-    bookOf(ctx, tx, order, { kind, sourceId, at: ctx.now(), entries });
+    postOrderTransaction(ctx, tx, order, { kind, sourceId, at: ctx.now(), entries });
 
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
-    post(ctx, tx, { kind, sourceId, currency, entries });
+    postTransaction(ctx, tx, { kind, sourceId, currency, entries });
 
   return { sells, asksForRefund, refunds, returnsRefund, disputes, wins, loses, paysOut };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { flushViews } from "../src/catalog/search/views.ts";
-import { foldSales } from "../src/commerce/analytics/sums.ts";
+import { rollUpSales } from "../src/commerce/analytics/sales-sums.ts";
 import { syncDispute } from "../src/commerce/charges/disputes.ts";
 import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
@@ -158,7 +158,7 @@ async function play(stage: Stage, steps: Step[], from: Date): Promise<History> {
     if (step.what === "look") await look(scene, step);
     if (step.what === "refund") await refund(scene, step);
     if (step.what === "dispute") await contest(scene, step);
-    if (step.what === "fold") await foldSales(market.service.ctx);
+    if (step.what === "fold") await rollUpSales(market.service.ctx);
   }
   const admin = await market.hasSession(adminId, { secondFactor: true });
   return { shops, looks: scene.looks, admin };

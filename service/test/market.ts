@@ -10,8 +10,8 @@ import { createKeyAsOperator } from "../src/accounts/api-keys/keys.ts";
 import { createUser, findUser } from "../src/accounts/people/users.ts";
 import { startSession } from "../src/accounts/sessions/sessions.ts";
 import { type Overrides, type Service, startService } from "../src/app.ts";
-import { foldSales } from "../src/commerce/analytics/sums.ts";
-import { verifyLedger } from "../src/commerce/ledger/verify.ts";
+import { rollUpSales } from "../src/commerce/analytics/sales-sums.ts";
+import { verifyLedger } from "../src/commerce/ledger/verification.ts";
 import type { Config } from "../src/core/config/config.ts";
 import { builtInPlans, type PlanConfig } from "../src/core/config/plan-config.ts";
 import { toId } from "../src/core/ids.ts";
@@ -257,7 +257,7 @@ async function problemsIn(target: string): Promise<string[]> {
   try {
     const db = openDatabase(pool);
     // What no worker did: then sums that were folded are proved too.
-    await foldSales({ db });
+    await rollUpSales({ db });
     return (await verifyLedger(db)).problems;
   } finally {
     await pool.end();

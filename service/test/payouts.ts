@@ -1,6 +1,6 @@
 import type { PayoutStatus } from "@stoa/contract";
-import { post } from "../src/commerce/ledger/ledger.ts";
-import { hearOfPayout } from "../src/commerce/payouts/sending.ts";
+import { postTransaction } from "../src/commerce/ledger/ledger.ts";
+import { syncPayoutFromProvider } from "../src/commerce/payouts/payout-submission.ts";
 import {
   type Payments,
   PaymentUnknown,
@@ -40,7 +40,7 @@ export function hasBank({ service: { ctx } }: Market): Bank {
     paid: new Map(),
     async moves(payoutId, state) {
       bank.paid.get(payoutId)!.state = state;
-      await hearOfPayout(ctx, payoutId);
+      await syncPayoutFromProvider(ctx, payoutId);
     },
   };
   const heard = async <T>(question: () => T): Promise<T> => {
@@ -101,7 +101,7 @@ export async function hasEarned(market: Market, { userId }: Client, wish: Earnin
   // Nothing matures before it is earned.
   const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();
   await ctx.db.transaction().execute((tx) =>
-    post({ ...ctx, now: () => earnedAt }, tx, {
+    postTransaction({ ...ctx, now: () => earnedAt }, tx, {
       kind: amountMinor > 0n ? "sale" : "refund",
       sourceId: ctx.newId(),
       currency,

@@ -11,7 +11,7 @@ import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { createUser } from "../../accounts/people/users.ts";
 import { mintOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
-import { forgetPaidOff } from "../../commerce/payouts/leaving.ts";
+import { deleteLastAddresses } from "../../commerce/payouts/account-closing.ts";
 import { payOutBySchedule } from "../../commerce/payouts/schedule.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -393,7 +393,7 @@ suite("an account with money left", () => {
     const person = await hasSeller(20);
     assert.equal((await closeWith(person)).status, 200);
     const isKept = async () => {
-      await forgetPaidOff(market.service.ctx);
+      await deleteLastAddresses(market.service.ctx);
       return (
         (await market.query("select from last_addresses where email = $1", [person.email])).rowCount === 1
       );

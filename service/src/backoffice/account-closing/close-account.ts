@@ -12,14 +12,20 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { deleteSessions } from "../../accounts/sessions/sessions.ts";
 import { deleteOneTimeTokens } from "../../accounts/sign-in/one-time-tokens.ts";
 import { removeAuthenticator } from "../../accounts/two-factor/second-factor.ts";
-import { forgetNames } from "../../catalog/import-export/names.ts";
-import { showAuthorAnew } from "../../catalog/products/author.ts";
-import { takeAllOffSale } from "../../catalog/products/states.ts";
-import { forgetPaymentMethods } from "../../commerce/charges/methods.ts";
-import { lacksSetUp } from "../../commerce/charges/payout-account.ts";
+import { deleteImportNames } from "../../catalog/import-export/product-names.ts";
+import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
+import { unpublishAll } from "../../catalog/products/moves.ts";
+import { deletePaymentMethods } from "../../commerce/charges/payment-methods.ts";
+import { arePayoutsDisabled } from "../../commerce/charges/payout-account.ts";
 import { mustHaveNoOpenOrders } from "../../commerce/checkout/open-orders.ts";
-import { inWords, keepInTouch, type Remainder, settleUp, toAmounts } from "../../commerce/payouts/leaving.ts";
-import { hasOpenPayment } from "../../commerce/plans/payment.ts";
+import {
+  formatAmounts,
+  payOutBalance,
+  type RemainingBalance,
+  saveLastAddress,
+  toAmounts,
+} from "../../commerce/payouts/account-closing.ts";
+import { hasOpenPayment } from "../../commerce/plans/plan-payment.ts";
 import { endSubscription } from "../../commerce/plans/subscription.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
@@ -51,9 +57,9 @@ const farewells: ((
   (ctx, tx, user) => cancelAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
-  (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
-  (_ctx, tx, user) => forgetNames(tx, user.id),
-  (ctx, tx, user) => forgetPaymentMethods(ctx, tx, user.id),
+  (ctx, tx, user, source) => unpublishAll(ctx, tx, user.id, source),
+  (_ctx, tx, user) => deleteImportNames(tx, user.id),
+  (ctx, tx, user) => deletePaymentMethods(ctx, tx, user.id),
   (ctx, tx, user) => deleteWebhooksOnAccountClosed(ctx, tx, user.id),
 ];
 
@@ -67,14 +73,14 @@ export async function closeAccount(
   { confirm, giveUpBalance }: CloseAccount,
   source: RequestSource,
 ) {
-  const isSetUp = !(await lacksSetUp(ctx, caller.userId));
+  const isSetUp = !(await arePayoutsDisabled(ctx, caller.userId));
   const close = async (tx: Tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);
     const user = await lockAccountForClosing(tx, caller.userId);
     mustBeConfirmed(user, confirm);
     await mustHaveNothingOpen(tx, user.id);
-    const left = await settleUp(ctx, tx, user.id, { giveUpBalance, isSetUp });
-    if (left) await keepInTouch(tx, user);
+    const left = await payOutBalance(ctx, tx, user.id, { giveUpBalance, isSetUp });
+    if (left) await saveLastAddress(tx, user);
     await queueEmail(ctx, tx, user.email, farewellLetter(ctx, user, left));
     await bidFarewell(ctx, tx, user, source);
     await recordAudit(ctx, tx, { actorId: user.id, action: "account.closed", source });
@@ -98,7 +104,7 @@ async function bidFarewell(
 ): Promise<void> {
   for (const farewell of farewells) await farewell(ctx, tx, user, source);
   const name = await anonymizeAccount(ctx, tx, user);
-  await showAuthorAnew(tx, { ...user, name });
+  await updateAuthorOnProducts(tx, { ...user, name });
 }
 
 /** Nobody leaves while a payment of theirs, or for what they sold, may still go either way. */
@@ -114,7 +120,7 @@ function mustBeConfirmed(user: AccountRow, confirm: string): void {
   throw ruleViolation("confirm", "is not the address of this account");
 }
 
-const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | null) =>
+const farewellLetter = (ctx: Context, { name }: AccountRow, left: RemainingBalance | null) =>
   renderEmail({
     subject: "Your Stoa account is closed",
     paragraphs: [
@@ -128,5 +134,5 @@ const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | nu
     ],
   });
 
-const stillYours = ({ amounts, destination }: Remainder) =>
-  `${inWords(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;
+const stillYours = ({ amounts, destination }: RemainingBalance) =>
+  `${formatAmounts(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;

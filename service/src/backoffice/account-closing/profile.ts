@@ -2,7 +2,7 @@ import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contrac
 import { type AccountRow, findAccount, lockAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
-import { showAuthorAnew } from "../../catalog/products/author.ts";
+import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
 import type { Context, Member, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
@@ -72,7 +72,7 @@ export async function changeProfile(
     const fields = changedFields(before, after);
     if (fields.length > 0) {
       await updateAccount(tx, userId, toValues(after));
-      await showAuthorAnew(tx, after);
+      await updateAuthorOnProducts(tx, after);
       // Which, and not what: the log outlives the people in it.
       await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
     }

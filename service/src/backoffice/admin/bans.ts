@@ -1,6 +1,6 @@
 import { type AccountRow, findAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { endSessions } from "../../accounts/sessions/sessions.ts";
-import { listWorkAnew } from "../../catalog/products/author.ts";
+import { relistProductsOfAuthor } from "../../catalog/products/author-listings.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
@@ -25,7 +25,7 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
   const ban = async (tx: Tx) => {
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
     await updateAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
-    await listWorkAnew(tx, id);
+    await relistProductsOfAuthor(tx, id);
     await skipDeliveriesOfUser(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
     await cancelAllRuns(ctx, tx, id, "account_banned");
@@ -44,7 +44,7 @@ export async function unbanUser(ctx: Context, by: Doer, userId: string) {
     const user = await lockUser(tx, id, { unmakesAdmin: false });
     mustBe(user, "banned");
     await updateAccount(tx, id, { banned_at: null, ban_reason: null });
-    await listWorkAnew(tx, id);
+    await relistProductsOfAuthor(tx, id);
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };

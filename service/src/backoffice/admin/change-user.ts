@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChangeUser } from "@stoa/contract";
 import { type AccountRow, findAccount, updateAccount } from "../../accounts/people/accounts.ts";
-import { showAuthorAnew } from "../../catalog/products/author.ts";
-import { giveUpOpen, hasOpenPayment } from "../../commerce/plans/payment.ts";
+import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
+import { cancelOpenPayment, hasOpenPayment } from "../../commerce/plans/plan-payment.ts";
 import { changePlan } from "../../commerce/plans/subscription.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -32,13 +32,13 @@ async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standin
   if (plan) await changePlan(ctx, tx, id, plan);
   if (verified === undefined) return;
   await updateAccount(tx, id, { verified });
-  await showAuthorAnew(tx, { ...user, verified });
+  await updateAuthorOnProducts(tx, { ...user, verified });
 }
 
 /** What is being paid would otherwise take the place of the plan that is given here. */
 async function endPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
   const user = plan && (await findAccount(ctx.db, id));
-  if (user && user.plan !== plan) await giveUpOpen(ctx, id);
+  if (user && user.plan !== plan) await cancelOpenPayment(ctx, id);
 }
 
 async function mustBePaid(tx: Tx, id: string): Promise<void> {

@@ -4,7 +4,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { hasKey, run } from "../../../test/runs.ts";
 import { flushViews } from "../../catalog/search/views.ts";
-import { foldSales } from "../../commerce/analytics/sums.ts";
+import { rollUpSales } from "../../commerce/analytics/sales-sums.ts";
 import { toId } from "../../core/ids.ts";
 
 let market: Market;
@@ -64,7 +64,7 @@ suite("of some days", () => {
     const inYen = await hasProduct(large!, { price: 1_000, currency: "JPY" });
     const orderId = await hasBought(buyer!, ofSmall);
     for (const product of [ofLarge, inYen]) await hasBought(buyer!, product);
-    await foldSales(market.service.ctx);
+    await rollUpSales(market.service.ctx);
     market.clock.forward(86_400_000);
     await hasBought(other!, ofLarge);
     const admin = await market.hasSession(adminId, { secondFactor: true });

@@ -1,7 +1,7 @@
 import type { Stats } from "@stoa/contract";
-import { marketSales } from "../../commerce/analytics/market.ts";
-import { atOneMoment, rateOf } from "../../commerce/analytics/sales.ts";
-import { endsOf, type SpanQuery, spanOf } from "../../commerce/analytics/span.ts";
+import { type DateRangeQuery, parseDateRange, rangeBounds } from "../../commerce/analytics/date-range.ts";
+import { readMarketSales } from "../../commerce/analytics/market.ts";
+import { inSnapshot, toRate } from "../../commerce/analytics/sales.ts";
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
@@ -13,17 +13,17 @@ import {
   type Time,
 } from "./stats-queries.ts";
 
-type Query = Pick<SpanQuery, "period" | "startDate" | "endDate">;
+type Query = Pick<DateRangeQuery, "period" | "startDate" | "endDate">;
 
 /** What there is now, and what happened in some days of UTC. */
 export async function readStats(ctx: Context, query: Query): Promise<Stats> {
-  const span = await spanOf(ctx, { ...query, interval: "month", timezone: "UTC" });
+  const span = await parseDateRange(ctx, { ...query, interval: "month", timezone: "UTC" });
   const days = { startDate: span.startDate, endDate: span.endDate };
-  const [from, until] = endsOf(span);
-  return atOneMoment(ctx, async (tx) => ({
+  const [from, until] = rangeBounds(span);
+  return inSnapshot(ctx, async (tx) => ({
     ...(await countNow(tx)),
     days,
-    currencies: await marketSales(tx, { from, until }),
+    currencies: await readMarketSales(tx, { from, until }),
     funnel: await funnelOf(tx, { from, until }, days),
     runs: await runsIn(tx, { from, until }),
     providers: await listProviderUse(tx, { from, until }),
@@ -55,8 +55,8 @@ async function funnelOf(tx: Tx, time: Time, days: Stats["days"]): Promise<Stats[
   const { views, orders, paid } = await countFunnel(tx, time, days);
   return {
     ...{ views, orders, paid },
-    viewsToOrders: Math.min(1, rateOf(BigInt(orders), BigInt(views))),
-    ordersToPaid: rateOf(BigInt(paid), BigInt(orders)),
+    viewsToOrders: Math.min(1, toRate(BigInt(orders), BigInt(views))),
+    ordersToPaid: toRate(BigInt(paid), BigInt(orders)),
   };
 }
 

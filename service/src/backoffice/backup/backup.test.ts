@@ -23,9 +23,9 @@ import { allAt, hasKey, ran } from "../../../test/runs.ts";
 import { startS3Server } from "../../../test/s3-server.ts";
 import { until } from "../../../test/until.ts";
 import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
-import { sweepBlobs } from "../../catalog/files/sweep.ts";
-import { foldSales } from "../../commerce/analytics/sums.ts";
-import { verifyLedger } from "../../commerce/ledger/verify.ts";
+import { sweepBlobs } from "../../catalog/files/blob-sweep.ts";
+import { rollUpSales } from "../../commerce/analytics/sales-sums.ts";
+import { verifyLedger } from "../../commerce/ledger/verification.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import { restore } from "./restore.ts";
@@ -233,7 +233,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
 
   test("answers what it sold as before, of which some had waited to be added up", async (t) => {
     const { market, seller, buyer } = await hasShop(await openShop(t));
-    await foldSales(market.service.ctx);
+    await rollUpSales(market.service.ctx);
     await hasBought(buyer, await hasProduct(seller));
     const answers = (of: Market) =>
       Promise.all(
@@ -248,7 +248,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     assert.equal(await waiting(market), 1);
     const restored = await openRestored(t, market, (await backedUp(t, market)).path);
     assert.deepEqual([await answers(restored), await waiting(restored)], [told, 1]);
-    await foldSales(restored.service.ctx);
+    await rollUpSales(restored.service.ctx);
     assert.deepEqual([await answers(restored), await waiting(restored)], [told, 0]);
     assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
   });

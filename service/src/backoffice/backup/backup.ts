@@ -6,8 +6,8 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type pg from "pg";
 import { to } from "pg-copy-streams";
-import { BLOBS_LOCK, keptBlobs } from "../../catalog/files/kept.ts";
-import { proveLedger } from "../../commerce/ledger/verify.ts";
+import { BLOBS_LOCK, iterateBlobs } from "../../catalog/files/blob-list.ts";
+import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import type { Config } from "../../core/config/config.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import { digestIn, type Storage } from "../../integrations/storage/storage.ts";
@@ -98,7 +98,7 @@ async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
   const keys = await addKeys(archive, work);
   const { tables, sequences } = await addTables(archive, client);
   const lost = await addFiles(archive, work);
-  const ledger = await proveLedger(asTransaction(client));
+  const ledger = await verifyLedgerIn(asTransaction(client));
   const digests = archive.digests.end();
   const manifest: Manifest = {
     madeAt: now.toISOString(),
@@ -195,7 +195,7 @@ async function addFiles(archive: ArchiveWriter, { client, storage }: Work): Prom
   const lost: string[] = [];
   const path = join(await storage.incoming(), randomUUID());
   try {
-    for await (const { name, isReferredTo } of keptBlobs(asTransaction(client))) {
+    for await (const { name, isReferredTo } of iterateBlobs(asTransaction(client))) {
       const size = await fetchTo(path, storage, name);
       if (size !== null) await archive.addFile(name, { path, size });
       // An upload writes its row first: one that nothing refers to is on its way, or was given up.

@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { isDeepStrictEqual } from "node:util";
 import type pg from "pg";
 import { from } from "pg-copy-streams";
-import { proveLedger } from "../../commerce/ledger/verify.ts";
+import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import { replaceSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
@@ -181,7 +181,7 @@ async function mustBeWhole(client: pg.Client, manifest: Manifest, tables: Table[
       );
   }
   // What was wrong in the shop is wrong in its archive; nothing may be wrong because of the way between them.
-  const ledger = await proveLedger(asTransaction(client));
+  const ledger = await verifyLedgerIn(asTransaction(client));
   if (!isDeepStrictEqual(ledger, manifest.ledger))
     throw new Error(
       `The ledger is not what it was: ${ledger.problems.join(" ") || "transactions or entries are missing"} Nothing was changed.`,

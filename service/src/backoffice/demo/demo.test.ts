@@ -5,7 +5,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { createUser } from "../../accounts/people/users.ts";
-import { verifyLedger } from "../../commerce/ledger/verify.ts";
+import { verifyLedger } from "../../commerce/ledger/verification.ts";
 import { removeDemo } from "./demo.ts";
 
 let market: Market;

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { type Provider, permissions } from "@stoa/contract";
 import { createUser, findUser } from "../../accounts/people/users.ts";
+import { moveProduct } from "../../catalog/products/moves.ts";
 import { createProduct } from "../../catalog/products/products.ts";
-import { moveProduct } from "../../catalog/products/states.ts";
 import { postReview } from "../../catalog/reviews/reviews.ts";
-import { buyProduct } from "../../commerce/checkout/orders.ts";
+import { buyProduct } from "../../commerce/checkout/purchases.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";

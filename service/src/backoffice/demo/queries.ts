@@ -1,6 +1,6 @@
 import { sql } from "kysely";
-import { forgetReviewOf } from "../../catalog/reviews/rating.ts";
-import { tellLists } from "../../catalog/search/listing.ts";
+import { deleteReviewOf } from "../../catalog/reviews/rating.ts";
+import { notifyListsChanged } from "../../catalog/search/listing.ts";
 import type { Database, Tx } from "../../platform/db/database.ts";
 
 export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
@@ -71,7 +71,7 @@ export async function countDemo(tx: Tx): Promise<Removed> {
  */
 export async function deleteDemo(tx: Tx): Promise<void> {
   for (const { authorId, productId } of await listReviewsOfOthers(tx))
-    await forgetReviewOf(tx, authorId, productId);
+    await deleteReviewOf(tx, authorId, productId);
   await sql`delete from review_reports where reporter_id in ${PEOPLE}`.execute(tx);
   await sql`delete from orders o where id in ${ORDERS} and completed_at is null
                and not exists (select from refunds r where r.order_id = o.id)`.execute(tx);
@@ -127,7 +127,7 @@ export async function delistDemo(tx: Tx, now: Date): Promise<void> {
     tx,
   );
   await sql`update search_documents set published = false where product_id in ${PRODUCTS}`.execute(tx);
-  await tellLists(tx);
+  await notifyListsChanged(tx);
 }
 
 /** Those who are left leave the demo; answers who they are. */

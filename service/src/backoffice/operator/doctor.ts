@@ -1,8 +1,8 @@
 import { access, constants, statfs } from "node:fs/promises";
 import pg from "pg";
-import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../../commerce/charges/open-money.ts";
+import { isOverdue, listOpenMoney, type OpenMoney, remedyOf } from "../../commerce/charges/open-money.ts";
 import { lastReconciliation } from "../../commerce/charges/provider-reconciliation.ts";
-import { lastVerdict } from "../../commerce/ledger/nightly.ts";
+import { findLastVerification } from "../../commerce/ledger/nightly-verification.ts";
 import type { Config } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
 import { openMail, openStorage } from "../../integrations.ts";
@@ -286,7 +286,7 @@ async function money(pool: pg.Pool, now: Date) {
 
 /** What the last night found; that one came is the jobs' finding. */
 async function books(pool: pg.Pool) {
-  const last = await lastVerdict(openDatabase(pool)).catch(() => undefined);
+  const last = await findLastVerification(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not looked at yet: `stoa-server ledger verify` does" };
   const problems =
     last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` tells them`] : [];
@@ -305,7 +305,7 @@ async function reconciled(pool: pg.Pool) {
 }
 
 const overdueNote = (open: OpenMoney) =>
-  `${open.count} ${open.state} as ${open.kind}, the oldest since ${atOrNever(open.oldest?.since ?? null)} (${open.oldest?.id}): ${mendOf(open)}`;
+  `${open.count} ${open.state} as ${open.kind}, the oldest since ${atOrNever(open.oldest?.since ?? null)} (${open.oldest?.id}): ${remedyOf(open)}`;
 
 const atOrNever = (at: Date | null) => at?.toISOString() ?? "never";
 

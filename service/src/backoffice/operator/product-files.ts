@@ -4,13 +4,13 @@ import { extname, join, relative, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type ImportResult, permissions } from "@stoa/contract";
 import { findUser } from "../../accounts/people/users.ts";
-import { exportedFiles, exportLines } from "../../catalog/import-export/exports.ts";
-import { readFolder } from "../../catalog/import-export/files.ts";
-import { importProducts, type Wish } from "../../catalog/import-export/imports.ts";
-import { collect, type Read } from "../../catalog/import-export/items.ts";
+import { exportJsonLines, iterateMarkdownFiles } from "../../catalog/import-export/exports.ts";
+import { readMarkdownFiles } from "../../catalog/import-export/import-file.ts";
+import { collectItems, type ReadItem } from "../../catalog/import-export/import-items.ts";
+import type { LocatedProblem } from "../../catalog/import-export/import-problems.ts";
+import { type ImportOptions, importProducts } from "../../catalog/import-export/imports.ts";
 import { readJsonLines } from "../../catalog/import-export/json-lines.ts";
-import type { Told } from "../../catalog/import-export/problems.ts";
-import { type FolderFile, isProductFile, readZip } from "../../catalog/import-export/zip.ts";
+import { type FolderFile, isProductFile, readZip } from "../../catalog/import-export/product-zip.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 
@@ -32,7 +32,7 @@ export async function exportTo(ctx: Context, { seller, format, output }: ExportW
   // Under another name until it is whole.
   const part = `${output}.part`;
   try {
-    await pipeline(exportLines(ctx, id), createWriteStream(part));
+    await pipeline(exportJsonLines(ctx, id), createWriteStream(part));
     await rename(part, output);
   } finally {
     await rm(part, { force: true });
@@ -42,7 +42,7 @@ export async function exportTo(ctx: Context, { seller, format, output }: ExportW
 
 async function toStdout(ctx: Context, sellerId: string): Promise<null> {
   try {
-    await pipeline(exportLines(ctx, sellerId), process.stdout, { end: false });
+    await pipeline(exportJsonLines(ctx, sellerId), process.stdout, { end: false });
   } catch (error) {
     // Whoever reads has enough, as `head` has.
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
@@ -56,7 +56,7 @@ async function writeFolder(ctx: Context, sellerId: string, folder: string | unde
   await mkdir(folder, { recursive: true });
   if ((await readdir(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
   let products = 0;
-  for await (const { name, text } of exportedFiles(ctx, sellerId)) {
+  for await (const { name, text } of iterateMarkdownFiles(ctx, sellerId)) {
     await writeFile(join(folder, name), text);
     products++;
   }
@@ -68,7 +68,7 @@ export async function importFrom(
   ctx: Context,
   seller: string,
   path: string,
-  wish: Wish,
+  wish: ImportOptions,
 ): Promise<ImportResult> {
   const { id } = await findUser(ctx, seller);
   const reads = await readsOf(path);
@@ -76,16 +76,16 @@ export async function importFrom(
     ...{ kind: "key", keyId: "operator", userId: id, role: "seller", plan: "free", quota: null },
     permissions: new Set(permissions),
   };
-  return importProducts(ctx, caller, (problems) => collect(reads, problems, MAX_PRODUCTS), wish, null);
+  return importProducts(ctx, caller, (problems) => collectItems(reads, problems, MAX_PRODUCTS), wish, null);
 }
 
-async function readsOf(path: string): Promise<Iterable<Read> | AsyncIterable<Read>> {
-  if ((await stat(path)).isDirectory()) return readFolder(filesIn(path));
+async function readsOf(path: string): Promise<Iterable<ReadItem> | AsyncIterable<ReadItem>> {
+  if ((await stat(path)).isDirectory()) return readMarkdownFiles(filesIn(path));
   const bytes = await readFile(path);
   const kind = extname(path).toLowerCase();
   if (kind === ".jsonl" || kind === ".ndjson") return readJsonLines(bytes);
-  if (kind === ".md" || kind === ".markdown") return readFolder([{ bytes }]);
-  if (kind === ".zip") return readFolder(readZip(bytes, MAX_UNZIPPED_BYTES));
+  if (kind === ".md" || kind === ".markdown") return readMarkdownFiles([{ bytes }]);
+  if (kind === ".zip") return readMarkdownFiles(readZip(bytes, MAX_UNZIPPED_BYTES));
   throw new Error(`${path} is no .jsonl, .md or .zip file and no folder.`);
 }
 
@@ -101,7 +101,7 @@ async function* filesIn(folder: string): AsyncGenerator<FolderFile> {
 /** A problem a line, as compilers tell them; null of an error that names no lines. */
 export function problemLines(error: unknown): string[] | null {
   if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
-  const { errors, total } = error.details as { errors: Told[]; total: number };
+  const { errors, total } = error.details as { errors: LocatedProblem[]; total: number };
   const lines = errors.map((problem) => shown(`${placeText(problem)}: ${problem.field}: ${problem.reason}`));
   return total > errors.length ? [...lines, `… and ${total - errors.length} more`] : lines;
 }

@@ -2,20 +2,20 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import {
+  findByOrder,
   findLive,
-  findOfOrder,
   insertEntitlement,
   lockActive,
-  lockOfOrder,
+  lockByOrder,
+  setFirstUse,
   setStatus,
-  stampFirstUse,
 } from "./queries.ts";
 
 /** The major number of a semantic version: the line that a purchase entitles to. */
 export const majorOf = (version: string): number => Number(version.split(".", 1)[0]);
 
 /** Gives a buyer the use of what an order bought. The database refuses a second live one of a product. */
-export const grantUse = (
+export const grantEntitlement = (
   ctx: Context,
   tx: Tx,
   order: { id: string; buyerId: string; productId: string; version: string },
@@ -36,24 +36,24 @@ export const findLiveEntitlement = (db: Queries, userId: string, productId: stri
 export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =>
   lockActive(tx, userId, productId);
 
-export const findEntitlementOfOrder = (db: Queries, orderId: string) => findOfOrder(db, orderId);
+export const findEntitlementByOrder = (db: Queries, orderId: string) => findByOrder(db, orderId);
 
 /** Whether it was ever revealed, downloaded or run, which nobody can begin before the transaction ends. */
-export const lockUse = (tx: Tx, orderId: string) => lockOfOrder(tx, orderId);
+export const lockEntitlement = (tx: Tx, orderId: string) => lockByOrder(tx, orderId);
 
 /** The money is on its way back: nothing is used until it is there, or turns out not to come. */
-export const holdUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "held");
-export const resumeUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "active");
+export const holdEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "held");
+export const resumeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "active");
 
 /** The money is back: links and runs stop at once. False when the order gave no use, or gives none any more. */
-export const revokeUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "revoked");
+export const revokeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "revoked");
 
 /**
  * The first reveal, download or run: from then on a refund needs the seller's consent. Refused when a refund was faster, so
  * that nobody has both.
  */
-export async function noteUse(ctx: Context, userId: string, productId: string): Promise<void> {
-  if (await stampFirstUse(ctx.db, userId, productId, ctx.now())) return;
+export async function recordFirstUse(ctx: Context, userId: string, productId: string): Promise<void> {
+  if (await setFirstUse(ctx.db, userId, productId, ctx.now())) return;
   const entitlement = await findLive(ctx.db, userId, productId);
   if (entitlement?.status === "active") return;
   throw new ApiError("UNAUTHORIZED", "You no longer have access to this product.");

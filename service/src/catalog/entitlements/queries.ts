@@ -34,7 +34,7 @@ export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
     .forShare()
     .executeTakeFirst();
 
-export const findOfOrder = (db: Queries, orderId: string) =>
+export const findByOrder = (db: Queries, orderId: string) =>
   db
     .selectFrom("entitlements")
     .select(["buyer_id", "product_id", "major", "status", "used_at as usedAt"])
@@ -42,7 +42,7 @@ export const findOfOrder = (db: Queries, orderId: string) =>
     .executeTakeFirst();
 
 /** As it is now, and as nobody else can use, hold or take it before the transaction ends. */
-export const lockOfOrder = (tx: Tx, orderId: string) =>
+export const lockByOrder = (tx: Tx, orderId: string) =>
   tx
     .selectFrom("entitlements")
     .select(["status", "used_at as usedAt"])
@@ -67,7 +67,7 @@ export async function setStatus(
 }
 
 /** The first use stays the first: later ones write nothing, and neither does one of what is held; false then. */
-export async function stampFirstUse(
+export async function setFirstUse(
   db: Queries,
   buyerId: string,
   productId: string,

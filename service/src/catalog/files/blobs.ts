@@ -8,7 +8,7 @@ import { touchBlob } from "./queries.ts";
 export const fileKey = (sha256: string) => `files/${sha256}`;
 export const imageKey = (hash: string, width: number) => `images/${hash}-${width}.webp`;
 
-interface Bytes {
+interface BlobSource {
   key: string;
   sha256: string;
   size: number;
@@ -19,27 +19,27 @@ interface Bytes {
  * Keeps bytes before anything refers to them. First the row: from then on the sweep leaves them alone for a day, also
  * where they are kept already. A process that is killed in between leaves a row without bytes, which the next one mends.
  */
-export async function keepBlob(ctx: Context, { key, sha256, size, source }: Bytes): Promise<void> {
+export async function storeBlob(ctx: Context, { key, sha256, size, source }: BlobSource): Promise<void> {
   const name = await touchBlob(ctx.db, {
     key,
     name: `${sha256}-${randomUUID()}`,
     size,
     touched_at: ctx.now(),
   });
-  await orUnavailable(ctx, async () => {
+  await unavailableOnStorageError(ctx, async () => {
     if (!(await ctx.integrations.storage.has(name))) await ctx.integrations.storage.put(name, source);
   });
 }
 
 /** The bytes; that a row has none is a defect, or a node with a disk of its own. */
 export async function readBlob(ctx: Context, name: string, range?: Range): Promise<Readable> {
-  const stream = await orUnavailable(ctx, () => ctx.integrations.storage.get(name, range));
+  const stream = await unavailableOnStorageError(ctx, () => ctx.integrations.storage.get(name, range));
   if (stream) return stream;
   ctx.log.error({ blob: name }, "a file is not in the storage: several nodes need S3_URL");
   throw new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 60);
 }
 
-async function orUnavailable<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+async function unavailableOnStorageError<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

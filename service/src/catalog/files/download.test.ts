@@ -7,8 +7,8 @@ import { type S3Server, startS3Server } from "../../../test/s3-server.ts";
 import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { rangeOf } from "./download.ts";
-import { sweepBlobs } from "./sweep.ts";
+import { sweepBlobs } from "./blob-sweep.ts";
+import { parseRange } from "./download.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -169,7 +169,7 @@ test("a range lies inside of its file, whatever is asked for", () => {
   const part = fc.option(fc.nat(20), { nil: "" });
   fc.assert(
     fc.property(part, part, fc.integer({ min: 1, max: 15 }), (first, last, size) => {
-      const range = rangeOf(`bytes=${first}-${last}`, size);
+      const range = parseRange(`bytes=${first}-${last}`, size);
       if (range) assert.ok(0 <= range.start && range.start <= range.end && range.end < size);
     }),
   );

@@ -3,22 +3,22 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import type { Range } from "../../integrations/storage/storage.ts";
-import { noteUse } from "../entitlements/entitlements.ts";
+import { recordFirstUse } from "../entitlements/entitlements.ts";
 import { downloadPath } from "../products/attachments.ts";
-import { mustNotBeWithheld } from "../products/goods.ts";
+import { mustNotBeWithheld } from "../products/product-lookup.ts";
 import { fileKey, readBlob } from "./blobs.ts";
 import { type FileForReader, findBlob, findFileForReader, hasFile } from "./queries.ts";
 
-export interface Linked {
+export interface FileLink {
   productId: string;
   fileId: string;
   readerId: string;
 }
 
 /** The file behind a signed link. The signature says for whom; whether they still may have it is asked again each time. */
-export async function fileOfLink(
+export async function findLinkedFile(
   ctx: Context,
-  linked: Linked,
+  linked: FileLink,
   query: { expires?: unknown; signature?: unknown },
 ): Promise<FileForReader> {
   if (!ctx.links.isValid(downloadPath(linked), query, ctx.now()))
@@ -31,12 +31,12 @@ export async function fileOfLink(
   const readerId = toUuid("usr", linked.readerId);
   if (!productId || !fileId || !readerId) throw new ApiError("FILE_NOT_FOUND");
   const found = await findFileForReader(ctx.db, { productId, fileId, readerId });
-  if (!found) throw await whyNot(ctx, productId, fileId);
+  if (!found) throw await accessError(ctx, productId, fileId);
   if (found.reason === "purchased") await mustNotBeWithheld(ctx.db, productId);
   return found;
 }
 
-const whyNot = async (ctx: Context, productId: string, fileId: string) =>
+const accessError = async (ctx: Context, productId: string, fileId: string) =>
   (await hasFile(ctx.db, productId, fileId))
     ? new ApiError("UNAUTHORIZED", "You no longer have access to this product.")
     : new ApiError("FILE_NOT_FOUND");
@@ -44,7 +44,7 @@ const whyNot = async (ctx: Context, productId: string, fileId: string) =>
 /** The bytes for this reader. Only when they are there a buyer has used what they bought: looking for them is no use. */
 export async function openFile(
   ctx: Context,
-  { productId, readerId }: Linked,
+  { productId, readerId }: FileLink,
   { file: { sha256 }, reason }: FileForReader,
   range?: Range,
 ): Promise<Readable> {
@@ -52,7 +52,8 @@ export async function openFile(
   if (!blob) throw new Error(`no bytes are known for the file ${sha256}`);
   const bytes = await readBlob(ctx, blob.name, range);
   try {
-    if (reason === "purchased") await noteUse(ctx, toUuid("usr", readerId)!, toUuid("prod", productId)!);
+    if (reason === "purchased")
+      await recordFirstUse(ctx, toUuid("usr", readerId)!, toUuid("prod", productId)!);
   } catch (error) {
     bytes.destroy();
     throw error;
@@ -66,7 +67,7 @@ const ONE_RANGE = /^bytes=(\d{1,15})?-(\d{1,15})?$/;
  * What a Range header asks for (RFC 9110, 14): undefined is everything, as it is for what we need not understand; null is
  * what this file has not.
  */
-export function rangeOf(header: string | undefined, size: number): Range | null | undefined {
+export function parseRange(header: string | undefined, size: number): Range | null | undefined {
   const [, first, last] = ONE_RANGE.exec(header ?? "") ?? [];
   if (first === undefined && last === undefined) return undefined;
   if (first === undefined)

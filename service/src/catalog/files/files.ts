@@ -2,12 +2,12 @@ import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
-import { fileOf, type StoredFile } from "../products/attachments.ts";
-import { mustMayChange } from "../products/ownership.ts";
-import { alterProduct } from "../products/products.ts";
-import { fileKey, keepBlob } from "./blobs.ts";
-import { isSameName, toFileName } from "./name.ts";
-import { judge } from "./sniff.ts";
+import { type StoredFile, toProductFile } from "../products/attachments.ts";
+import { authorizeChange } from "../products/ownership.ts";
+import { changeAttachments } from "../products/products.ts";
+import { fileKey, storeBlob } from "./blobs.ts";
+import { isSameName, toFileName } from "./file-name.ts";
+import { checkFileType } from "./file-type-check.ts";
 
 const MAX_FILES = 20;
 const MIB = 1024 * 1024;
@@ -22,21 +22,21 @@ export async function addFile(
   { changelog, source }: { changelog: string | undefined; source: RequestSource },
 ) {
   // A second time: between the first byte and the last they may have lost the right.
-  const { id } = await mustMayChange(ctx, caller, productId);
+  const { id } = await authorizeChange(ctx, caller, productId);
   const name = toFileName(upload.name);
-  const { type } = await judge(upload, name);
+  const { type } = await checkFileType(upload, name);
   const { size, sha256 } = upload;
-  await keepBlob(ctx, { key: fileKey(sha256), sha256, size, source: upload });
+  await storeBlob(ctx, { key: fileKey(sha256), sha256, size, source: upload });
   const file = { id: ctx.newId(), name, size, type, sha256 };
-  const product = await alterProduct(ctx, { caller, source }, id, ({ files }) => ({
-    files: withFile(files, file),
+  const product = await changeAttachments(ctx, { caller, source }, id, ({ files }) => ({
+    files: addOrReplaceFile(files, file),
     ...(changelog !== undefined && { changelog }),
   }));
   const kept = product.files.find((one) => one.name === name)!;
-  return { ...fileOf(ctx, id, kept, caller), version: product.version };
+  return { ...toProductFile(ctx, id, kept, caller), version: product.version };
 }
 
-function withFile(files: StoredFile[], file: StoredFile): StoredFile[] {
+function addOrReplaceFile(files: StoredFile[], file: StoredFile): StoredFile[] {
   if (files.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)) return files;
   const others = files.filter(({ name }) => !isSameName(name, file.name));
   if (others.length >= MAX_FILES)
@@ -59,9 +59,9 @@ export async function removeFile(
   ids: { productId: string; fileId: string },
   source: RequestSource,
 ) {
-  const { id } = await mustMayChange(ctx, caller, ids.productId);
+  const { id } = await authorizeChange(ctx, caller, ids.productId);
   const fileId = toUuid("file", ids.fileId);
-  const { version } = await alterProduct(ctx, { caller, source }, id, ({ files }) => {
+  const { version } = await changeAttachments(ctx, { caller, source }, id, ({ files }) => {
     if (!files.some((file) => file.id === fileId)) throw new ApiError("FILE_NOT_FOUND");
     return { files: files.filter((file) => file.id !== fileId) };
   });

@@ -11,8 +11,8 @@ import { hasDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { picture, type Sent, send, sendFile, sendImage } from "../../../test/uploads.ts";
 import { type Entry, zipOf } from "../../../test/zip.ts";
-import { asAttachment, toFileName } from "./name.ts";
-import { judge } from "./sniff.ts";
+import { contentDisposition, toFileName } from "./file-name.ts";
+import { checkFileType } from "./file-type-check.ts";
 
 let market: Market;
 let seller: Client;
@@ -317,7 +317,7 @@ test("a large file is looked through in small steps, between which others are an
     turning = setImmediate(count);
   };
   let turning = setImmediate(count);
-  await judge({ path, name: "a.pdf", declaredType: null, size: bytes.length, sha256: "" }, "a.pdf");
+  await checkFileType({ path, name: "a.pdf", declaredType: null, size: bytes.length, sha256: "" }, "a.pdf");
   clearImmediate(turning);
   assert.ok(longest < 100_000, `${longest / 1_000} ms`);
   await rm(folder, { recursive: true });
@@ -384,7 +384,7 @@ test("whatever a client calls a file, its name is one segment that can be seen, 
       assert.ok(name.length > 0 && Array.from(name).length <= 120);
       assert.doesNotMatch(name, /[\\/\p{Cc}\u202a-\u202e\u2066-\u2069]|^\.|[. ]$/u);
       assert.equal(toFileName(name), name, "cleaning it again changes nothing");
-      const header = asAttachment(name);
+      const header = contentDisposition(name);
       assert.match(header, /^attachment; filename="[\x20-\x7e]+"; filename\*=UTF-8''[\w.!#$&+^`|~%-]+$/);
       assert.equal(decodeURIComponent(header.split("UTF-8''")[1]!), name);
     }),

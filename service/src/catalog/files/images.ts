@@ -2,11 +2,11 @@ import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
-import { imageOf, type StoredImage } from "../products/attachments.ts";
-import { mustMayChange } from "../products/ownership.ts";
-import { alterProduct } from "../products/products.ts";
-import { imageKey, keepBlob } from "./blobs.ts";
-import { encodeImage } from "./encode.ts";
+import { type StoredImage, toProductImage } from "../products/attachments.ts";
+import { authorizeChange } from "../products/ownership.ts";
+import { changeAttachments } from "../products/products.ts";
+import { imageKey, storeBlob } from "./blobs.ts";
+import { encodeImage } from "./image-encoder.ts";
 
 const MAX_IMAGES = 10;
 
@@ -18,18 +18,18 @@ export async function addImage(
   upload: UploadedFile,
   { alt, source }: { alt: string | undefined; source: RequestSource },
 ) {
-  const { id } = await mustMayChange(ctx, caller, productId);
+  const { id } = await authorizeChange(ctx, caller, productId);
   const { renditions, ...encoded } = await encodeImage(upload);
   for (const { width, sha256, bytes } of renditions)
-    await keepBlob(ctx, { key: imageKey(encoded.hash, width), sha256, size: bytes.length, source: bytes });
+    await storeBlob(ctx, { key: imageKey(encoded.hash, width), sha256, size: bytes.length, source: bytes });
   const image = { id: ctx.newId(), ...encoded, alt: alt ?? "" };
-  const product = await alterProduct(ctx, { caller, source }, id, ({ images }) => ({
-    images: withImage(images, image, alt),
+  const product = await changeAttachments(ctx, { caller, source }, id, ({ images }) => ({
+    images: addOrUpdateImage(images, image, alt),
   }));
-  return imageOf(ctx, product.images.find(({ hash }) => hash === image.hash)!);
+  return toProductImage(ctx, product.images.find(({ hash }) => hash === image.hash)!);
 }
 
-function withImage(images: StoredImage[], image: StoredImage, alt: string | undefined): StoredImage[] {
+function addOrUpdateImage(images: StoredImage[], image: StoredImage, alt: string | undefined): StoredImage[] {
   const same = images.find(({ hash }) => hash === image.hash);
   if (same) return images.map((one) => (one === same ? { ...one, alt: alt ?? one.alt } : one));
   if (images.length < MAX_IMAGES) return [...images, image];
@@ -45,9 +45,9 @@ export async function removeImage(
   ids: { productId: string; imageId: string },
   source: RequestSource,
 ) {
-  const { id } = await mustMayChange(ctx, caller, ids.productId);
+  const { id } = await authorizeChange(ctx, caller, ids.productId);
   const imageId = toUuid("img", ids.imageId);
-  await alterProduct(ctx, { caller, source }, id, ({ images }) => {
+  await changeAttachments(ctx, { caller, source }, id, ({ images }) => {
     if (!images.some((image) => image.id === imageId)) throw new ApiError("IMAGE_NOT_FOUND");
     return { images: images.filter((image) => image.id !== imageId) };
   });

@@ -5,17 +5,17 @@ import { ApiError } from "../../core/errors.ts";
 import { isCurrent } from "../../platform/http/conditional.ts";
 import { IMAGE_WIDTHS } from "../search/card.ts";
 import { imageKey, readBlob } from "./blobs.ts";
-import { fileOfLink, type Linked, openFile, rangeOf } from "./download.ts";
-import { asAttachment } from "./name.ts";
+import { type FileLink, findLinkedFile, openFile, parseRange } from "./download.ts";
+import { contentDisposition } from "./file-name.ts";
 import { findImage } from "./queries.ts";
 
 const YEAR_SECONDS = 31_536_000;
 const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
 /** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
-const HARMLESS = "sandbox; default-src 'none'";
+const SANDBOX_POLICY = "sandbox; default-src 'none'";
 
 /** Of a HEAD: a stream, so that the length that was told stays. */
-const nothing = () => Readable.from([]);
+const emptyStream = () => Readable.from([]);
 
 /** What a browser gets without a header: a buyer's files by signed links, and pictures, which are everybody's. */
 export function addFilePages(app: FastifyInstance, ctx: Context): void {
@@ -26,13 +26,13 @@ export function addFilePages(app: FastifyInstance, ctx: Context): void {
 }
 
 async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
-  const linked = request.params as Linked;
-  const found = await fileOfLink(ctx, linked, request.query as Record<string, unknown>);
+  const linked = request.params as FileLink;
+  const found = await findLinkedFile(ctx, linked, request.query as Record<string, unknown>);
   const { file } = found;
-  const range = rangeOf(request.headers.range, file.size);
+  const range = parseRange(request.headers.range, file.size);
   reply.headers({
-    "content-disposition": asAttachment(file.name),
-    "content-security-policy": HARMLESS,
+    "content-disposition": contentDisposition(file.name),
+    "content-security-policy": SANDBOX_POLICY,
     "cache-control": "private, no-store",
     "accept-ranges": "bytes",
   });
@@ -41,7 +41,7 @@ async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyRep
   if (range) reply.code(206).header("content-range", `bytes ${range.start}-${range.end}/${file.size}`);
   const charset = file.type.startsWith("text/") ? "; charset=utf-8" : "";
   reply.type(file.type + charset).header("content-length", length);
-  return reply.send(request.method === "HEAD" ? nothing() : await openFile(ctx, linked, found, range));
+  return reply.send(request.method === "HEAD" ? emptyStream() : await openFile(ctx, linked, found, range));
 }
 
 async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
@@ -58,5 +58,5 @@ async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyRe
   });
   if (isCurrent(request, etag)) return reply.code(304).send();
   reply.type("image/webp").header("content-length", blob.size);
-  return reply.send(request.method === "HEAD" ? nothing() : await readBlob(ctx, blob.name));
+  return reply.send(request.method === "HEAD" ? emptyStream() : await readBlob(ctx, blob.name));
 }

@@ -4,7 +4,7 @@ import type { Lock } from "../../platform/db/locks.ts";
 import type { StoredFile } from "../products/attachments.ts";
 
 /** The lock under which bytes lose their key: shared by those who need them all to stay. */
-const BLOBS_HELD = "blobs are held";
+const BLOBS_LOCK_KEY = "blobs are held";
 
 /** Somebody is about to refer to these bytes; answers what the storage calls them. One statement: of two, one name is used. */
 export async function touchBlob(
@@ -34,7 +34,7 @@ export async function findImage(db: Queries, hash: string, key: string) {
 }
 
 /** Whether a version or a product refers to the bytes of `b`. */
-const IS_REFERRED_TO = sql<boolean>`(
+const IS_REFERENCED = sql<boolean>`(
   exists (
     select from product_versions v
      where b.key like 'files/%' and v.files <> '[]'
@@ -45,30 +45,30 @@ const IS_REFERRED_TO = sql<boolean>`(
        and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64)))))`;
 
 /** Nobody can find their bytes any more: of what nobody refers to, and nobody was about to since `cutoff`. */
-export const condemnBlobs = (db: Queries, cutoff: Date) =>
+export const markUnreferencedBlobs = (db: Queries, cutoff: Date) =>
   sql`
     update blobs b set key = 'gone/' || b.name
-     where b.touched_at < ${cutoff} and b.key not like 'gone/%' and not ${IS_REFERRED_TO}`.execute(db);
+     where b.touched_at < ${cutoff} and b.key not like 'gone/%' and not ${IS_REFERENCED}`.execute(db);
 
 /** Not again until the transaction ends; false while somebody holds them. */
-export async function mayCondemnBlobs(tx: Queries): Promise<boolean> {
+export async function tryLockBlobs(tx: Queries): Promise<boolean> {
   const { rows } = await sql<{ may: boolean }>`
-    select pg_try_advisory_xact_lock(hashtext(${BLOBS_HELD})) as may`.execute(tx);
+    select pg_try_advisory_xact_lock(hashtext(${BLOBS_LOCK_KEY})) as may`.execute(tx);
   return rows[0]!.may;
 }
 
 /** While several hold it, no bytes lose their key. */
-export const BLOBS_LOCK: Lock = { key: BLOBS_HELD, name: "the lock on stored files", isShared: true };
+export const BLOBS_LOCK: Lock = { key: BLOBS_LOCK_KEY, name: "the lock on stored files", isShared: true };
 
 /** In the order of their names, after the one that is given. */
-export async function listKeptBlobs(db: Queries, after: string, limit: number) {
+export async function listBlobs(db: Queries, after: string, limit: number) {
   const { rows } = await sql<{ name: string; isReferredTo: boolean }>`
-    select b.name, ${IS_REFERRED_TO} as "isReferredTo" from blobs b
+    select b.name, ${IS_REFERENCED} as "isReferredTo" from blobs b
      where b.name > ${after} and b.key not like 'gone/%' order by b.name limit ${limit}`.execute(db);
   return rows;
 }
 
-export const listCondemned = (db: Queries, limit: number) =>
+export const listUnreferencedBlobs = (db: Queries, limit: number) =>
   db.selectFrom("blobs").select("name").where("key", "like", "gone/%").limit(limit).execute();
 
 export const deleteBlob = (db: Queries, name: string) =>

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import { repeatableRoute, route, uploadRoute } from "../../platform/http/route.ts";
-import { mustMayChange } from "../products/ownership.ts";
+import { authorizeChange } from "../products/ownership.ts";
 import { addFile, removeFile } from "./files.ts";
 import { addImage, removeImage } from "./images.ts";
 
@@ -9,7 +9,7 @@ export const fileRoutes = [
     "The same bytes under the same name change nothing.",
     uploadRoute(
       api.files.add,
-      (ctx, caller, { productId }) => mustMayChange(ctx, caller, productId),
+      (ctx, caller, { productId }) => authorizeChange(ctx, caller, productId),
       (ctx, caller, { params, body, file }, { source }) =>
         addFile(ctx, caller, params.productId, file, { changelog: body.changelog, source }),
     ),
@@ -19,7 +19,7 @@ export const fileRoutes = [
     "The same picture is kept once.",
     uploadRoute(
       api.images.add,
-      (ctx, caller, { productId }) => mustMayChange(ctx, caller, productId),
+      (ctx, caller, { productId }) => authorizeChange(ctx, caller, productId),
       (ctx, caller, { params, body, file }, { source }) =>
         addImage(ctx, caller, params.productId, file, { alt: body.alt, source }),
     ),

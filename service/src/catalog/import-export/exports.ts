@@ -4,19 +4,19 @@ import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { slugOf } from "../../core/slug.ts";
 import { FileResponse } from "../../platform/http/route.ts";
-import { declaredOf } from "../products/content.ts";
+import { declaredVariables } from "../products/content.ts";
 import { toJsonLine } from "./json-lines.ts";
 import { toMarkdown } from "./markdown.ts";
-import { type ExportRow, listToExport } from "./queries.ts";
-import { toZip } from "./zip.ts";
+import { toZip } from "./product-zip.ts";
+import { type ExportRow, listExportRows } from "./queries.ts";
 
 /** So few at once that even the longest contents are some megabytes. */
-const ROWS_AT_ONCE = 20;
+const BATCH_SIZE = 20;
 
 /** Under the names and in the order in which a product is created; what nobody said is left out. */
-export async function toExported(row: ExportRow) {
+export async function toExportRecord(row: ExportRow) {
   const { priceMinor, lang, category, commissionBasisPoints, variables: _, content, ...rest } = row;
-  const declared = await declaredOf(row);
+  const declared = await declaredVariables(row);
   return {
     id: toId("prod", row.id),
     status: rest.status,
@@ -42,18 +42,18 @@ export async function toExported(row: ExportRow) {
   };
 }
 
-type Exported = Awaited<ReturnType<typeof toExported>>;
+type ExportRecord = Awaited<ReturnType<typeof toExportRecord>>;
 
 /**
  * All of an author's products, a few at a time: whoever reads slowly holds no connection and no memory. Each is whole;
  * the file is no picture of one moment.
  */
-export async function* exported(ctx: Context, authorId: string): AsyncGenerator<Exported> {
+export async function* iterateExportRecords(ctx: Context, authorId: string): AsyncGenerator<ExportRecord> {
   let after: string | null = null;
   for (;;) {
-    const rows: ExportRow[] = await listToExport(ctx.db, authorId, { after, limit: ROWS_AT_ONCE });
-    for (const row of rows) yield await toExported(row);
-    if (rows.length < ROWS_AT_ONCE) return;
+    const rows: ExportRow[] = await listExportRows(ctx.db, authorId, { after, limit: BATCH_SIZE });
+    for (const row of rows) yield await toExportRecord(row);
+    if (rows.length < BATCH_SIZE) return;
     after = rows.at(-1)!.id;
   }
 }
@@ -61,30 +61,30 @@ export async function* exported(ctx: Context, authorId: string): AsyncGenerator<
 const ID_END = -8;
 
 /** The end of the id tells two products of one title apart. */
-export async function* exportedFiles(ctx: Context, authorId: string) {
-  for await (const product of exported(ctx, authorId)) {
+export async function* iterateMarkdownFiles(ctx: Context, authorId: string) {
+  for await (const product of iterateExportRecords(ctx, authorId)) {
     const name = `${slugOf(product.title)}-${product.id.slice(ID_END)}.md`;
     yield { name, text: await toMarkdown(product) };
   }
 }
 
-async function* lines(ctx: Context, authorId: string) {
-  for await (const product of exported(ctx, authorId)) yield toJsonLine(product);
+async function* iterateJsonLines(ctx: Context, authorId: string) {
+  for await (const product of iterateExportRecords(ctx, authorId)) yield toJsonLine(product);
 }
 
-export const exportLines = (ctx: Context, authorId: string): Readable =>
-  Readable.from(lines(ctx, authorId), { objectMode: false });
+export const exportJsonLines = (ctx: Context, authorId: string): Readable =>
+  Readable.from(iterateJsonLines(ctx, authorId), { objectMode: false });
 
 export function exportProducts(ctx: Context, authorId: string, format: "jsonl" | "markdown"): FileResponse {
   return format === "jsonl"
     ? new FileResponse({
         name: "products.jsonl",
         type: "application/jsonl; charset=utf-8",
-        bytes: exportLines(ctx, authorId),
+        bytes: exportJsonLines(ctx, authorId),
       })
     : new FileResponse({
         name: "products.zip",
         type: "application/zip",
-        bytes: toZip(exportedFiles(ctx, authorId), ctx.now()),
+        bytes: toZip(iterateMarkdownFiles(ctx, authorId), ctx.now()),
       });
 }

@@ -1,7 +1,7 @@
 import type { Event } from "js-yaml";
 import { type ApiError, invalidRequest } from "../../core/errors.ts";
-import { MAX_ITEM_MEMBERS } from "./items.ts";
-import { WHOLE } from "./problems.ts";
+import { MAX_ITEM_MEMBERS } from "./import-items.ts";
+import { WHOLE_PRODUCT } from "./import-problems.ts";
 
 /** What one POST may hold, and far more than anybody says of a product. */
 const MAX_CHARACTERS = 1024 * 1024;
@@ -9,10 +9,10 @@ const MAX_CHARACTERS = 1024 * 1024;
 const MAX_DEPTH = 10;
 
 /** A fault of the front matter as a whole, and its line there, from 1. */
-export class BadFrontMatter extends Error {
+export class FrontMatterError extends Error {
   readonly line: number;
   readonly problem: ApiError;
-  constructor(line: number, reason: string, field = WHOLE) {
+  constructor(line: number, reason: string, field = WHOLE_PRODUCT) {
     super(reason);
     this.line = line;
     this.problem = invalidRequest(field, reason);
@@ -34,9 +34,9 @@ export interface FrontMatter {
 /** YAML 1.2, core schema, plain data: no tags of anybody's, no aliases, no key twice. */
 export async function readFrontMatter(text: string): Promise<FrontMatter> {
   if (text.length > MAX_CHARACTERS)
-    throw new BadFrontMatter(1, `has more than ${MAX_CHARACTERS} characters of front matter`);
+    throw new FrontMatterError(1, `has more than ${MAX_CHARACTERS} characters of front matter`);
   if (hasMoreThan(MAX_ITEM_MEMBERS, text, /[\n,]/g))
-    throw new BadFrontMatter(
+    throw new FrontMatterError(
       1,
       `has more than ${MAX_ITEM_MEMBERS.toLocaleString("en")} lines and commas of front matter`,
     );
@@ -50,12 +50,12 @@ export async function readFrontMatter(text: string): Promise<FrontMatter> {
       maxAliases: 0,
     });
     const offsetIn = (path: string[]) => offsetOf(yaml, { events, text }, path);
-    return { value: mustBeMapping(documents), lineOf: (field) => lineAt(offsetIn(partsOf(field))) };
+    return { value: mustBeMapping(documents), lineOf: (field) => lineAt(offsetIn(pathOf(field))) };
   } catch (error) {
     // The parser's documentation: whatever it throws, the text is at fault.
-    if (error instanceof BadFrontMatter) throw error;
+    if (error instanceof FrontMatterError) throw error;
     const { reason, mark } = error as Partial<InstanceType<typeof yaml.YAMLException>>;
-    throw new BadFrontMatter((mark?.line ?? 0) + 1, `is not plain YAML: ${reason ?? "it cannot be read"}`);
+    throw new FrontMatterError((mark?.line ?? 0) + 1, `is not plain YAML: ${reason ?? "it cannot be read"}`);
   }
 }
 
@@ -68,20 +68,20 @@ function hasMoreThan(most: number, text: string, mark: RegExp): boolean {
 function mustBeMapping([value, ...others]: unknown[]): Record<string, unknown> {
   const isMapping = typeof value === "object" && value !== null && !Array.isArray(value);
   if (isMapping && others.length === 0) return value as Record<string, unknown>;
-  throw new BadFrontMatter(1, "must have front matter of the form `title: …`");
+  throw new FrontMatterError(1, "must have front matter of the form `title: …`");
 }
 
 /** `variables[1].name` as its steps. */
-const partsOf = (field: string) => field.split(/[.[\]]+/).filter((part) => part !== "");
+const pathOf = (field: string) => field.split(/[.[\]]+/).filter((part) => part !== "");
 
-interface Parsed {
+interface ParsedYaml {
   /** A flat list: a document, sequence or mapping is followed by what is in it, and closed by a POP. */
   events: Event[];
   text: string;
 }
 
 /** Where the last step of a path begins that is there. */
-function offsetOf(yaml: typeof import("js-yaml"), { events, text }: Parsed, path: string[]): number {
+function offsetOf(yaml: typeof import("js-yaml"), { events, text }: ParsedYaml, path: string[]): number {
   const { EVENT_SCALAR, EVENT_ALIAS, EVENT_SEQUENCE, EVENT_MAPPING, EVENT_POP } = yaml;
   const afterNode = (at: number): number => {
     let depth = 0;

@@ -5,28 +5,28 @@ import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { lockOwnProducts, ownProducts } from "../products/ownership.ts";
-import { writeChecked, writeDraft } from "../products/products.ts";
-import { moveProduct } from "../products/states.ts";
-import { breathe, type Item, placeOf } from "./items.ts";
-import { productsNamed } from "./names.ts";
-import { type Changing, changeBy, inParts, planOf, type Step } from "./plan.ts";
-import { Problems, WHOLE } from "./problems.ts";
-import { writeNames } from "./queries.ts";
+import { moveProduct } from "../products/moves.ts";
+import { findOwnProducts, lockOwnProducts } from "../products/ownership.ts";
+import { insertDraft, writeChange } from "../products/products.ts";
+import { type Item, locationOf, yieldToEventLoop } from "./import-items.ts";
+import { ImportProblems, WHOLE_PRODUCT } from "./import-problems.ts";
+import { buildSteps, checkUpdate, type ImportStep, inBatches, type UpdateStep } from "./import-steps.ts";
+import { findProductsByName } from "./product-names.ts";
+import { upsertNames } from "./queries.ts";
 
-type Outcome = ImportResult["products"][number];
+type ItemOutcome = ImportResult["products"][number];
 
-export interface Wish {
+export interface ImportOptions {
   dryRun: boolean;
   publish: boolean;
 }
 
 /** The products changed between the look and the deed. */
-class Overtaken extends Error {}
-const MAX_TRIES = 3;
+class ConcurrentChangeError extends Error {}
+const MAX_ATTEMPTS = 3;
 
 /** Each writes for seconds, and those of one seller wait for each other: they must not hold all of a pool's connections. */
-const inTurn = limitConcurrency({ atOnce: 2, waiting: 100 });
+const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 100 });
 
 /**
  * Makes and changes products as a file says. All of it is checked before anything is written, and everything is written
@@ -35,23 +35,23 @@ const inTurn = limitConcurrency({ atOnce: 2, waiting: 100 });
 export async function importProducts(
   ctx: Context,
   caller: Member,
-  read: (problems: Problems) => Promise<Item[]>,
-  wish: Wish,
+  read: (problems: ImportProblems) => Promise<Item[]>,
+  wish: ImportOptions,
   source: RequestSource | null,
 ): Promise<ImportResult> {
-  const found = new Problems();
+  const found = new ImportProblems();
   const items = await read(found);
-  const outcomes = await tried(ctx, caller, { items, found }, wish);
-  if (wish.dryRun) return resultOf(outcomes, wish);
-  if (wish.publish) for (const one of outcomes) await publish(ctx, caller, one, source);
-  return resultOf(outcomes, wish);
+  const outcomes = await importWithRetries(ctx, caller, { items, found }, wish);
+  if (wish.dryRun) return toResult(outcomes, wish);
+  if (wish.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  return toResult(outcomes, wish);
 }
 
 /** An outcome beside what its line wanted, and the status before anything is published. */
-interface Done {
+interface ImportedItem {
   wanted?: ProductStatus | undefined;
   before: ProductStatus;
-  outcome: Outcome;
+  outcome: ItemOutcome;
 }
 
 /** Of an import that was written under the same Idempotency-Key: what it had not published yet is published. */
@@ -59,48 +59,50 @@ export async function resumeImport(
   ctx: Context,
   caller: Member,
   written: string,
-  wish: Wish,
+  wish: ImportOptions,
   source: RequestSource | null,
 ): Promise<ImportResult> {
-  const outcomes = JSON.parse(written) as Done[];
-  for (const some of inParts(outcomes)) {
+  const outcomes = JSON.parse(written) as ImportedItem[];
+  for (const some of inBatches(outcomes)) {
     const ids = some.map(({ outcome }) => toUuid("prod", outcome.id!)!);
     const statuses = new Map(
-      (await ownProducts(ctx.db, caller.userId, ids)).map(({ id, status }) => [toId("prod", id), status]),
+      (await findOwnProducts(ctx.db, caller.userId, ids)).map(({ id, status }) => [toId("prod", id), status]),
     );
     for (const { outcome } of some) outcome.status = statuses.get(outcome.id!) ?? outcome.status;
   }
-  if (wish.publish) for (const one of outcomes) await publish(ctx, caller, one, source);
-  return resultOf(outcomes, wish);
+  if (wish.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  return toResult(outcomes, wish);
 }
 
 /** Whoever is overtaken looks again: by another import of theirs, or by a change at another door. */
-async function tried(
+async function importWithRetries(
   ctx: Context,
   { userId }: Member,
-  { items, found }: { items: Item[]; found: Problems },
-  { dryRun }: Wish,
-): Promise<Done[]> {
-  for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
+  { items, found }: { items: Item[]; found: ImportProblems },
+  { dryRun }: ImportOptions,
+): Promise<ImportedItem[]> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const problems = found.copy();
-    const steps = await planOf(ctx, userId, items, problems);
-    problems.mustBeNone();
-    if (dryRun) return steps.map(foreseen);
+    const steps = await buildSteps(ctx, userId, items, problems);
+    problems.throwIfAny();
+    if (dryRun) return steps.map(toExpectedItem);
     try {
-      return await inTurn(() => ctx.db.transaction().execute((tx) => carryOut(ctx, tx, userId, steps)));
+      return await withConcurrencyLimit(() =>
+        ctx.db.transaction().execute((tx) => importItems(ctx, tx, userId, steps)),
+      );
     } catch (error) {
-      if (!(error instanceof Overtaken)) throw error;
+      if (!(error instanceof ConcurrentChangeError)) throw error;
     }
   }
   throw new ApiError("CONFLICT", "Your products are being changed elsewhere: send the file again.");
 }
 
-const foreseen = (step: Step): Done => {
-  const outcome: Outcome =
+const toExpectedItem = (step: ImportStep): ImportedItem => {
+  const outcome: ItemOutcome =
     "draft" in step
-      ? { ...placeOf(step.item), id: null, title: step.draft.title, status: "draft", outcome: "created" }
+      ? { ...locationOf(step.item), id: null, title: step.draft.title, status: "draft", outcome: "created" }
       : {
-          ...placeOf(step.item),
+          ...locationOf(step.item),
           id: toId("prod", step.productId),
           title: step.title,
           status: step.status,
@@ -109,66 +111,72 @@ const foreseen = (step: Step): Done => {
   return { wanted: step.wanted, before: outcome.status, outcome };
 };
 
-async function carryOut(ctx: Context, tx: Tx, authorId: string, steps: Step[]): Promise<Done[]> {
+async function importItems(
+  ctx: Context,
+  tx: Tx,
+  authorId: string,
+  steps: ImportStep[],
+): Promise<ImportedItem[]> {
   // Holds the author's row: imports of one seller come one after another.
   const author = await promoteToSeller(tx, authorId);
-  await mustStandForTheSame(tx, authorId, steps);
-  const changing = steps.filter((step): step is Changing => !("draft" in step));
-  for (const some of inParts(changing)) await change(ctx, tx, authorId, some);
+  await mustMatchNames(tx, authorId, steps);
+  const changing = steps.filter((step): step is UpdateStep => !("draft" in step));
+  for (const some of inBatches(changing)) await updateProducts(ctx, tx, authorId, some);
   const names: { name: string; productId: string }[] = [];
-  const done: Done[] = [];
+  const done: ImportedItem[] = [];
   for (const step of steps) {
-    const one = foreseen(step);
+    const one = toExpectedItem(step);
     if ("draft" in step) {
-      const productId = await writeDraft(ctx, tx, { ...author, id: authorId }, step.draft);
+      const productId = await insertDraft(ctx, tx, { ...author, id: authorId }, step.draft);
       if (step.name !== undefined) names.push({ name: step.name, productId });
       one.outcome.id = toId("prod", productId);
     }
     done.push(one);
   }
-  await writeNames(tx, authorId, names);
+  await upsertNames(tx, authorId, names);
   await ctx.idempotencyKey?.bind(tx, JSON.stringify(done));
   return done;
 }
 
 /** What was nobody's name must still be nobody's, and what was a product's still that product's. */
-async function mustStandForTheSame(tx: Tx, authorId: string, steps: Step[]): Promise<void> {
+async function mustMatchNames(tx: Tx, authorId: string, steps: ImportStep[]): Promise<void> {
   const names = steps.map(({ name }) => name).filter((name) => name !== undefined);
-  const now = await productsNamed(tx, authorId, names);
+  const now = await findProductsByName(tx, authorId, names);
   for (const step of steps) {
     const seen = "draft" in step ? undefined : step.productId;
-    if (step.name !== undefined && now.get(step.name) !== seen) throw new Overtaken();
+    if (step.name !== undefined && now.get(step.name) !== seen) throw new ConcurrentChangeError();
   }
 }
 
 /** Compared anew under the lock: what was seen before may have changed. */
-async function change(ctx: Context, tx: Tx, authorId: string, steps: Changing[]): Promise<void> {
+async function updateProducts(ctx: Context, tx: Tx, authorId: string, steps: UpdateStep[]): Promise<void> {
   const ids = steps.map(({ productId }) => productId);
   const products = new Map((await lockOwnProducts(tx, authorId, ids)).map((row) => [row.id, row]));
   for (const step of steps) {
     const before = products.get(step.productId);
-    if (!before) throw new Overtaken();
-    const changes = await stillAllowed(() => changeBy(ctx, tx, before, step.line));
-    if (changes.fields.length > 0 !== step.differs || before.status !== step.status) throw new Overtaken();
-    if (step.differs) await writeChecked(ctx, tx, changes);
-    await breathe();
+    if (!before) throw new ConcurrentChangeError();
+    const changes = await retryIfRefused(() => checkUpdate(ctx, tx, before, step.line));
+    if (changes.fields.length > 0 !== step.differs || before.status !== step.status)
+      throw new ConcurrentChangeError();
+    if (step.differs) await writeChange(ctx, tx, changes);
+    await yieldToEventLoop();
   }
 }
 
 /** A rule that is broken by now is told by its line, on the next look. */
-async function stillAllowed<T>(check: () => Promise<T>): Promise<T> {
+async function retryIfRefused<T>(check: () => Promise<T>): Promise<T> {
   try {
     return await check();
   } catch (error) {
-    throw error instanceof ApiError ? new Overtaken() : error;
+    throw error instanceof ApiError ? new ConcurrentChangeError() : error;
   }
 }
 
 /** The usual way, one by one: what the checklist lacks keeps no other product back. */
-async function publish(
+async function publishItem(
   ctx: Context,
   caller: Member,
-  { wanted, outcome }: Done,
+  { wanted, outcome }: ImportedItem,
   source: RequestSource | null,
 ) {
   const isWanted = wanted === undefined || wanted === "published";
@@ -177,22 +185,22 @@ async function publish(
     outcome.status = (await moveProduct(ctx, caller, outcome.id!, "publish", { source })).data.status;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    outcome.notPublished = fieldProblemsOf(error, WHOLE);
+    outcome.notPublished = fieldProblemsOf(error, WHOLE_PRODUCT);
   }
 }
 
-function resultOf(done: Done[], { dryRun }: Wish): ImportResult {
+function toResult(done: ImportedItem[], { dryRun }: ImportOptions): ImportResult {
   const products = done.map(({ outcome }) => outcome);
-  const count = (outcome: Outcome["outcome"]) => products.filter((one) => one.outcome === outcome).length;
+  const count = (outcome: ItemOutcome["outcome"]) => products.filter((one) => one.outcome === outcome).length;
   return {
     dryRun,
     created: count("created"),
     updated: count("updated"),
     unchanged: count("unchanged"),
-    published: done.filter(isPublishedNow).length,
+    published: done.filter(wasPublished).length,
     products,
   };
 }
 
-const isPublishedNow = ({ before, outcome }: Done) =>
+const wasPublished = ({ before, outcome }: ImportedItem) =>
   outcome.status === "published" && before !== "published";

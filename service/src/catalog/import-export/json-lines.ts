@@ -1,7 +1,7 @@
 import { type ApiError, fieldError, fieldProblemsOf, invalidRequest } from "../../core/errors.ts";
 import { parseJsonBody } from "../../platform/http/json-body.ts";
-import { MAX_ITEM_BYTES, MAX_ITEM_MEMBERS, type Read } from "./items.ts";
-import { WHOLE } from "./problems.ts";
+import { MAX_ITEM_BYTES, MAX_ITEM_MEMBERS, type ReadItem } from "./import-items.ts";
+import { WHOLE_PRODUCT } from "./import-problems.ts";
 
 const BOM = Buffer.from("\ufeff");
 const NEWLINE = 0x0a;
@@ -10,7 +10,7 @@ const isBlankByte = (byte: number) => byte === 0x20 || byte === 0x09 || byte ===
 const MAX_LINES = 100_000;
 
 /** A product a line; blank lines are skipped. */
-export function* readJsonLines(bytes: Buffer): Generator<Read> {
+export function* readJsonLines(bytes: Buffer): Generator<ReadItem> {
   let start = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   for (let line = 1; start < bytes.length; line++) {
     if (line > MAX_LINES)
@@ -30,22 +30,22 @@ function isBlank(text: Buffer): boolean {
   return at === text.length;
 }
 
-function readLine(text: Buffer, line: number): Read {
+function readLine(text: Buffer, line: number): ReadItem {
   if (text.length > MAX_ITEM_BYTES)
-    return { line, error: invalidRequest(WHOLE, `is larger than ${MAX_ITEM_BYTES} bytes`) };
+    return { line, error: invalidRequest(WHOLE_PRODUCT, `is larger than ${MAX_ITEM_BYTES} bytes`) };
   try {
     return { line, value: parseJsonBody(text, "application/json", MAX_ITEM_MEMBERS), lineOf: () => line };
   } catch (error) {
-    return { line, error: ofProduct(error as ApiError) };
+    return { line, error: toProductError(error as ApiError) };
   }
 }
 
 /** What a request's body would be told is told of the product. */
-const ofProduct = (error: ApiError): ApiError =>
+const toProductError = (error: ApiError): ApiError =>
   fieldError(
     "INVALID_REQUEST",
-    fieldProblemsOf(error, WHOLE).map(({ field, reason }) => ({
-      field: field === "body" ? WHOLE : field,
+    fieldProblemsOf(error, WHOLE_PRODUCT).map(({ field, reason }) => ({
+      field: field === "body" ? WHOLE_PRODUCT : field,
       reason,
     })),
   );

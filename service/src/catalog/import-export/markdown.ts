@@ -1,8 +1,8 @@
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { mustBeStorable } from "../../platform/http/json-body.ts";
-import { BadFrontMatter, readFrontMatter, writeFrontMatter } from "./front-matter.ts";
-import { MAX_ITEM_BYTES, type Read } from "./items.ts";
-import { WHOLE } from "./problems.ts";
+import { FrontMatterError, readFrontMatter, writeFrontMatter } from "./front-matter.ts";
+import { MAX_ITEM_BYTES, type ReadItem } from "./import-items.ts";
+import { WHOLE_PRODUCT } from "./import-problems.ts";
 
 const FENCE = "---";
 
@@ -23,22 +23,22 @@ export const toMarkdown = async ({ content, ...front }: { content: string }): Pr
 /** The front matter begins at the second line. */
 const FENCES_ABOVE = 1;
 
-export async function readMarkdown(bytes: Buffer, file?: string): Promise<Read> {
+export async function readMarkdown(bytes: Buffer, file?: string): Promise<ReadItem> {
   const place = { line: 1, ...(file !== undefined && { file }) };
   try {
     const { front, body, bodyLine } = partsOf(decode(bytes));
     const { value, lineOf } = await readFrontMatter(front);
     if (Object.hasOwn(value, "content"))
-      throw new BadFrontMatter(lineOf("content"), "stands below the front matter", "content");
+      throw new FrontMatterError(lineOf("content"), "stands below the front matter", "content");
     const product = { ...value, content: body };
-    mustBeStorable(product, WHOLE);
+    mustBeStorable(product, WHOLE_PRODUCT);
     return {
       ...place,
       value: product,
       lineOf: (field) => (/^content(\W|$)/.test(field) ? bodyLine : lineOf(field) + FENCES_ABOVE),
     };
   } catch (error) {
-    if (error instanceof BadFrontMatter)
+    if (error instanceof FrontMatterError)
       return { ...place, line: error.line + FENCES_ABOVE, error: error.problem };
     if (error instanceof ApiError) return { ...place, error };
     throw error;
@@ -46,11 +46,12 @@ export async function readMarkdown(bytes: Buffer, file?: string): Promise<Read> 
 }
 
 function decode(bytes: Buffer): string {
-  if (bytes.length > MAX_ITEM_BYTES) throw invalidRequest(WHOLE, `is larger than ${MAX_ITEM_BYTES} bytes`);
+  if (bytes.length > MAX_ITEM_BYTES)
+    throw invalidRequest(WHOLE_PRODUCT, `is larger than ${MAX_ITEM_BYTES} bytes`);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw invalidRequest(WHOLE, "is not valid UTF-8");
+    throw invalidRequest(WHOLE_PRODUCT, "is not valid UTF-8");
   }
 }
 
@@ -58,10 +59,11 @@ function decode(bytes: Buffer): string {
 function partsOf(text: string): Parts {
   const lines = /^---[ \t]*\r\n/.test(text) ? text.replaceAll("\r\n", "\n") : text;
   const opening = /^---[ \t]*\n/.exec(lines);
-  if (!opening) throw invalidRequest(WHOLE, `must begin with front matter: a line ${FENCE}`);
+  if (!opening) throw invalidRequest(WHOLE_PRODUCT, `must begin with front matter: a line ${FENCE}`);
   const rest = lines.slice(opening[0].length);
   const closing = /^---[ \t]*(\n|$)/m.exec(rest);
-  if (!closing) throw invalidRequest(WHOLE, `has front matter without an end: a second line ${FENCE}`);
+  if (!closing)
+    throw invalidRequest(WHOLE_PRODUCT, `has front matter without an end: a second line ${FENCE}`);
   const front = rest.slice(0, closing.index);
   const below = rest.slice(closing.index + closing[0].length);
   const hasEmptyLine = below.startsWith("\n");

@@ -27,7 +27,7 @@ export interface ExportRow {
 }
 
 /** The next of an author's products, in the order of their ids, with the content of their newest versions. */
-export async function listToExport(
+export async function listExportRows(
   db: Queries,
   authorId: string,
   { after, limit }: { after: string | null; limit: number },
@@ -52,7 +52,7 @@ export async function listOwnIds(db: Queries, authorId: string, ids: string[]): 
 }
 
 /** The products that the author's own names stand for; of a deleted one the name is free. */
-export async function listNamed(db: Queries, authorId: string, names: string[]) {
+export async function listByName(db: Queries, authorId: string, names: string[]) {
   const { rows } = await sql<{ name: string; productId: string }>`
     select i.name, i.product_id as "productId"
       from imported_names i join products p on p.id = i.product_id
@@ -62,12 +62,12 @@ export async function listNamed(db: Queries, authorId: string, names: string[]) 
   return rows;
 }
 
-export const writeNames = (tx: Tx, authorId: string, names: { name: string; productId: string }[]) =>
+export const upsertNames = (tx: Tx, authorId: string, names: { name: string; productId: string }[]) =>
   sql`
     insert into imported_names (author_id, name, product_id)
     select ${authorId}, n.* from unnest(${names.map(({ name }) => name)}::text[],
                                         ${names.map(({ productId }) => productId)}::uuid[]) as n (name, product_id)
     on conflict (author_id, name) do update set product_id = excluded.product_id`.execute(tx);
 
-export const deleteNamesOf = (tx: Tx, authorId: string) =>
+export const deleteNames = (tx: Tx, authorId: string) =>
   tx.deleteFrom("imported_names").where("author_id", "=", authorId).execute();

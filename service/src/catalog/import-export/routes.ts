@@ -1,17 +1,17 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
 import { exportProducts } from "./exports.ts";
-import { readFile } from "./files.ts";
+import { readImportFile } from "./import-file.ts";
 import { importProducts, resumeImport } from "./imports.ts";
 
-export const transferRoutes = [
+export const importExportRoutes = [
   route(api.products.export, async (ctx, caller, { query }) =>
     exportProducts(ctx, caller.userId, query.format),
   ),
   resumableRoute(
     api.products.import,
     (ctx, caller, { query }, { rawBody, source }) =>
-      importProducts(ctx, caller, (problems) => readFile(rawBody, problems), query, source),
+      importProducts(ctx, caller, (problems) => readImportFile(rawBody, problems), query, source),
     (ctx, caller, written, { query }, { source }) => resumeImport(ctx, caller, written, query, source),
   ),
 ];

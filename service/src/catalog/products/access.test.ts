@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { getsAllBack, haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { previewOf } from "./content.ts";
+import { contentPreview } from "./content.ts";
 
 let market: Market;
 let author: Client;
@@ -47,7 +47,7 @@ test("a preview never holds the whole content", () => {
   const content = fc.string({ unit: "grapheme", minLength: 2, maxLength: 2_000 });
   fc.assert(
     fc.property(content, (text) => {
-      const preview = previewOf("", text);
+      const preview = contentPreview("", text);
       assert.ok(!preview.includes(text));
       assert.ok(preview.length <= 401 && preview.isWellFormed());
       assert.ok(text.startsWith(preview.slice(0, -1)), "a part of its beginning");

@@ -25,13 +25,13 @@ export interface StoredImage {
 
 /** They live for 15 to 30 minutes. */
 const LINK_MINUTES = 15;
-export const fileLinksUntil = (now: Date) => linkExpiry(now, LINK_MINUTES);
+export const fileLinkExpiry = (now: Date) => linkExpiry(now, LINK_MINUTES);
 
 /** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
 export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>
   `/v1/products/${ids.productId}/files/${ids.fileId}/download/${ids.readerId}`;
 
-export function fileOf(
+export function toProductFile(
   ctx: Context,
   productId: string,
   { id, name, size, type, sha256 }: StoredFile,
@@ -39,19 +39,19 @@ export function fileOf(
 ): ProductFile {
   const ids = { productId: toId("prod", productId), fileId: toId("file", id) };
   const path = downloadPath({ ...ids, readerId: toUserId(reader.userId) });
-  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, fileLinksUntil(ctx.now())) };
+  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, fileLinkExpiry(ctx.now())) };
 }
 
-export const filesFor = (ctx: Context, product: { id: string; files: StoredFile[] }, reader: Member) =>
-  product.files.map((file) => fileOf(ctx, product.id, file, reader));
+export const toProductFiles = (ctx: Context, product: { id: string; files: StoredFile[] }, reader: Member) =>
+  product.files.map((file) => toProductFile(ctx, product.id, file, reader));
 
-const WIDEST = IMAGE_WIDTHS[2];
+const MAX_WIDTH = IMAGE_WIDTHS[2];
 
-export function imageOf(ctx: Context, { id, hash, alt, width, height }: StoredImage): ProductImage {
+export function toProductImage(ctx: Context, { id, hash, alt, width, height }: StoredImage): ProductImage {
   const origin = ctx.links.origin();
   const sizes = IMAGE_WIDTHS.map((one) => ({
     width: Math.min(one, width),
     url: origin + imagePath(hash, one),
   }));
-  return { id: toId("img", id), alt, url: origin + imagePath(hash, WIDEST), width, height, sizes };
+  return { id: toId("img", id), alt, url: origin + imagePath(hash, MAX_WIDTH), width, height, sizes };
 }

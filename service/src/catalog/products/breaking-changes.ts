@@ -3,21 +3,21 @@ import { type FieldProblem, fieldError } from "../../core/errors.ts";
 import { isClosedInput, parseInputTypes } from "../../formats/workflow-definition/inputs.ts";
 import { describeTypes, isNarrower } from "../../formats/workflow-definition/json-schema.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
-import type { Locked } from "./ownership.ts";
+import type { LockedProduct } from "./ownership.ts";
 
-type Inputs = Pick<Locked, "type" | "content" | "variables" | "version">;
+type InputDefinition = Pick<LockedProduct, "type" | "content" | "variables" | "version">;
 
 /**
  * Buyers run the newest version of the major line that they bought, with the inputs that they know. A version of the
  * same line must accept whatever the version before accepted.
  */
-export function mustAcceptOldInputs(before: Inputs, after: Inputs): void {
+export function mustAcceptOldInputs(before: InputDefinition, after: InputDefinition): void {
   if (majorOf(after.version) > majorOf(before.version)) return;
   const problems = [...narrowedVariables(before, after), ...narrowedTypes(before, after)];
   if (problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
 }
 
-function narrowedVariables(before: Inputs, after: Inputs): FieldProblem[] {
+function narrowedVariables(before: InputDefinition, after: InputDefinition): FieldProblem[] {
   const [old, now] = [byName(before.variables), byName(after.variables)];
   const narrowed = after.variables.flatMap((variable) => {
     const change = narrowing(old.get(variable.name), variable);
@@ -31,11 +31,11 @@ function narrowedVariables(before: Inputs, after: Inputs): FieldProblem[] {
 const byName = (variables: readonly Variable[]) =>
   new Map(variables.map((variable) => [variable.name, variable]));
 
-const mustBeGiven = ({ required, default: standard }: Variable) => required && standard === undefined;
+const isRequiredInput = ({ required, default: standard }: Variable) => required && standard === undefined;
 
 /** What a variable refuses that it accepted before; null: nothing. */
 function narrowing(old: Variable | undefined, now: Variable): string | null {
-  if (mustBeGiven(now) && !(old && mustBeGiven(old))) {
+  if (isRequiredInput(now) && !(old && isRequiredInput(old))) {
     return old ? "becomes required" : "is new and required";
   }
   if (!old) return null;
@@ -45,7 +45,7 @@ function narrowing(old: Variable | undefined, now: Variable): string | null {
 }
 
 /** Inputs of a workflow have types, which its variables show as words only. */
-function narrowedTypes(before: Inputs, after: Inputs): FieldProblem[] {
+function narrowedTypes(before: InputDefinition, after: InputDefinition): FieldProblem[] {
   if (before.type !== "WORKFLOW" || after.type !== "WORKFLOW") return [];
   const now = parseInputTypes(after.content);
   return [...parseInputTypes(before.content)].flatMap(([name, types]) => {
@@ -55,7 +55,7 @@ function narrowedTypes(before: Inputs, after: Inputs): FieldProblem[] {
   });
 }
 
-const problem = ({ version }: Inputs, name: string, change: string): FieldProblem => ({
+const problem = ({ version }: InputDefinition, name: string, change: string): FieldProblem => ({
   field: `variables.${name}`,
   reason: `${change}, which breaks the runs of buyers of ${majorOf(version)}.x: keep accepting the old inputs (give a new variable a default), or send version ${majorOf(version) + 1}.0.0`,
 });

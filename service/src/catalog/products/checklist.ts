@@ -2,10 +2,10 @@ import { type FieldProblem, fieldError } from "../../core/errors.ts";
 import { checkWorkflow, listMissingProviders } from "../../formats/workflow-definition/check-workflow.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { unavailableDependencies } from "./dependencies.ts";
-import type { Locked } from "./ownership.ts";
+import type { LockedProduct } from "./ownership.ts";
 
 /** Everything that a buyer needs and that is missing. */
-function missingForSale(product: Locked): FieldProblem[] {
+function missingForSale(product: LockedProduct): FieldProblem[] {
   const missing: FieldProblem[] = [];
   const need = (ok: boolean, field: string, reason: string) => ok || missing.push({ field, reason });
   need(product.title !== "", "title", "is missing");
@@ -17,7 +17,7 @@ function missingForSale(product: Locked): FieldProblem[] {
 }
 
 /** A workflow as it stands can be run, and says which keys that takes. */
-async function missingInWorkflow(product: Locked): Promise<FieldProblem[]> {
+async function missingInWorkflow(product: LockedProduct): Promise<FieldProblem[]> {
   const { content, compatibility } = product;
   const checked = await checkWorkflow(content);
   if ("problems" in checked) return checked.problems;
@@ -27,13 +27,13 @@ async function missingInWorkflow(product: Locked): Promise<FieldProblem[]> {
   }));
 }
 
-export async function mustBeComplete(db: Queries, product: Locked): Promise<void> {
+export async function mustBeComplete(db: Queries, product: LockedProduct): Promise<void> {
   const missing = await missingIn(product);
   missing.push(...(await unavailableDependencies(db, product)));
   if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
 }
 
-async function missingIn(product: Locked): Promise<FieldProblem[]> {
+async function missingIn(product: LockedProduct): Promise<FieldProblem[]> {
   const inWorkflow = product.type === "WORKFLOW" ? await missingInWorkflow(product) : [];
   return [...missingForSale(product), ...inWorkflow];
 }
@@ -42,7 +42,11 @@ async function missingIn(product: Locked): Promise<FieldProblem[]> {
  * What is on sale, or waits for moderators, may not lose what the checklist asks for. A product that it calls may have
  * gone off sale meanwhile, which is no reason to refuse a change of other fields.
  */
-export async function mustStayComplete(db: Queries, before: Locked, after: Locked): Promise<void> {
+export async function mustStayComplete(
+  db: Queries,
+  before: LockedProduct,
+  after: LockedProduct,
+): Promise<void> {
   if (after.status !== "published" && after.status !== "pending_review") return;
   if (before.content !== after.content) return mustBeComplete(db, after);
   const missing = await missingIn(after);

@@ -29,7 +29,7 @@ function foreignTagWarnings(field: string, template: Template): ProductWarning[]
   const literals = template.filter((part) => typeof part === "string");
   const tags = [...new Set(literals.flatMap((text) => text.match(FOREIGN_TAG) ?? []))];
   if (tags.length === 0) return [];
-  const reason = `holds ${named(tags)}, which is sent to the model as it stands: a template has variables alone, without conditions, loops, filters and partials. Remove it, or sell each variant as a product of its own; write \\{{ for two braces that are meant as text`;
+  const reason = `holds ${joinTags(tags)}, which is sent to the model as it stands: a template has variables alone, without conditions, loops, filters and partials. Remove it, or sell each variant as a product of its own; write \\{{ for two braces that are meant as text`;
   return [{ field, reason }];
 }
 
@@ -49,13 +49,13 @@ const invisibleWarnings = (field: string, text: string): ProductWarning[] =>
       ]
     : [];
 
-function named(tags: string[]): string {
-  const shown = tags.slice(0, MAX_NAMED_TAGS).map(shortened).join(", ");
+function joinTags(tags: string[]): string {
+  const shown = tags.slice(0, MAX_NAMED_TAGS).map(truncateTag).join(", ");
   const more = tags.length - MAX_NAMED_TAGS;
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
-const shortened = (tag: string) =>
+const truncateTag = (tag: string) =>
   tag.length > MAX_TAG_CHARACTERS ? `${tag.slice(0, MAX_TAG_CHARACTERS).toWellFormed()}…` : tag;
 
 interface FieldText {

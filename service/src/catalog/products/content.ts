@@ -12,14 +12,14 @@ export interface Content {
   contentFormat: "text" | "messages";
 }
 
-function undeclared(declared: Variable[], used: Variable[]): FieldProblem[] {
+function undeclaredProblems(declared: Variable[], used: Variable[]): FieldProblem[] {
   const names = new Set(declared.map((variable) => variable.name));
   return used
     .filter(({ name }) => !names.has(name))
     .map(({ name }) => ({ field: "variables", reason: `does not declare ${name}, which the content uses` }));
 }
 
-function unused(declared: Variable[], used: Variable[]): FieldProblem[] {
+function unusedProblems(declared: Variable[], used: Variable[]): FieldProblem[] {
   const names = new Set(used.map((variable) => variable.name));
   return declared.flatMap(({ name }, index) =>
     names.has(name)
@@ -36,7 +36,7 @@ function mustBeDistinct(declared: Variable[]): void {
   });
 }
 
-export interface ReadContent {
+export interface ContentInfo {
   /** The inputs of a product: as declared by its author, else derived from the content. */
   variables: Variable[];
   /** The providers that the content itself names: a workflow's steps do, a prompt leaves the choice to its buyer. */
@@ -44,12 +44,17 @@ export interface ReadContent {
 }
 
 /** What a product's content says of itself. Its faults are 400 by field. */
-export async function readContent(product: Content, declared: Variable[] | undefined): Promise<ReadContent> {
-  const { used, open, providers } = await (product.type === "WORKFLOW" ? readWorkflow : readPrompt)(product);
-  mustBeGivable(used);
+export async function analyzeContent(
+  product: Content,
+  declared: Variable[] | undefined,
+): Promise<ContentInfo> {
+  const { used, open, providers } = await (product.type === "WORKFLOW" ? analyzeWorkflow : analyzePrompt)(
+    product,
+  );
+  mustBeSendable(used);
   if (!declared) return { variables: used, providers };
   mustBeDistinct(declared);
-  const problems = [...undeclared(declared, used), ...(open ? [] : unused(declared, used))];
+  const problems = [...undeclaredProblems(declared, used), ...(open ? [] : unusedProblems(declared, used))];
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
   return { variables: declared, providers };
 }
@@ -57,7 +62,7 @@ export async function readContent(product: Content, declared: Variable[] | undef
 const MAX_VARIABLES = 100;
 
 /** What a content names must be something that a buyer can give, in a request and in a form. */
-function mustBeGivable(used: Variable[]): void {
+function mustBeSendable(used: Variable[]): void {
   if (used.length > MAX_VARIABLES)
     throw invalidRequest("content", `names ${used.length} variables; at most ${MAX_VARIABLES} are allowed`);
   // As a key of a JSON object it is refused, so a buyer could never send a value for it.
@@ -65,14 +70,14 @@ function mustBeGivable(used: Variable[]): void {
     throw invalidRequest("content", "names the variable __proto__, which no request can give: rename it");
 }
 
-interface Used {
+interface UsedVariables {
   used: Variable[];
   /** Whether a buyer may give what the content does not name. */
   open: boolean;
   providers: Provider[];
 }
 
-async function readWorkflow({ content }: Content): Promise<Used> {
+async function analyzeWorkflow({ content }: Content): Promise<UsedVariables> {
   const checked = await checkWorkflow(content);
   if ("problems" in checked) throw fieldError("INVALID_REQUEST", checked.problems);
   const { workflow } = checked;
@@ -83,22 +88,22 @@ async function readWorkflow({ content }: Content): Promise<Used> {
   };
 }
 
-async function readPrompt({ contentFormat, content }: Content): Promise<Used> {
+async function analyzePrompt({ contentFormat, content }: Content): Promise<UsedVariables> {
   return { used: deriveVariables(parseMessages(contentFormat, content)), open: true, providers: [] };
 }
 
 /** The variables as their author described them; undefined when they only follow from the content. */
-export async function declaredOf(
+export async function declaredVariables(
   product: Content & { variables: Variable[] },
 ): Promise<Variable[] | undefined> {
-  const derived = await derivedFrom(product);
+  const derived = await derivedVariables(product);
   return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
 }
 
 /** null of a content from before a rule that it breaks: it must not stand in the way of its own mend. */
-async function derivedFrom(product: Content): Promise<Variable[] | null> {
+async function derivedVariables(product: Content): Promise<Variable[] | null> {
   try {
-    return (await readContent(product, undefined)).variables;
+    return (await analyzeContent(product, undefined)).variables;
   } catch (error) {
     if (error instanceof ApiError) return null;
     throw error;
@@ -108,7 +113,7 @@ async function derivedFrom(product: Content): Promise<Variable[] | null> {
 const PREVIEW_CHARACTERS = 200;
 
 /** What everyone may read: the author's own words, else the first fifth of the content, 200 characters at most. */
-export function previewOf(preview: string, content: string): string {
+export function contentPreview(preview: string, content: string): string {
   if (preview) return preview;
   const characters = Array.from(content.slice(0, PREVIEW_CHARACTERS * 2));
   const length = Math.min(PREVIEW_CHARACTERS, Math.floor(content.length / 5));

@@ -24,7 +24,7 @@ interface Dependency extends Call {
   depth: number;
 }
 
-function callsOf(content: string, fieldOf: (index: number, isMap: boolean) => string): Call[] {
+function findCalls(content: string, fieldOf: (index: number, isMap: boolean) => string): Call[] {
   const workflow = Workflow.safeParse(jsonOrNull(content));
   return (workflow.data?.steps ?? []).flatMap((step, index) => {
     const work = step.type === "map" ? step.do : step;
@@ -51,10 +51,10 @@ const mayCall = ({ type, content }: Root) => type === "WORKFLOW" && content.incl
  * Every product that a run of a workflow calls, directly or through workflows that it calls: one query a level. A product
  * that is called twice is looked through once.
  */
-async function dependenciesOf(db: Queries, root: Root, readerId: string | null): Promise<Dependency[]> {
+async function findAllDependencies(db: Queries, root: Root, readerId: string | null): Promise<Dependency[]> {
   const found: Dependency[] = [];
   const seen = new Set([root.id]);
-  let calls = mayCall(root) ? callsOf(root.content, ownField) : [];
+  let calls = mayCall(root) ? findCalls(root.content, ownField) : [];
   for (let depth = 1; calls.length > 0 && depth <= MAX_CALL_DEPTH; depth++) {
     const rows = await findDependencies(db, idsIn(calls), readerId);
     const level = calls.map((call) => ({ ...call, depth, product: rowOf(rows, call.productId) }));
@@ -62,7 +62,7 @@ async function dependenciesOf(db: Queries, root: Root, readerId: string | null):
     calls = level.flatMap(({ field, product }) => {
       if (!product || seen.has(product.id)) return [];
       seen.add(product.id);
-      return product.type === "WORKFLOW" ? callsOf(product.content ?? "", () => field) : [];
+      return product.type === "WORKFLOW" ? findCalls(product.content ?? "", () => field) : [];
     });
   }
   return found;
@@ -76,7 +76,7 @@ const rowOf = (rows: readonly DependencyRow[], productId: string) =>
 
 /** What keeps a buyer from running a workflow: products that it calls and that nobody can buy today. */
 export async function unavailableDependencies(db: Queries, root: Root): Promise<FieldProblem[]> {
-  const problems = (await dependenciesOf(db, root, null)).flatMap((dependency) => {
+  const problems = (await findAllDependencies(db, root, null)).flatMap((dependency) => {
     const reason = whyUnavailable(root, dependency);
     return reason ? [{ field: dependency.field, reason }] : [];
   });
@@ -95,19 +95,19 @@ function whyUnavailable(root: Root, { product, productId, pinned, depth }: Depen
   return null;
 }
 
-type Shown = Pick<ProductDetail, "dependencies" | "totalPrice">;
+type DependencySummary = Pick<ProductDetail, "dependencies" | "totalPrice">;
 
 /** What a product costs together with the products that its reader still has to buy to run it. */
-export async function dependenciesFor(
+export async function readDependencies(
   db: Queries,
   root: Root & { priceMinor: number; currency: string },
   readerId: string | null,
-): Promise<Shown> {
+): Promise<DependencySummary> {
   const rows = new Map<string, DependencyRow | undefined>();
-  for (const { productId, product } of await dependenciesOf(db, root, readerId)) {
+  for (const { productId, product } of await findAllDependencies(db, root, readerId)) {
     if (product?.id !== root.id) rows.set(productId, product);
   }
-  const dependencies = [...rows].map(([productId, product]) => shown(productId, product));
+  const dependencies = [...rows].map(([productId, product]) => toDependency(productId, product));
   const missing = [...rows.values()].filter((product) => !product?.owned);
   const isKnown = missing.every((product) => product?.onSale && product.currency === root.currency);
   const totalMinor = missing.reduce((sum, product) => sum + (product?.priceMinor ?? 0), root.priceMinor);
@@ -115,7 +115,10 @@ export async function dependenciesFor(
 }
 
 /** Of what the reader can neither buy nor run nothing but the id is said: it may be somebody's draft. */
-function shown(productId: string, product: DependencyRow | undefined): Shown["dependencies"][number] {
+function toDependency(
+  productId: string,
+  product: DependencyRow | undefined,
+): DependencySummary["dependencies"][number] {
   const isVisible = product?.onSale || product?.owned;
   const { title = null, type = null, currency = null } = isVisible ? product! : {};
   const price = isVisible ? toDecimal(product!.priceMinor, product!.currency) : null;
@@ -124,7 +127,7 @@ function shown(productId: string, product: DependencyRow | undefined): Shown["de
 }
 
 /** For an ETag: another one when anything of these changes. */
-export const dependencyTag = ({ dependencies }: Shown): string =>
+export const dependencyEtag = ({ dependencies }: DependencySummary): string =>
   dependencies.length === 0
     ? ""
     : `~${createHash("sha256").update(JSON.stringify(dependencies)).digest("base64url").slice(0, 12)}`;

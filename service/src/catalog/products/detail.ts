@@ -5,20 +5,20 @@ import { toUuid } from "../../core/ids.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { DataResponse } from "../../platform/http/route.ts";
-import { majorOf, noteUse } from "../entitlements/entitlements.ts";
+import { majorOf, recordFirstUse } from "../entitlements/entitlements.ts";
 import { authorOf, averageRating, sharedFields } from "../search/card.ts";
-import { noteView, type Visit } from "../search/views.ts";
-import { fileLinksUntil, filesFor, imageOf } from "./attachments.ts";
-import { previewOf } from "./content.ts";
-import { dependenciesFor, dependencyTag } from "./dependencies.ts";
-import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
+import { recordView, type Visit } from "../search/views.ts";
+import { fileLinkExpiry, toProductFiles, toProductImage } from "./attachments.ts";
+import { contentPreview } from "./content.ts";
+import { dependencyEtag, readDependencies } from "./dependencies.ts";
+import { findProductForReader, type ModerationDecision, type ProductForReader } from "./queries.ts";
 
-type Reason = ProductDetail["access"]["reason"];
+type AccessReason = ProductDetail["access"]["reason"];
 
 const userIdOf = (caller: Caller) => (isMember(caller) ? caller.userId : null);
 
 /** Why the caller may read the content; administrators may without a reason. */
-function reasonFor(product: ProductForReader, caller: Caller): Reason {
+function accessReason(product: ProductForReader, caller: Caller): AccessReason {
   if (product.authorId === userIdOf(caller)) return "author";
   return product.entitled ? "purchased" : "none";
 }
@@ -29,30 +29,30 @@ export const isOnSale = ({ status, authorBannedAt }: Pick<ProductForReader, "sta
 
 /** Products on sale are everybody's to see; others are their author's, their buyers' and an admin's. */
 function isVisible(product: ProductForReader, caller: Caller): boolean {
-  const reason = reasonFor(product, caller);
+  const reason = accessReason(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
   return isOnSale(product) || reason !== "none" || isAdmin(caller);
 }
 
 /** A buyer keeps what they bought, whatever becomes of it, unless it does harm or is against the law. */
-export const isWithheld = ({ moderationCode }: Pick<Verdict, "moderationCode">) =>
+export const isWithheld = ({ moderationCode }: Pick<ModerationDecision, "moderationCode">) =>
   moderationCode === "malicious" || moderationCode === "illegal";
 
-export const withheld = ({ moderationCode }: Pick<Verdict, "moderationCode">) =>
+export const withheldError = ({ moderationCode }: Pick<ModerationDecision, "moderationCode">) =>
   new ApiError("PRODUCT_UNAVAILABLE", `Moderators have withdrawn this product: it is ${moderationCode}.`, {
     source: "marketplace",
     reason: moderationCode,
   });
 
 /** Whose eyes the product's contents and troubles are for, beside its buyers'. */
-export const isKeeper = (product: ProductForReader, caller: Caller) =>
+export const isAuthorOrAdmin = (product: ProductForReader, caller: Caller) =>
   product.authorId === userIdOf(caller) || isAdmin(caller);
 
 /** Whether content may be shown: to its author and to admins always, to a buyer as long as it is not withheld. */
 const mayReadContent = (product: ProductForReader, caller: Caller) =>
-  isKeeper(product, caller) || (product.entitled && !isWithheld(product));
+  isAuthorOrAdmin(product, caller) || (product.entitled && !isWithheld(product));
 
-export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: Verdict) =>
+export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: ModerationDecision) =>
   moderatedAt && { reasonCode: moderationCode, reason: moderationReason, at: moderatedAt.toISOString() };
 
 /** What a referrer gets of the net price, in basis points. */
@@ -60,23 +60,23 @@ export const commissionOf = (
   product: Pick<ProductForReader, "commissionBasisPoints" | "authorsCommissionBasisPoints">,
 ) => product.commissionBasisPoints ?? product.authorsCommissionBasisPoints;
 
-async function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Promise<ProductDetail> {
-  const reason = reasonFor(product, caller);
+async function toDetail(ctx: Context, product: ProductForReader, caller: Caller): Promise<ProductDetail> {
+  const reason = accessReason(product, caller);
   const mayRead = mayReadContent(product, caller);
-  const gallery = product.images.map((image) => imageOf(ctx, image));
+  const gallery = product.images.map((image) => toProductImage(ctx, image));
   return {
     ...sharedFields(product),
     author: { ...authorOf(product), bio: product.authorBio },
     content: mayRead ? product.content : null,
     contentFormat: product.contentFormat,
-    contentPreview: isWithheld(product) && !mayRead ? "" : previewOf(product.preview, product.content),
+    contentPreview: isWithheld(product) && !mayRead ? "" : contentPreview(product.preview, product.content),
     variables: product.variables,
     models: product.models,
     requirements: product.requirements,
     features: product.features,
     version: product.version,
     changelog: product.changelog,
-    files: mayRead && isMember(caller) ? filesFor(ctx, product, caller) : null,
+    files: mayRead && isMember(caller) ? toProductFiles(ctx, product, caller) : null,
     images: gallery.map(({ url }) => url),
     gallery,
     stats: {
@@ -92,40 +92,40 @@ async function detailFor(ctx: Context, product: ProductForReader, caller: Caller
       reason,
       revealForfeitsInstantRefund: reason === "purchased" && mayRead && product.usedAt === null,
     },
-    ...(await dependenciesFor(ctx.db, product, userIdOf(caller))),
-    moderation: isKeeper(product, caller) ? moderationOf(product) : null,
+    ...(await readDependencies(ctx.db, product, userIdOf(caller))),
+    moderation: isAuthorOrAdmin(product, caller) ? moderationOf(product) : null,
   };
 }
 
 /** What its author can change, and what this caller may see of it; counters are no part of it. */
-function tagFor(product: ProductForReader, caller: Caller): string {
-  const reason = reasonFor(product, caller);
+function productEtag(product: ProductForReader, caller: Caller): string {
+  const reason = accessReason(product, caller);
   const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
 }
 
 /** The links to files end: an answer that shows some is another one when they do. */
-function linksTag(ctx: Context, { files }: ProductDetail): string {
-  return files && files.length > 0 ? `~${fileLinksUntil(ctx.now()).getTime() / 1000}` : "";
+function fileLinksEtag(ctx: Context, { files }: ProductDetail): string {
+  return files && files.length > 0 ? `~${fileLinkExpiry(ctx.now()).getTime() / 1000}` : "";
 }
 
 /** If-Match of a change or a verdict: made from the product itself, whatever was shown beside it. */
-export function mustBeAsSeen(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
-  mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, tagFor(product, caller));
+export function checkIfMatch(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
+  mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, productEtag(product, caller));
 }
 
-export async function answerWith(
+export async function detailResponse(
   ctx: Context,
   product: ProductForReader,
   caller: Caller,
 ): Promise<DataResponse<ProductDetail>> {
-  const detail = await detailFor(ctx, product, caller);
-  const beside = linksTag(ctx, detail) + dependencyTag(detail);
-  return new DataResponse(detail, { etag: tagFor(product, caller).replace(/"$/, `${beside}"`) });
+  const detail = await toDetail(ctx, product, caller);
+  const beside = fileLinksEtag(ctx, detail) + dependencyEtag(detail);
+  return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${beside}"`) });
 }
 
 /** The product behind an id, as this caller sees it; what they cannot see is not there. */
-export async function findVisible(
+export async function findVisibleProduct(
   ctx: Context,
   caller: Caller,
   productId: string,
@@ -137,13 +137,13 @@ export async function findVisible(
 }
 
 /** A buyer's first look at the content is its reveal, written before it is shown; answers the product as it is then. */
-export async function noteReveal(
+export async function recordReveal(
   ctx: Context,
   caller: Caller,
   product: ProductForReader,
 ): Promise<ProductForReader> {
   if (!product.entitled || product.usedAt !== null || !isMember(caller)) return product;
-  await noteUse(ctx, caller.userId, product.id);
+  await recordFirstUse(ctx, caller.userId, product.id);
   return { ...product, usedAt: ctx.now() };
 }
 
@@ -153,32 +153,32 @@ export async function readDetail(
   productId: string,
   { isHead, ...visit }: Visit & { isHead: boolean },
 ): Promise<DataResponse<ProductDetail>> {
-  const product = await findVisible(ctx, caller, productId);
-  if (isHead) return answerWith(ctx, product, caller);
-  noteView(ctx, caller, product, visit);
+  const product = await findVisibleProduct(ctx, caller, productId);
+  if (isHead) return detailResponse(ctx, product, caller);
+  recordView(ctx, caller, product, visit);
   const reveals = mayReadContent(product, caller);
-  return answerWith(ctx, reveals ? await noteReveal(ctx, caller, product) : product, caller);
+  return detailResponse(ctx, reveals ? await recordReveal(ctx, caller, product) : product, caller);
 }
 
 /**
  * What everybody may see of a product, without a view: a link on another site must not reveal to a buyer what they bought,
  * since that ends their instant refund.
  */
-export async function readAsStranger(ctx: Context, productId: string): Promise<DataResponse<ProductDetail>> {
+export async function readAsGuest(ctx: Context, productId: string): Promise<DataResponse<ProductDetail>> {
   const stranger: Caller = { kind: "guest", guestId: "" };
-  return answerWith(ctx, await findVisible(ctx, stranger, productId), stranger);
+  return detailResponse(ctx, await findVisibleProduct(ctx, stranger, productId), stranger);
 }
 
 /** A product as its reviewers get it, with why they may read it, if they may. */
 export async function findProductToReview(ctx: Context, caller: Caller, productId: string) {
-  const product = await findVisible(ctx, caller, productId);
-  return { ...product, reason: reasonFor(product, caller) };
+  const product = await findVisibleProduct(ctx, caller, productId);
+  return { ...product, reason: accessReason(product, caller) };
 }
 
 /** A product as its runner gets it: the version of their line, and why they may run it, if they may. */
 export async function findProductToRun(ctx: Context, caller: Caller, productId: string) {
   const product = await findProductToReview(ctx, caller, productId);
   const isBuyers = product.reason === "purchased";
-  if (isBuyers && isWithheld(product)) throw withheld(product);
+  if (isBuyers && isWithheld(product)) throw withheldError(product);
   return { ...product, major: isBuyers ? majorOf(product.version) : null };
 }

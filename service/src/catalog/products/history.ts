@@ -3,24 +3,24 @@ import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { moves } from "./lifecycle.ts";
-import { type DeedRow, listDeeds } from "./moderation-queries.ts";
-import { mustMayChange } from "./ownership.ts";
+import { type AuditedMoveRow, listMoves } from "./moderation-queries.ts";
+import { authorizeChange } from "./ownership.ts";
 
-const byDeed = new Map(Object.values(moves).map((move) => [move.deed as string, move]));
+const byAction = new Map(Object.values(moves).map((move) => [move.auditAction as string, move]));
 /** What the audit log calls the moves. */
-export const deeds = [...byDeed.keys()];
+export const moveActions = [...byAction.keys()];
 
-function moverOf({ action, actorId, authorId }: DeedRow): Move["by"] {
+function actorOf({ action, actorId, authorId }: AuditedMoveRow): Move["by"] {
   if (actorId === null) return "operator";
-  return actorId === authorId && byDeed.get(action)?.by === "author" ? "author" : "moderator";
+  return actorId === authorId && byAction.get(action)?.by === "author" ? "author" : "moderator";
 }
 
 /** Who of the moderators it was stays in the audit log. */
-export const toMove = (row: DeedRow): Move => ({
+export const toMove = (row: AuditedMoveRow): Move => ({
   action: row.action,
   from: row.details.from,
   to: row.details.to,
-  by: moverOf(row),
+  by: actorOf(row),
   reasonCode: row.details.reasonCode ?? null,
   reason: row.details.reason ?? null,
   at: row.createdAt.toISOString(),
@@ -33,7 +33,7 @@ export async function listHistory(
   productId: string,
   paging: Paging,
 ): Promise<Page<Move>> {
-  const { id, authorId } = await mustMayChange(ctx, caller, productId);
+  const { id, authorId } = await authorizeChange(ctx, caller, productId);
   const product = { productId: toId("prod", id), authorId };
-  return mapPage(await listDeeds(ctx.db, product, { ...paging, deeds }), toMove);
+  return mapPage(await listMoves(ctx.db, product, { ...paging, deeds: moveActions }), toMove);
 }

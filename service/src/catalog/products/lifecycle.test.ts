@@ -46,7 +46,10 @@ const contract: Record<string, { by: "author" | "admin"; from: State[]; to: Stat
 
 test("the table has the moves of the contract and no others", () => {
   const table = Object.fromEntries(
-    Object.entries(moves).map(([name, { by, from, to, deed }]) => [name, { by, from: [...from], to, deed }]),
+    Object.entries(moves).map(([name, { by, from, to, auditAction: deed }]) => [
+      name,
+      { by, from: [...from], to, deed },
+    ]),
   );
   assert.deepEqual(table, contract);
 });

@@ -18,43 +18,43 @@ export interface Move {
   from: readonly ProductStatus[];
   to: ProductStatus;
   /** What the audit log calls it. */
-  deed: `product.${string}`;
+  auditAction: `product.${string}`;
   /** Only what has everything that a buyer needs goes this way. */
   complete?: true;
   /** Moderators say why; a deletion keeps what they said, every other move forgets it. */
-  verdict?: "given" | "kept";
+  moderationNote?: "given" | "kept";
   /** What the seller's programs are told: of the end of a sale, if the product was on sale till now, or ever. */
   event?:
     | "product.published"
     | { unpublished: "unpublished" | "suspended" | "deleted"; if: "on sale" | "ever" };
 }
 
-const UNOFFERED = ["draft", "rejected", "unpublished"] as const;
+const NOT_OFFERED = ["draft", "rejected", "unpublished"] as const;
 
 /** The life of a product: every move that there is. */
 export const moves: Record<MoveName, Move> = {
   publish: {
     by: "author",
-    from: UNOFFERED,
+    from: NOT_OFFERED,
     to: "published",
-    deed: "product.published",
+    auditAction: "product.published",
     complete: true,
     event: "product.published",
   },
   // What publishing is where moderators look first.
   submit: {
     by: "author",
-    from: UNOFFERED,
+    from: NOT_OFFERED,
     to: "pending_review",
-    deed: "product.submitted",
+    auditAction: "product.submitted",
     complete: true,
   },
-  withdraw: { by: "author", from: ["pending_review"], to: "draft", deed: "product.withdrawn" },
+  withdraw: { by: "author", from: ["pending_review"], to: "draft", auditAction: "product.withdrawn" },
   approve: {
     by: "admin",
     from: ["pending_review"],
     to: "published",
-    deed: "product.approved",
+    auditAction: "product.approved",
     complete: true,
     event: "product.published",
   },
@@ -62,31 +62,31 @@ export const moves: Record<MoveName, Move> = {
     by: "admin",
     from: ["pending_review"],
     to: "rejected",
-    deed: "product.rejected",
-    verdict: "given",
+    auditAction: "product.rejected",
+    moderationNote: "given",
   },
   unpublish: {
     by: "author",
     from: ["published"],
     to: "unpublished",
-    deed: "product.unpublished",
+    auditAction: "product.unpublished",
     event: { unpublished: "unpublished", if: "on sale" },
   },
   suspend: {
     by: "admin",
     from: ["published", "unpublished", "pending_review"],
     to: "suspended",
-    deed: "product.suspended",
-    verdict: "given",
+    auditAction: "product.suspended",
+    moderationNote: "given",
     event: { unpublished: "suspended", if: "on sale" },
   },
-  reinstate: { by: "admin", from: ["suspended"], to: "unpublished", deed: "product.reinstated" },
+  reinstate: { by: "admin", from: ["suspended"], to: "unpublished", auditAction: "product.reinstated" },
   delete: {
     by: "author",
     from: productStatuses.filter((status) => status !== "deleted"),
     to: "deleted",
-    deed: "product.deleted",
-    verdict: "kept",
+    auditAction: "product.deleted",
+    moderationNote: "kept",
     event: { unpublished: "deleted", if: "ever" },
   },
 };

@@ -2,9 +2,9 @@ import type { ProductStatus, SuspensionReason } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Verdict } from "./queries.ts";
+import type { ModerationDecision } from "./queries.ts";
 
-export interface ModeratedRow extends Verdict {
+export interface ModeratedRow extends ModerationDecision {
   id: string;
   title: string;
   type: "PROMPT" | "WORKFLOW";
@@ -35,20 +35,20 @@ export interface ModeratedFilter extends Paging {
 }
 
 /** Words of a person: in them `%` and `_` are letters. */
-const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
-function fitting(db: Queries, { status, authorId, id, search }: ModeratedFilter) {
+function matchingProducts(db: Queries, { status, authorId, id, search }: ModeratedFilter) {
   let found = db.selectFrom("products as p");
   if (status) found = found.where("p.status", "=", status);
   if (authorId) found = found.where("p.author_id", "=", authorId);
   if (id) found = found.where("p.id", "=", id);
-  else if (search) found = found.where("p.title", "ilike", containing(search));
+  else if (search) found = found.where("p.title", "ilike", likePattern(search));
   return found;
 }
 
 export async function listModerated(db: Queries, filter: ModeratedFilter): Promise<Page<ModeratedRow>> {
   const direction = filter.order === "newest" ? "desc" : "asc";
-  const items = await fitting(db, filter)
+  const items = await matchingProducts(db, filter)
     .innerJoin("users as u", "u.id", "p.author_id")
     .select(["p.id", "p.title", "p.type", "p.status", "p.category", "p.currency", "p.version"])
     .select(["p.moved_at as movedAt", "p.price_minor as priceMinor", "p.author_id as authorId"])
@@ -69,11 +69,11 @@ export async function listModerated(db: Queries, filter: ModeratedFilter): Promi
     .offset(offsetOf(filter))
     .$castTo<ModeratedRow>()
     .execute();
-  return { items, ...(await countRows(db, fitting(db, filter).select("p.id"))) };
+  return { items, ...(await countRows(db, matchingProducts(db, filter).select("p.id"))) };
 }
 
 /** A move as the audit log keeps it. */
-export interface DeedRow {
+export interface AuditedMoveRow {
   productId: string;
   authorId: string;
   actorId: string | null;
@@ -87,19 +87,19 @@ export interface DeedRow {
   createdAt: Date;
 }
 
-interface Owned {
+interface ProductRef {
   /** As clients see it, and the audit log. */
   productId: string;
   authorId: string;
 }
 
 /** The last ones of each product, newest first. */
-export async function listLastDeeds(
+export async function listLastMoves(
   db: Queries,
-  products: Owned[],
+  products: ProductRef[],
   { deeds, most }: { deeds: string[]; most: number },
-): Promise<DeedRow[]> {
-  const { rows } = await sql<DeedRow>`
+): Promise<AuditedMoveRow[]> {
+  const { rows } = await sql<AuditedMoveRow>`
     select p.id as "productId", p.author_id as "authorId", a.actor_id as "actorId", a.action, a.details,
            a.created_at as "createdAt"
       from unnest(${products.map(({ productId }) => productId)}::text[],
@@ -111,18 +111,18 @@ export async function listLastDeeds(
   return rows;
 }
 
-export async function listDeeds(
+export async function listMoves(
   db: Queries,
-  { productId, authorId }: Owned,
+  { productId, authorId }: ProductRef,
   { deeds, ...paging }: Paging & { deeds: string[] },
-): Promise<Page<DeedRow>> {
+): Promise<Page<AuditedMoveRow>> {
   const found = db.selectFrom("audit_log").where("target_id", "=", productId).where("action", "in", deeds);
   const items = await found
     .select(["actor_id as actorId", "action", "details", "created_at as createdAt"])
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
-    .$castTo<Omit<DeedRow, keyof Owned>>()
+    .$castTo<Omit<AuditedMoveRow, keyof ProductRef>>()
     .execute();
   const { total } = await found
     .select((row) => row.fn.countAll<number>().as("total"))

@@ -7,9 +7,9 @@ import { toDecimal } from "../../core/money/amount.ts";
 import type { Page, Paging } from "../../platform/db/paging.ts";
 import type { RequestInfo } from "../../platform/http/route.ts";
 import { moderationOf } from "./detail.ts";
-import { deeds, toMove } from "./history.ts";
-import { listLastDeeds, listModerated, type ModeratedRow } from "./moderation-queries.ts";
-import { moveProduct } from "./states.ts";
+import { moveActions, toMove } from "./history.ts";
+import { listLastMoves, listModerated, type ModeratedRow } from "./moderation-queries.ts";
+import { moveProduct } from "./moves.ts";
 
 type Facts = Pick<RequestInfo, "ifMatch" | "source">;
 
@@ -43,7 +43,7 @@ export async function listForModerators(
   const id = (query.search && toUuid("prod", query.search)) || undefined;
   const { items, ...rest } = await listModerated(ctx.db, { ...query, id, authorId });
   const products = items.map((row) => ({ productId: toId("prod", row.id), authorId: row.authorId }));
-  const moves = await listLastDeeds(ctx.db, products, { deeds, most: SHOWN_MOVES });
+  const moves = await listLastMoves(ctx.db, products, { deeds: moveActions, most: SHOWN_MOVES });
   const ofProduct = Map.groupBy(moves, ({ productId }) => productId);
   return {
     ...rest,

@@ -4,26 +4,26 @@ import { toId } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
-import { answerWith, findVisible } from "./detail.ts";
+import { detailResponse, findVisibleProduct } from "./detail.ts";
 import {
   findOwn,
   findProductForReader,
   lockOwn,
   lockProduct,
   type ProductForReader,
-  type WholeProduct,
+  type ProductWithVersion,
 } from "./queries.ts";
 
-export type Locked = WholeProduct;
+export type LockedProduct = ProductWithVersion;
 
 /** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
-export async function mustMayChange(
+export async function authorizeChange(
   ctx: Context,
   caller: Member,
   productId: string,
   by: "author" | "admin" = "author",
 ): Promise<ProductForReader> {
-  const seen = await findVisible(ctx, caller, productId);
+  const seen = await findVisibleProduct(ctx, caller, productId);
   if (isAdmin(caller) || (by === "author" && seen.authorId === caller.userId)) return seen;
   throw new ApiError("UNAUTHORIZED", `Only its ${by} may do this.`, { required: by });
 }
@@ -32,36 +32,36 @@ export async function mustMayChange(
  * Locks a product of which mustMayChange() was asked. It is asked before the transaction begins: asking takes a
  * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
  */
-export async function lockToChange(tx: Tx, id: string): Promise<Locked> {
+export async function lockProductForChange(tx: Tx, id: string): Promise<LockedProduct> {
   const product = await lockProduct(tx, id);
   if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
   return product;
 }
 
 /** Those of these products that are the author's, as they are now. */
-export const ownProducts = (db: Queries, authorId: string, ids: string[]): Promise<Locked[]> =>
+export const findOwnProducts = (db: Queries, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   findOwn(db, authorId, ids);
 
 /** The same, so that nobody else changes them before the transaction ends. */
-export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<Locked[]> =>
+export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   lockOwn(tx, authorId, ids);
 
 /** What an administrator changes of another's product is kept in the audit log; its author's own work is not. */
-export async function recordIfAnothers(
+export async function auditAdminChange(
   ctx: Context,
   tx: Tx,
   caller: Member,
-  product: Locked,
-  deed: { action: string; source: RequestSource | null; details: Record<string, unknown> },
+  product: LockedProduct,
+  entry: { action: string; source: RequestSource | null; details: Record<string, unknown> },
 ): Promise<void> {
   if (product.authorId === caller.userId) return;
   const target = { type: "product", id: toId("prod", product.id) };
-  await recordAudit(ctx, tx, { ...deed, actorId: caller.userId, target });
+  await recordAudit(ctx, tx, { ...entry, actorId: caller.userId, target });
 }
 
 /** The product after a change, as whoever changed it sees it. */
-export async function changersView(ctx: Context, caller: Member, id: string) {
+export async function detailAfterChange(ctx: Context, caller: Member, id: string) {
   const row = await findProductForReader(ctx, id, caller.userId);
   if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
-  return answerWith(ctx, row, caller);
+  return detailResponse(ctx, row, caller);
 }

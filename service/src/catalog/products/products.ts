@@ -17,16 +17,22 @@ import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
-import { type CardFacts, renderCard } from "../search/card.ts";
+import { type CardFields, renderCard } from "../search/card.ts";
 import { isCategory } from "../search/categories.ts";
-import { relist } from "../search/listing.ts";
+import { updateListing } from "../search/listing.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
-import { declaredOf, readContent } from "./content.ts";
+import { analyzeContent, declaredVariables } from "./content.ts";
 import { contentWarnings } from "./content-warnings.ts";
-import { mustBeAsSeen } from "./detail.ts";
+import { checkIfMatch } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
-import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
+import {
+  auditAdminChange,
+  authorizeChange,
+  detailAfterChange,
+  type LockedProduct,
+  lockProductForChange,
+} from "./ownership.ts";
 import {
   insertProduct,
   insertVersion,
@@ -34,7 +40,7 @@ import {
   replaceVersion,
   updateProduct,
 } from "./queries.ts";
-import { isAfter, nextMinor, numbersOf } from "./version.ts";
+import { isNewerVersion, nextMinorVersion, parseVersion } from "./semantic-version.ts";
 
 const MAX_PRICE_MINOR = 99_999_999;
 
@@ -73,10 +79,10 @@ export interface Draft extends CreateProduct {
 }
 
 /** All but the category is checked, which is in the database. */
-export async function checkedDraft(ctx: Context, wish: CreateProduct): Promise<Draft> {
+export async function validateDraft(ctx: Context, wish: CreateProduct): Promise<Draft> {
   const [money, { variables, providers }] = await checkBoth(
     () => moneyOf(ctx, wish),
-    () => readContent(wish, wish.variables),
+    () => analyzeContent(wish, wish.variables),
   );
   const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
   return { ...wish, ...money, compatibility, variables };
@@ -84,18 +90,18 @@ export async function checkedDraft(ctx: Context, wish: CreateProduct): Promise<D
 
 /** Makes a draft. The first one makes its author a seller. */
 export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
-  const draft = await checkedDraft(ctx, wish);
+  const draft = await validateDraft(ctx, wish);
   await mustBeCategory(ctx, wish.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await promoteToSeller(tx, caller.userId);
-    const draftId = await writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
+    const draftId = await insertDraft(ctx, tx, { ...author, id: caller.userId }, draft);
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
   });
-  return savedDraft(toId("prod", id), wish);
+  return toDraftResponse(toId("prod", id), wish);
 }
 
-export const savedDraft = (id: string, wish: CreateProduct) => ({
+export const toDraftResponse = (id: string, wish: CreateProduct) => ({
   id,
   status: "draft" as const,
   message: "The draft is saved. Publish it to offer it for sale.",
@@ -103,7 +109,7 @@ export const savedDraft = (id: string, wish: CreateProduct) => ({
 });
 
 /** Answers the uuid of the new product. */
-export async function writeDraft(
+export async function insertDraft(
   ctx: Context,
   tx: Tx,
   author: { id: string; name: string; verified: boolean },
@@ -129,20 +135,20 @@ export async function writeDraft(
     released: null,
   };
   const row = { id, author_id: author.id, created_at: now };
-  await insertProduct(tx, { ...row, ...toValues(product) });
+  await insertProduct(tx, { ...row, ...toProductValues(product) });
   await insertVersion(tx, id, product, now);
-  await relist(tx, product);
+  await updateListing(tx, product);
   return id;
 }
 
-type Kept = CardFacts &
+type ProductFields = CardFields &
   Pick<
-    Locked,
+    LockedProduct,
     "requirements" | "features" | "models" | "preview" | "version" | "released" | "commissionBasisPoints"
   >;
 
 /** What the table keeps of all that can change without a move. */
-const toValues = (product: Kept): ProductValues => ({
+const toProductValues = (product: ProductFields): ProductValues => ({
   title: product.title,
   description: product.description,
   lang: product.lang,
@@ -164,7 +170,7 @@ const toValues = (product: Kept): ProductValues => ({
 });
 
 /** What an author changes, in the order in which it is told. */
-const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
+const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
   ...([
     "title",
     "description",
@@ -180,16 +186,20 @@ const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
   ...(["content", "contentFormat", "variables", "files", "images"] as const),
   ...(["version", "changelog"] as const),
 ];
-const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables", "files"];
+const VERSIONED_FIELDS: readonly (keyof LockedProduct)[] = ["content", "contentFormat", "variables", "files"];
 
-const changedFields = (before: Locked, after: Locked) =>
-  AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
+const changedFields = (before: LockedProduct, after: LockedProduct) =>
+  AUTHOR_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
 /** The product as the change would leave it, before a version is given to it. */
-async function applied(ctx: Context, product: Locked, change: ChangeProduct): Promise<Locked> {
+async function mergeChange(
+  ctx: Context,
+  product: LockedProduct,
+  change: ChangeProduct,
+): Promise<LockedProduct> {
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
-  const after = { ...product, ...rest, currency } as Locked;
+  const after = { ...product, ...rest, currency } as LockedProduct;
   if (price !== undefined || currency !== product.currency)
     after.priceMinor = priceOf(ctx, price ?? toDecimal(product.priceMinor, product.currency), currency);
   const isOfAnotherType = after.type !== product.type;
@@ -197,8 +207,8 @@ async function applied(ctx: Context, product: Locked, change: ChangeProduct): Pr
     change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;
   if (touchesContent || change.variables) {
     // What its author described is kept over a change of content; what was derived is derived anew, and for another type all is.
-    const declared = change.variables ?? (isOfAnotherType ? undefined : await declaredOf(product));
-    after.variables = (await readContent(after, declared)).variables;
+    const declared = change.variables ?? (isOfAnotherType ? undefined : await declaredVariables(product));
+    after.variables = (await analyzeContent(after, declared)).variables;
   }
   return after;
 }
@@ -207,19 +217,19 @@ const withoutUndefined = (change: ChangeProduct) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
-function versioned(
-  before: Locked,
-  after: Locked,
+function assignVersion(
+  before: LockedProduct,
+  after: LockedProduct,
   change: { version?: string | undefined; changelog?: string | undefined },
-): Locked {
+): LockedProduct {
   if (!before.firstPublishedAt) return after;
   const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
   if (!newContent && (change.version ?? before.version) === before.version) {
     if ((change.changelog ?? before.changelog) === before.changelog) return after;
     throw ruleViolation("changelog", "belongs to a new version: send content or version with it");
   }
-  const version = change.version ?? nextMinor(before.version);
-  if (!isAfter(version, before.version))
+  const version = change.version ?? nextMinorVersion(before.version);
+  if (!isNewerVersion(version, before.version))
     throw ruleViolation("version", `must be greater than ${before.version}`);
   if (!SEMANTIC_VERSION.test(version))
     throw ruleViolation("version", `must be told: there is no minor one after ${before.version}`);
@@ -227,41 +237,49 @@ function versioned(
 }
 
 /** The terms of a sale, which moderators do not judge. */
-const TERMS: readonly (keyof Locked)[] = ["priceMinor", "commissionBasisPoints"];
+const SALE_TERMS: readonly (keyof LockedProduct)[] = ["priceMinor", "commissionBasisPoints"];
 
 /** What moderators have let on sale stays as they saw it, but for its terms. */
-function mustHaveBeenSeen(ctx: Context, before: Locked, fields: readonly (keyof Locked)[]): void {
+function mustNotNeedModeration(
+  ctx: Context,
+  before: LockedProduct,
+  fields: readonly (keyof LockedProduct)[],
+): void {
   if (before.status !== "published" || !isModerated(ctx, before)) return;
-  if (fields.every((field) => TERMS.includes(field))) return;
+  if (fields.every((field) => SALE_TERMS.includes(field))) return;
   throw new ApiError(
     "INVALID_STATE",
     "Moderators let this on sale as it is. Unpublish it, change it and publish it again: they will look at it anew.",
-    { current: before.status, allowed: productStatuses.filter((status) => !FIXED.has(status)) },
+    { current: before.status, allowed: productStatuses.filter((status) => !NOT_CHANGEABLE.has(status)) },
   );
 }
 
-const FIXED = new Set(["published", "deleted"]);
+const NOT_CHANGEABLE = new Set(["published", "deleted"]);
 
 /** Buyers get a new version at once, unless moderators look at it first: then when it is published. */
-function releasedAfter(ctx: Context, before: Locked, after: Locked): Locked["released"] {
+function releasedVersion(
+  ctx: Context,
+  before: LockedProduct,
+  after: LockedProduct,
+): LockedProduct["released"] {
   const isHeld = before.status !== "published" && isModerated(ctx, before);
-  return !before.firstPublishedAt || isHeld ? before.released : numbersOf(after.version);
+  return !before.firstPublishedAt || isHeld ? before.released : parseVersion(after.version);
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** An event may have 256 KiB, and tells the old value beside the new one. */
-const MAX_TOLD_CHARACTERS = 8_000;
+const MAX_EVENT_CHARACTERS = 8_000;
 
 /** `{field: {old, new}}` under the API's names; of content, and of what is long, only the SHA-256. */
-function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked)[]) {
-  const shown = (product: Locked, field: keyof Locked) => {
+function changesOf(before: LockedProduct, after: LockedProduct, fields: readonly (keyof LockedProduct)[]) {
+  const shown = (product: LockedProduct, field: keyof LockedProduct) => {
     if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
     if (field === "files") return product.files.map(({ name, sha256 }) => ({ name, sha256 }));
     if (field === "images") return product.images.map(({ hash, alt }) => ({ hash, alt }));
     if (field === "content") return `sha256:${sha256(product.content)}`;
     const text = JSON.stringify(product[field]);
-    return text.length > MAX_TOLD_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
+    return text.length > MAX_EVENT_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
   };
   return Object.fromEntries(
     fields.map((field) => [
@@ -271,57 +289,63 @@ function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked
   );
 }
 
-async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Promise<void> {
+async function writeRows(tx: Tx, before: LockedProduct, after: LockedProduct, now: Date): Promise<void> {
   const updated = { ...after, updatedAt: now };
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
   else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
-  await updateProduct(tx, before.id, toValues(updated), now);
-  await relist(tx, updated);
+  await updateProduct(tx, before.id, toProductValues(updated), now);
+  await updateListing(tx, updated);
 }
 
 /** What a change makes of a product, and which fields differ then. */
-export interface Change {
-  before: Locked;
-  after: Locked;
-  fields: readonly (keyof Locked)[];
+export interface CheckedChange {
+  before: LockedProduct;
+  after: LockedProduct;
+  fields: readonly (keyof LockedProduct)[];
 }
 
 /** All but the category is checked, which is in the database. */
-export async function checkedChange(
+export async function validateChange(
   ctx: Context,
   db: Queries,
-  before: Locked,
+  before: LockedProduct,
   change: ChangeProduct,
   by: "author" | "admin" = "author",
-): Promise<Change> {
+): Promise<CheckedChange> {
   if (change.type && change.type !== before.type && before.firstPublishedAt)
     throw ruleViolation("type", "cannot be changed once the product has been published: create another one");
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleViolation("currency", "is fixed once the product has been published");
   }
-  return checkedTo(ctx, db, before, versioned(before, await applied(ctx, before, change), change), by);
+  return checkChange(
+    ctx,
+    db,
+    before,
+    assignVersion(before, await mergeChange(ctx, before, change), change),
+    by,
+  );
 }
 
 /** What of a product differs then, if it may. */
-async function checkedTo(
+async function checkChange(
   ctx: Context,
   db: Queries,
-  before: Locked,
-  after: Locked,
+  before: LockedProduct,
+  after: LockedProduct,
   by: "author" | "admin",
-): Promise<Change> {
+): Promise<CheckedChange> {
   const fields = changedFields(before, after);
   if (fields.length > 0) {
-    if (by === "author") mustHaveBeenSeen(ctx, before, fields);
+    if (by === "author") mustNotNeedModeration(ctx, before, fields);
     await mustStayComplete(db, before, after);
     if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
   }
-  return { before, after: { ...after, released: releasedAfter(ctx, before, after) }, fields };
+  return { before, after: { ...after, released: releasedVersion(ctx, before, after) }, fields };
 }
 
 /** Writes what differs and tells of it; answers what is told. */
-export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
-  await writeChange(tx, before, after, ctx.now());
+export async function writeChange(ctx: Context, tx: Tx, { before, after, fields }: CheckedChange) {
+  await writeRows(tx, before, after, ctx.now());
   const changes = changesOf(before, after, fields);
   await publishEvent(ctx, tx, [before.authorId], "product.updated", {
     product: { id: toId("prod", before.id), changes },
@@ -338,14 +362,14 @@ export async function changeProduct(
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
   await mustBeCategory(ctx, change.category);
-  const seen = await mustMayChange(ctx, caller, productId);
+  const seen = await authorizeChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
-    const before = await lockToChange(tx, seen.id);
-    mustBeAsSeen(ifMatch, { ...seen, revision: before.revision }, caller);
-    const checked = await checkedChange(ctx, tx, before, change, byOf(caller));
-    await carryOut(ctx, tx, { caller, source }, checked);
+    const before = await lockProductForChange(tx, seen.id);
+    checkIfMatch(ifMatch, { ...seen, revision: before.revision }, caller);
+    const checked = await validateChange(ctx, tx, before, change, roleOf(caller));
+    await applyChange(ctx, tx, { caller, source }, checked);
   });
-  const { data, etag } = await changersView(ctx, caller, seen.id);
+  const { data, etag } = await detailAfterChange(ctx, caller, seen.id);
   const warnings = contentWarnings({ ...data, content: data.content ?? "" });
   return new DataResponse({ ...data, warnings }, { etag: etag! });
 }
@@ -354,34 +378,45 @@ export async function changeProduct(
  * Changes what came in another way than as a field, such as files: under the same lock, by the same rules, told and
  * recorded alike. Answers the product as it is then.
  */
-export async function alterProduct(
+export async function changeAttachments(
   ctx: Context,
-  { caller, source }: Changer,
+  { caller, source }: ChangeActor,
   id: string,
-  alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
-): Promise<Locked> {
+  alter: (product: LockedProduct) => Partial<Pick<LockedProduct, "files" | "images" | "changelog">>,
+): Promise<LockedProduct> {
   return ctx.db.transaction().execute(async (tx) => {
-    const before = await lockToChange(tx, id);
+    const before = await lockProductForChange(tx, id);
     const { changelog, ...altered } = alter(before);
     if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
     const changed = { ...before, ...altered, changelog: changelog ?? before.changelog };
-    const checked = await checkedTo(ctx, tx, before, versioned(before, changed, { changelog }), byOf(caller));
-    await carryOut(ctx, tx, { caller, source }, checked);
+    const checked = await checkChange(
+      ctx,
+      tx,
+      before,
+      assignVersion(before, changed, { changelog }),
+      roleOf(caller),
+    );
+    await applyChange(ctx, tx, { caller, source }, checked);
     return checked.after;
   });
 }
 
-interface Changer {
+interface ChangeActor {
   caller: Member;
   source: RequestSource;
 }
 
 /** Whose change it is decides what moderators must see. */
-const byOf = (caller: Member) => (isAdmin(caller) ? "admin" : "author");
+const roleOf = (caller: Member) => (isAdmin(caller) ? "admin" : "author");
 
-async function carryOut(ctx: Context, tx: Tx, { caller, source }: Changer, checked: Change): Promise<void> {
+async function applyChange(
+  ctx: Context,
+  tx: Tx,
+  { caller, source }: ChangeActor,
+  checked: CheckedChange,
+): Promise<void> {
   if (checked.fields.length === 0) return;
-  const changes = await writeChecked(ctx, tx, checked);
-  const deed = { action: "product.updated", source, details: { changes } };
-  await recordIfAnothers(ctx, tx, caller, checked.before, deed);
+  const changes = await writeChange(ctx, tx, checked);
+  const entry = { action: "product.updated", source, details: { changes } };
+  await auditAdminChange(ctx, tx, caller, checked.before, entry);
 }

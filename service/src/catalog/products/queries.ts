@@ -4,7 +4,7 @@ import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { StoredFile, StoredImage } from "./attachments.ts";
-import { numbersOf } from "./version.ts";
+import { parseVersion } from "./semantic-version.ts";
 
 export interface VersionRow {
   version: string;
@@ -16,13 +16,13 @@ export interface VersionRow {
 }
 
 /** What moderators said when they rejected or suspended a product; all null: nothing. */
-export interface Verdict {
+export interface ModerationDecision {
   moderationCode: SuspensionReason | null;
   moderationReason: string | null;
   moderatedAt: Date | null;
 }
 
-export interface ProductRow extends Verdict {
+export interface ProductRow extends ModerationDecision {
   id: string;
   authorId: string;
   authorName: string;
@@ -59,9 +59,9 @@ export interface ProductRow extends Verdict {
 }
 
 /** A product with one of its versions: the newest, unless something else is said. */
-export interface WholeProduct extends ProductRow, VersionRow {}
+export interface ProductWithVersion extends ProductRow, VersionRow {}
 
-export interface ProductForReader extends WholeProduct {
+export interface ProductForReader extends ProductWithVersion {
   /** As it was when the reader's version was made. */
   versionDescription: string;
   latestVersion: string;
@@ -112,7 +112,7 @@ export async function findProductForReader({ pool }: Context, id: string, reader
 }
 
 /** Products with their newest versions, whatever of them is asked for. */
-const WHOLE_PRODUCTS = sql.raw(`
+const PRODUCTS_WITH_VERSION = sql.raw(`
   select ${PRODUCT_COLUMNS}, ${VERSION_COLUMNS}
     from products p
     join users u on u.id = p.author_id
@@ -123,30 +123,30 @@ const WHOLE_PRODUCTS = sql.raw(`
  * that had to wait for its lock goes on with the versions of before it waited. Not against foreign keys: views and sales
  * refer to the product while they hold its numbers, which we write last.
  */
-export async function lockProduct(tx: Tx, id: string): Promise<WholeProduct | undefined> {
+export async function lockProduct(tx: Tx, id: string): Promise<ProductWithVersion | undefined> {
   await sql`select from products where id = ${id} for no key update`.execute(tx);
-  const { rows } = await sql<WholeProduct>`${WHOLE_PRODUCTS} where p.id = ${id}`.execute(tx);
+  const { rows } = await sql<ProductWithVersion>`${PRODUCTS_WITH_VERSION} where p.id = ${id}`.execute(tx);
   return rows[0];
 }
 
 /** All of an author's; one that is just being published is waited for. */
-export async function lockProductsOf(tx: Tx, authorId: string): Promise<WholeProduct[]> {
+export async function lockProductsOf(tx: Tx, authorId: string): Promise<ProductWithVersion[]> {
   await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
-  const { rows } = await sql<WholeProduct>`
-    ${WHOLE_PRODUCTS} where p.author_id = ${authorId} order by p.id`.execute(tx);
+  const { rows } = await sql<ProductWithVersion>`
+    ${PRODUCTS_WITH_VERSION} where p.author_id = ${authorId} order by p.id`.execute(tx);
   return rows;
 }
 
 /** Those of these products that are the author's and not deleted. */
-export async function findOwn(db: Queries, authorId: string, ids: string[]): Promise<WholeProduct[]> {
-  const { rows } = await sql<WholeProduct>`
-    ${WHOLE_PRODUCTS}
+export async function findOwn(db: Queries, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
+  const { rows } = await sql<ProductWithVersion>`
+    ${PRODUCTS_WITH_VERSION}
      where p.author_id = ${authorId} and p.id = any (${ids}::uuid[]) and p.status <> 'deleted'`.execute(db);
   return rows;
 }
 
 /** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
-export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<WholeProduct[]> {
+export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
   await sql`
     select from products
      where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
@@ -177,12 +177,12 @@ export async function findVersion(
 }
 
 /** Null where nothing takes the product from its buyers. */
-export const findVerdict = (db: Queries, id: string) =>
+export const findModerationDecision = (db: Queries, id: string) =>
   db
     .selectFrom("products")
     .select("moderation_code as moderationCode")
     .where("id", "=", id)
-    .$castTo<Pick<Verdict, "moderationCode">>()
+    .$castTo<Pick<ModerationDecision, "moderationCode">>()
     .executeTakeFirst();
 
 export interface ListedVersion {
@@ -274,7 +274,7 @@ export const insertVersion = (tx: Tx, productId: string, version: NewVersion, no
     .values({
       product_id: productId,
       version: version.version,
-      numbers: numbersOf(version.version),
+      numbers: parseVersion(version.version),
       title: version.title,
       description: version.description,
       content: version.content,
@@ -322,7 +322,7 @@ export async function writeMove(tx: Tx, product: ProductRow, card: string): Prom
 }
 
 /** Gives all of an author's cards another end, whatever state they are in: their name stands there. */
-export const replaceAuthor = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
+export const replaceAuthorInCards = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
   sql`
     update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1
      where author_id = ${authorId}`.execute(tx);

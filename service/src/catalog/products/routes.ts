@@ -1,23 +1,23 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
 import { crossOriginError } from "../../platform/http/same-origin.ts";
-import { readAsStranger, readDetail } from "./detail.ts";
+import { readAsGuest, readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
-import { changeProduct, createProduct, savedDraft } from "./products.ts";
-import { deleteProduct, moveProduct, resumeMove } from "./states.ts";
+import { deleteProduct, moveProduct, resumeMove } from "./moves.ts";
+import { changeProduct, createProduct, toDraftResponse } from "./products.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
   route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead, isCrossSiteNavigation }) =>
     isCrossSiteNavigation
-      ? readAsStranger(ctx, params.productId)
+      ? readAsGuest(ctx, params.productId)
       : readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
   ),
   resumableRoute(
     api.products.create,
     (ctx, caller, { body }) => createProduct(ctx, caller, body),
-    async (_ctx, _caller, productId, { body }) => savedDraft(productId, body),
+    async (_ctx, _caller, productId, { body }) => toDraftResponse(productId, body),
   ),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),

@@ -3,15 +3,15 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
-import { filesFor } from "./attachments.ts";
-import { findVisible, isKeeper, isWithheld, noteReveal, withheld } from "./detail.ts";
+import { toProductFiles } from "./attachments.ts";
+import { findVisibleProduct, isAuthorOrAdmin, isWithheld, recordReveal, withheldError } from "./detail.ts";
 import { findOneVersion, type ListedVersion, listVersions, type ProductForReader } from "./queries.ts";
-import { isAfter } from "./version.ts";
+import { isNewerVersion } from "./semantic-version.ts";
 
-const inLine = (product: ProductForReader, version: string) =>
+const isInBoughtLine = (product: ProductForReader, version: string) =>
   product.entitled && majorOf(version) === majorOf(product.version);
 
-const toListed = (product: ProductForReader, { version, changelog, createdAt }: ListedVersion) => ({
+const toVersion = (product: ProductForReader, { version, changelog, createdAt }: ListedVersion) => ({
   version,
   changelog,
   createdAt: createdAt.toISOString(),
@@ -25,12 +25,12 @@ export async function listProductVersions(
   productId: string,
   paging: Paging,
 ): Promise<Page<Version>> {
-  const product = await findVisible(ctx, caller, productId);
-  const keeps = isKeeper(product, caller);
+  const product = await findVisibleProduct(ctx, caller, productId);
+  const keeps = isAuthorOrAdmin(product, caller);
   const page = await listVersions(ctx.db, product.id, { ...paging, released: !keeps });
   return mapPage(page, (row) => ({
-    ...toListed(product, row),
-    readable: keeps || (inLine(product, row.version) && !isWithheld(product)),
+    ...toVersion(product, row),
+    readable: keeps || (isInBoughtLine(product, row.version) && !isWithheld(product)),
   }));
 }
 
@@ -41,33 +41,33 @@ export async function readVersion(
   productId: string,
   { version, isHead }: { version: string; isHead: boolean },
 ): Promise<VersionDetail> {
-  const product = await findVisible(ctx, caller, productId);
+  const product = await findVisibleProduct(ctx, caller, productId);
   const found = SEMANTIC_VERSION.test(version)
     ? await findOneVersion(ctx.db, product.id, version)
     : undefined;
-  const keeps = isKeeper(product, caller);
-  if (!found || (!keeps && isHeld(product, version))) throw new ApiError("VERSION_NOT_FOUND");
-  if (!keeps) mustBeBuyers(product, version);
-  if (!isHead) await noteReveal(ctx, caller, product);
+  const keeps = isAuthorOrAdmin(product, caller);
+  if (!found || (!keeps && isUnreleased(product, version))) throw new ApiError("VERSION_NOT_FOUND");
+  if (!keeps) mustBeInBoughtLine(product, version);
+  if (!isHead) await recordReveal(ctx, caller, product);
   const { content, contentFormat, variables, files } = found;
   return {
-    ...toListed(product, found),
+    ...toVersion(product, found),
     content,
     contentFormat,
     variables,
-    files: filesFor(ctx, { id: product.id, files }, caller),
+    files: toProductFiles(ctx, { id: product.id, files }, caller),
   };
 }
 
-const isHeld = ({ released }: ProductForReader, version: string) =>
-  released === null || isAfter(version, released.join("."));
+const isUnreleased = ({ released }: ProductForReader, version: string) =>
+  released === null || isNewerVersion(version, released.join("."));
 
-function mustBeBuyers(product: ProductForReader, version: string): void {
-  if (!inLine(product, version)) {
+function mustBeInBoughtLine(product: ProductForReader, version: string): void {
+  if (!isInBoughtLine(product, version)) {
     const message = product.entitled
       ? `You bought the line ${majorOf(product.version)}.x of this product.`
       : "Buy the product before you read it.";
     throw new ApiError("UNAUTHORIZED", message, { required: "purchase", reason: "purchase_required" });
   }
-  if (isWithheld(product)) throw withheld(product);
+  if (isWithheld(product)) throw withheldError(product);
 }

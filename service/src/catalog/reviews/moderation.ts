@@ -14,27 +14,27 @@ import {
   type ModeratedRow,
   type ReviewChange,
   type ReviewRow,
-  settleReports,
+  resolveReports,
   writeReview,
 } from "./queries.ts";
-import { moveByReview } from "./rating.ts";
-import { findForReader, lockShown, type ReviewPath, toReview } from "./review.ts";
+import { updateRating } from "./rating.ts";
+import { findVisibleReview, lockVisibleReview, type ReviewPath, toReview } from "./review.ts";
 
 /** Any member tells the moderators of a review, once. */
 export async function reportReview(ctx: Context, caller: Member, path: ReviewPath, reason: string) {
-  const { id, authorId } = await findForReader(ctx, caller, path);
+  const { id, authorId } = await findVisibleReview(ctx, caller, path);
   if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own: change it, or take it back");
   return ctx.db.transaction().execute(async (tx) => {
-    await lockShown(tx, caller, id);
+    await lockVisibleReview(tx, caller, id);
     const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
     if (!(await insertReport(tx, report)))
       throw new ApiError("CONFLICT", "You have reported this review already.");
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
-    return reported(toId("rev", id));
+    return toReportResponse(toId("rev", id));
   });
 }
 
-export const reported = (id: string) => ({ id, reported: true as const });
+export const toReportResponse = (id: string) => ({ id, reported: true as const });
 
 const toModerated = (row: ModeratedRow): ModeratedReview => ({
   ...toReview(row),
@@ -51,24 +51,24 @@ interface QueueQuery extends Paging {
   status?: "reported" | "hidden" | undefined;
 }
 
-export const listToModerate = async (ctx: Context, query: QueueQuery) =>
+export const listReviewsToModerate = async (ctx: Context, query: QueueQuery) =>
   mapPage(await listModerated(ctx.db, query.status, query), toModerated);
 
 /** Which administrator does it, and where from. */
-interface Doer {
+interface AdminActor {
   caller: SessionCaller;
   source: RequestSource;
 }
 
 /** What is done to a review, and the word of the audit log for it. */
-interface Deed {
+interface ModerationAction {
   action: "review.hidden" | "review.restored";
   change: ReviewChange & { hidden_at: Date | null };
   details: Record<string, unknown>;
 }
 
 /** Out of the list and out of the rating; its author still sees it, with the reason. */
-export const hideReview = (ctx: Context, by: Doer, reviewId: string, reason: string) =>
+export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reason: string) =>
   moderate(ctx, by, reviewId, (review) => {
     if (review.hiddenAt) throw new ApiError("INVALID_STATE", "It is hidden.", { current: "hidden" });
     return {
@@ -79,7 +79,7 @@ export const hideReview = (ctx: Context, by: Doer, reviewId: string, reason: str
   });
 
 /** Shown again; one that was only reported stands. */
-export const restoreReview = (ctx: Context, by: Doer, reviewId: string) =>
+export const restoreReview = (ctx: Context, by: AdminActor, reviewId: string) =>
   moderate(ctx, by, reviewId, (review, openReports) => {
     if (!review.hiddenAt && openReports === 0)
       throw new ApiError("INVALID_STATE", "It is neither hidden nor reported.", { current: "shown" });
@@ -92,19 +92,19 @@ export const restoreReview = (ctx: Context, by: Doer, reviewId: string) =>
 
 async function moderate(
   ctx: Context,
-  by: Doer,
+  by: AdminActor,
   reviewId: string,
-  decide: (review: ReviewRow, openReports: number) => Deed,
+  decide: (review: ReviewRow, openReports: number) => ModerationAction,
 ): Promise<ModeratedReview> {
   const id = toUuid("rev", reviewId);
   return ctx.db.transaction().execute(async (tx) => {
     const review = id ? await lockReview(tx, id) : undefined;
     if (!review) throw new ApiError("REVIEW_NOT_FOUND");
-    const settled = await settleReports(tx, review.id, ctx.now());
+    const settled = await resolveReports(tx, review.id, ctx.now());
     const { action, change, details } = decide(review, settled);
     await writeReview(tx, review.id, change);
-    await moveByReview(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
-    await recordDeed(ctx, tx, by, { action, review, details: { ...details, settledReports: settled } });
+    await updateRating(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
+    await auditModeration(ctx, tx, by, { action, review, details: { ...details, settledReports: settled } });
     await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
     return toModerated((await findModerated(tx, review.id))!);
   });
@@ -117,11 +117,11 @@ export async function resumeModeration(ctx: Context, reviewId: string): Promise<
   return toModerated(review);
 }
 
-const recordDeed = (
+const auditModeration = (
   ctx: Context,
   tx: Tx,
-  { caller, source }: Doer,
-  { action, review, details }: Pick<Deed, "action" | "details"> & { review: ReviewRow },
+  { caller, source }: AdminActor,
+  { action, review, details }: Pick<ModerationAction, "action" | "details"> & { review: ReviewRow },
 ) =>
   recordAudit(ctx, tx, {
     actorId: caller.userId,

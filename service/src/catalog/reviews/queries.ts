@@ -51,11 +51,11 @@ export const lockReviewOf = (tx: Tx, authorId: string, productId: string) =>
 const isShownTo = (readerId: string | null) => (row: ExpressionBuilder<{ r: DB["reviews"] }, "r">) =>
   row.or([row("r.hidden_at", "is", null), ...(readerId ? [row("r.author_id", "=", readerId)] : [])]);
 
-export interface Asked extends Paging {
+export interface ReviewFilter extends Paging {
   rating?: number | undefined;
 }
 
-export const listReviews = (db: Queries, productId: string, readerId: string | null, asked: Asked) =>
+export const listReviews = (db: Queries, productId: string, readerId: string | null, asked: ReviewFilter) =>
   reviews(db)
     .where("r.product_id", "=", productId)
     .where(isShownTo(readerId))
@@ -140,7 +140,7 @@ export async function insertReport(
 }
 
 /** How many reports that settled. */
-export async function settleReports(tx: Tx, reviewId: string, now: Date): Promise<number> {
+export async function resolveReports(tx: Tx, reviewId: string, now: Date): Promise<number> {
   const { numUpdatedRows } = await tx
     .updateTable("review_reports")
     .set({ settled_at: now })
@@ -179,7 +179,7 @@ const moderated = (db: Queries) =>
 
 const reported = sql`select review_id from review_reports where settled_at is null`;
 const hidden = sql`select id from reviews where hidden_at is not null`;
-const queue = { reported, hidden, any: sql`${reported} union ${hidden}` };
+const moderationQueue = { reported, hidden, any: sql`${reported} union ${hidden}` };
 
 async function withReports(db: Queries, rows: Omit<ModeratedRow, "reports">[]): Promise<ModeratedRow[]> {
   const { rows: reports } = await sql<ReportRow & { reviewId: string }>`
@@ -204,7 +204,7 @@ export async function listModerated(
   status: "reported" | "hidden" | undefined,
   paging: Paging,
 ): Promise<Page<ModeratedRow>> {
-  const wanted = sql<boolean>`r.id in (${queue[status ?? "any"]})`;
+  const wanted = sql<boolean>`r.id in (${moderationQueue[status ?? "any"]})`;
   const rows = await moderated(db)
     .where(wanted)
     .orderBy("r.id", "desc")

@@ -5,7 +5,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { countReviewAgainOf, leaveOutReviewOf } from "./rating.ts";
+import { excludeReviewFromRating, includeReviewInRating } from "./rating.ts";
 
 const HISTORIES = 15;
 
@@ -65,7 +65,7 @@ const setEntitled = (buyer: Client, productId: string, entitled: boolean) =>
       .where("buyer_id", "=", buyer.userId)
       .where("product_id", "=", id)
       .execute();
-    await (entitled ? countReviewAgainOf : leaveOutReviewOf)(tx, buyer.userId, id);
+    await (entitled ? includeReviewInRating : excludeReviewFromRating)(tx, buyer.userId, id);
   });
 
 const idOf = async (buyer: Client): Promise<string> => {

@@ -3,34 +3,34 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { findProductToReview } from "../products/detail.ts";
 import { writeReview } from "./queries.ts";
-import { changedReview, findForReader, lockShown, type ReviewPath } from "./review.ts";
+import { findVisibleReview, lockVisibleReview, type ReviewPath, readUpdatedReview } from "./review.ts";
 
-async function findToAnswer(ctx: Context, caller: Member, path: ReviewPath) {
+async function findReviewToReply(ctx: Context, caller: Member, path: ReviewPath) {
   const product = await findProductToReview(ctx, caller, path.productId);
-  const review = await findForReader(ctx, caller, path);
+  const review = await findVisibleReview(ctx, caller, path);
   if (product.authorId === caller.userId) return review;
   throw new ApiError("UNAUTHORIZED", "Only the product's author may answer.", { required: "author" });
 }
 
 /** One answer a review: the next takes its place, and keeps the date of the first. */
 export async function replyToReview(ctx: Context, caller: Member, path: ReviewPath, comment: string) {
-  const { id } = await findToAnswer(ctx, caller, path);
+  const { id } = await findReviewToReply(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {
-    const { reply } = await lockShown(tx, caller, id);
+    const { reply } = await lockVisibleReview(tx, caller, id);
     const now = ctx.now();
     if (reply === null) await writeReview(tx, id, { reply: comment, replied_at: now });
     else if (reply !== comment) await writeReview(tx, id, { reply: comment, reply_updated_at: now });
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
-    return changedReview(tx, id);
+    return readUpdatedReview(tx, id);
   });
 }
 
 export async function removeReply(ctx: Context, caller: Member, path: ReviewPath) {
-  const { id } = await findToAnswer(ctx, caller, path);
+  const { id } = await findReviewToReply(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {
-    const { reply } = await lockShown(tx, caller, id);
+    const { reply } = await lockVisibleReview(tx, caller, id);
     if (reply === null) throw new ApiError("INVALID_STATE", "It has no answer.", { current: "unanswered" });
     await writeReview(tx, id, { reply: null, replied_at: null, reply_updated_at: null });
-    return changedReview(tx, id);
+    return readUpdatedReview(tx, id);
   });
 }

@@ -38,7 +38,7 @@ export interface ReviewPath {
 }
 
 /** What is hidden is its author's alone, and what they wrote stays theirs whatever became of the product. */
-export async function findForReader(ctx: Context, caller: Caller, path: ReviewPath): Promise<ReviewRow> {
+export async function findVisibleReview(ctx: Context, caller: Caller, path: ReviewPath): Promise<ReviewRow> {
   const id = toUuid("rev", path.reviewId);
   const found = id ? await findReview(ctx.db, id) : undefined;
   const review = found && toId("prod", found.productId) === path.productId ? found : undefined;
@@ -49,7 +49,7 @@ export async function findForReader(ctx: Context, caller: Caller, path: ReviewPa
 }
 
 /** Locks one that was just read; it may have been taken back or hidden meanwhile. */
-export async function lockShown(tx: Tx, caller: Member, id: string): Promise<ReviewRow> {
+export async function lockVisibleReview(tx: Tx, caller: Member, id: string): Promise<ReviewRow> {
   const review = await lockReview(tx, id);
   if (!review || (review.hiddenAt && review.authorId !== caller.userId))
     throw new ApiError("REVIEW_NOT_FOUND");
@@ -59,6 +59,6 @@ export async function lockShown(tx: Tx, caller: Member, id: string): Promise<Rev
 }
 
 /** After a change, for whoever made it. */
-export async function changedReview(tx: Tx, id: string): Promise<Review> {
+export async function readUpdatedReview(tx: Tx, id: string): Promise<Review> {
   return toReview((await findReview(tx, id))!);
 }

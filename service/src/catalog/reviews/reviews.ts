@@ -12,17 +12,24 @@ import { lockLiveEntitlement } from "../entitlements/entitlements.ts";
 import { findProductToReview } from "../products/detail.ts";
 import { averageRating } from "../search/card.ts";
 import {
-  type Asked,
   countStars,
   deleteReview,
   insertReview,
   listReviews,
+  type ReviewFilter,
   type ReviewRow,
   type StarsRow,
   writeReview,
 } from "./queries.ts";
-import { moveByReview } from "./rating.ts";
-import { changedReview, findForReader, lockShown, type ReviewPath, readerIdOf, toReview } from "./review.ts";
+import { updateRating } from "./rating.ts";
+import {
+  findVisibleReview,
+  lockVisibleReview,
+  type ReviewPath,
+  readerIdOf,
+  readUpdatedReview,
+  toReview,
+} from "./review.ts";
 
 function toRatings(rows: StarsRow[]): Ratings {
   const stars = { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 };
@@ -33,7 +40,12 @@ function toRatings(rows: StarsRow[]): Ratings {
 }
 
 /** Newest first, with the stars of all of them; one look at the counts tells the total too. */
-export async function listProductReviews(ctx: Context, caller: Caller, productId: string, asked: Asked) {
+export async function listProductReviews(
+  ctx: Context,
+  caller: Caller,
+  productId: string,
+  asked: ReviewFilter,
+) {
   const product = await findProductToReview(ctx, caller, productId);
   const readerId = readerIdOf(caller);
   const [rows, stars] = await Promise.all([
@@ -46,7 +58,7 @@ export async function listProductReviews(ctx: Context, caller: Caller, productId
 }
 
 export async function readReview(ctx: Context, caller: Caller, path: ReviewPath) {
-  return toReview(await findForReader(ctx, caller, path));
+  return toReview(await findVisibleReview(ctx, caller, path));
 }
 
 /** Buyers review what they hold, once each; the rating moves in the same transaction. */
@@ -54,7 +66,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
   const product = await findProductToReview(ctx, caller, productId);
   const id = ctx.newId();
   return ctx.db.transaction().execute(async (tx) => {
-    await mustHold(tx, caller, product);
+    await mustOwnProduct(tx, caller, product);
     const written = await insertReview(tx, {
       ...review,
       id,
@@ -64,7 +76,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
     });
     if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
-    await moveByReview(tx, product.id, { from: null, to: { ...review, hiddenAt: null, refunded: false } });
+    await updateRating(tx, product.id, { from: null, to: { ...review, hiddenAt: null, refunded: false } });
     await publishEvent(ctx, tx, [product.authorId], "review.created", {
       review: {
         id: toId("rev", id),
@@ -73,19 +85,23 @@ export async function postReview(ctx: Context, caller: Member, productId: string
         authorId: toUserId(caller.userId),
       },
     });
-    return changedReview(tx, id);
+    return readUpdatedReview(tx, id);
   });
 }
 
 /** Locked: a refund that comes meanwhile waits, and finds the review. */
-async function mustHold(tx: Tx, caller: Member, product: { id: string; authorId: string }): Promise<void> {
+async function mustOwnProduct(
+  tx: Tx,
+  caller: Member,
+  product: { id: string; authorId: string },
+): Promise<void> {
   const isBuyer = product.authorId !== caller.userId;
   if (isBuyer && (await lockLiveEntitlement(tx, caller.userId, product.id))) return;
   throw ruleViolation("productId", "can be reviewed by its buyers alone");
 }
 
-async function findOwn(ctx: Context, caller: Member, path: ReviewPath): Promise<ReviewRow> {
-  const review = await findForReader(ctx, caller, path);
+async function findOwnReview(ctx: Context, caller: Member, path: ReviewPath): Promise<ReviewRow> {
+  const review = await findVisibleReview(ctx, caller, path);
   if (review.authorId === caller.userId) return review;
   throw new ApiError("UNAUTHORIZED", "Only its author may change this review.", { required: "author" });
 }
@@ -98,26 +114,26 @@ export async function changeReview(
   change: ChangeReview,
   ifMatch: string | null,
 ) {
-  const { id, productId } = await findOwn(ctx, caller, path);
+  const { id, productId } = await findOwnReview(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {
-    const review = await lockShown(tx, caller, id);
+    const review = await lockVisibleReview(tx, caller, id);
     mustMatch(ifMatch, etagOf(toReview(review)));
     const { rating = review.rating, comment = review.comment } = change;
     if (rating !== review.rating || comment !== review.comment) {
       await writeReview(tx, id, { rating, comment, updated_at: ctx.now() });
-      await moveByReview(tx, productId, { from: review, to: { ...review, rating } });
+      await updateRating(tx, productId, { from: review, to: { ...review, rating } });
     }
-    const data = await changedReview(tx, id);
+    const data = await readUpdatedReview(tx, id);
     return new DataResponse(data, { etag: etagOf(data) });
   });
 }
 
 export async function removeReview(ctx: Context, caller: Member, path: ReviewPath) {
-  const { id, productId } = await findOwn(ctx, caller, path);
+  const { id, productId } = await findOwnReview(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {
-    const review = await lockShown(tx, caller, id);
+    const review = await lockVisibleReview(tx, caller, id);
     await deleteReview(tx, id);
-    await moveByReview(tx, productId, { from: review, to: null });
+    await updateRating(tx, productId, { from: review, to: null });
     return { id: toId("rev", id), deleted: true as const };
   });
 }

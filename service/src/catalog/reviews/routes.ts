@@ -3,16 +3,16 @@ import type { Caller, Context } from "../../core/context.ts";
 import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   hideReview,
-  listToModerate,
-  reported,
+  listReviewsToModerate,
   reportReview,
   restoreReview,
   resumeModeration,
+  toReportResponse,
 } from "./moderation.ts";
 import { removeReply, replyToReview } from "./reply.ts";
 import { changeReview, listProductReviews, postReview, readReview, removeReview } from "./reviews.ts";
 
-const readBound = (
+const resumeReview = (
   ctx: Context,
   caller: Caller,
   reviewId: string,
@@ -27,7 +27,7 @@ export const reviewRoutes = [
   resumableRoute(
     api.reviews.create,
     (ctx, caller, { params, body }) => postReview(ctx, caller, params.productId, body),
-    readBound,
+    resumeReview,
   ),
   route(api.reviews.change, (ctx, caller, { params, body }, { ifMatch }) =>
     changeReview(ctx, caller, params, body, ifMatch),
@@ -36,15 +36,15 @@ export const reviewRoutes = [
   resumableRoute(
     api.reviews.reply,
     (ctx, caller, { params, body }) => replyToReview(ctx, caller, params, body.comment),
-    readBound,
+    resumeReview,
   ),
   route(api.reviews.removeReply, (ctx, caller, { params }) => removeReply(ctx, caller, params)),
   resumableRoute(
     api.reviews.report,
     (ctx, caller, { params, body }) => reportReview(ctx, caller, params, body.reason),
-    async (_ctx, _caller, reviewId) => reported(reviewId),
+    async (_ctx, _caller, reviewId) => toReportResponse(reviewId),
   ),
-  route(api.admin.reviews, (ctx, _caller, { query }) => listToModerate(ctx, query)),
+  route(api.admin.reviews, (ctx, _caller, { query }) => listReviewsToModerate(ctx, query)),
   resumableRoute(
     api.admin.hideReview,
     (ctx, caller, { params, body }, { source }) =>

@@ -3,7 +3,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 
-export interface CardFacts {
+export interface CardFields {
   id: string;
   authorId: string;
   authorName: string;
@@ -25,7 +25,7 @@ export interface CardFacts {
   publishedAt: Date | null;
 }
 
-export interface VolatileNumbers {
+export interface ProductCounters {
   views: number;
   purchases: number;
   ratingSum: number;
@@ -33,7 +33,7 @@ export interface VolatileNumbers {
 }
 
 /** The fields that a list item and the detail have in common, but for the author and the numbers. */
-export function sharedFields(product: CardFacts) {
+export function sharedFields(product: CardFields) {
   return {
     id: toId("prod", product.id),
     title: product.title,
@@ -52,19 +52,19 @@ export function sharedFields(product: CardFacts) {
   };
 }
 
-type AuthorFacts = Pick<CardFacts, "authorId" | "authorName" | "authorVerified">;
+type AuthorFields = Pick<CardFields, "authorId" | "authorName" | "authorVerified">;
 
-export const authorOf = (product: AuthorFacts) => ({
+export const authorOf = (product: AuthorFields) => ({
   id: toUserId(product.authorId),
   name: product.authorName,
   verified: product.authorVerified,
 });
 
 /** Where the author begins in a card. In JSON a quote inside a text is escaped, so that no text can hold this. */
-export const AUTHOR_BEGINS = ',"author":';
+export const AUTHOR_PREFIX = ',"author":';
 /** The end of a card, which says whose product it is. */
-export const renderAuthor = (product: AuthorFacts): string =>
-  `${AUTHOR_BEGINS}${JSON.stringify(authorOf(product))}}`;
+export const renderAuthor = (product: AuthorFields): string =>
+  `${AUTHOR_PREFIX}${JSON.stringify(authorOf(product))}}`;
 
 export const IMAGE_WIDTHS = [320, 640, 1280] as const;
 
@@ -73,10 +73,10 @@ export const imagePath = (hash: string, width: (typeof IMAGE_WIDTHS)[number]) =>
   `/images/${hash}-${width}.webp`;
 
 /** What stands before a cover; no text can hold it either. Where the service is reached is added when the card is sent. */
-const COVER_BEGINS = ',"image":"';
+const COVER_PREFIX = ',"image":"';
 
 /** The list item as JSON text, all but the numbers that change all the time. */
-export function renderCard(product: CardFacts): string {
+export function renderCard(product: CardFields): string {
   const cover = product.images[0];
   const image = cover ? imagePath(cover.hash, IMAGE_WIDTHS[1]) : null;
   return JSON.stringify({ ...sharedFields(product), image }).slice(0, -1) + renderAuthor(product);
@@ -86,12 +86,12 @@ export const averageRating = (sum: number, count: number): number =>
   count === 0 ? 0 : Math.round((sum / count) * 100) / 100;
 
 /** Splices the volatile numbers into a card: cheaper by far than rendering it for each request. */
-export function withNumbers(
+export function insertCounters(
   card: string,
-  { views, purchases, ratingSum, ratingCount }: VolatileNumbers,
+  { views, purchases, ratingSum, ratingCount }: ProductCounters,
   origin: string,
 ): string {
   const average = averageRating(ratingSum, ratingCount);
-  const located = card.replace(`${COVER_BEGINS}/`, `${COVER_BEGINS}${origin}/`);
+  const located = card.replace(`${COVER_PREFIX}/`, `${COVER_PREFIX}${origin}/`);
   return `${located.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
 }

@@ -4,8 +4,8 @@ import type { Database } from "../../platform/db/database.ts";
 import type { Paging } from "../../platform/db/paging.ts";
 import { RawPage } from "../../platform/http/envelope.ts";
 import {
-  findBelow,
   findCategories,
+  findWithSubcategories,
   hasCategory,
   insertCategories,
   isTopLevel,
@@ -31,20 +31,23 @@ export async function seedCategories(db: Database): Promise<void> {
 
 /** The tree, parents before their children, with how many products each holds. */
 export const listCategories = (ctx: Context, query: Paging): Promise<RawPage> =>
-  ctx.kept.get(`categories ${JSON.stringify(query)}`, async () => new RawPage(await listRows(ctx.db, query)));
+  ctx.listCache.get(
+    `categories ${JSON.stringify(query)}`,
+    async () => new RawPage(await listRows(ctx.db, query)),
+  );
 
 export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
 
 /** Where listings have a slug of its level: a top-level category holds what is below it, too. */
-export async function columnOf(ctx: Context, slug: string): Promise<"section" | "category"> {
-  const isTop = await ctx.kept.get(`top ${slug}`, () => isTopLevel(ctx.db, slug));
+export async function categoryColumn(ctx: Context, slug: string): Promise<"section" | "category"> {
+  const isTop = await ctx.listCache.get(`top ${slug}`, () => isTopLevel(ctx.db, slug));
   return isTop ? "section" : "category";
 }
 
 /** Those of these slugs that are categories. */
-export const knownCategories = async (ctx: Context, slugs: string[]): Promise<Set<string>> =>
+export const filterKnownCategories = async (ctx: Context, slugs: string[]): Promise<Set<string>> =>
   new Set(await findCategories(ctx.db, slugs));
 
 /** A category with those below it; of an unknown slug none. */
-export const withBelow = (ctx: Context, slug: string): Promise<string[]> =>
-  ctx.kept.get(`below ${slug}`, () => findBelow(ctx.db, slug));
+export const withSubcategories = (ctx: Context, slug: string): Promise<string[]> =>
+  ctx.listCache.get(`below ${slug}`, () => findWithSubcategories(ctx.db, slug));

@@ -18,7 +18,7 @@ export async function findCategories(db: Queries, slugs: string[]): Promise<stri
 }
 
 /** A category with those below it. */
-export async function findBelow(db: Queries, slug: string): Promise<string[]> {
+export async function findWithSubcategories(db: Queries, slug: string): Promise<string[]> {
   const rows = await db
     .selectFrom("categories")
     .select("slug")

@@ -15,7 +15,7 @@ const COLUMNS: Record<Facet, string> = {
 };
 
 /** What is counted: rows with these columns, each for so many `products`. */
-export interface Source {
+export interface CountSource {
   text: string;
   values: unknown[];
 }
@@ -24,7 +24,7 @@ export interface Source {
 const bandIn = (currency: string, band: string) =>
   `case when currency = '${currency}' then ${band} end as price_band`;
 
-export const allCells = (where: Where, currency: string): Source => ({
+export const cellSource = (where: Where, currency: string): CountSource => ({
   text: `
     select type, category, provider, ${bandIn(currency, "price_band")}, rating_band, products
       from facet_counts c ${where.text}`,
@@ -32,10 +32,10 @@ export const allCells = (where: Where, currency: string): Source => ({
 });
 
 /** Every tag by itself, where nothing is filtered. */
-export const ALL_TAGS: Source = { text: "select tag, products from tag_counts", values: [] };
+export const TAG_SOURCE: CountSource = { text: "select tag, products from tag_counts", values: [] };
 
 /** `listings` is SQL. */
-export const eachOf = (listings: string, values: unknown[], currency: string): Source => ({
+export const listingSource = (listings: string, values: unknown[], currency: string): CountSource => ({
   text: `
     select l.type, l.category, l.compatibility as provider, l.tags as tag, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
            stoa_rating_band(l.rating_mean) as rating_band, 1 as products
@@ -43,7 +43,7 @@ export const eachOf = (listings: string, values: unknown[], currency: string): S
   values,
 });
 
-export interface Count {
+export interface FacetCount {
   facet: Facet;
   value: string;
   count: number;
@@ -52,11 +52,11 @@ export interface Count {
 type Row = { facet: Facet | "all"; count: number | null } & Record<string, unknown>;
 
 /** One pass over the source counts for every facet; the row without a facet has the sum of all. */
-export async function countBy(
+export async function countFacets(
   ctx: Context,
-  { text, values }: Source,
+  { text, values }: CountSource,
   wanted: Facet[],
-): Promise<{ counts: Count[]; all: number }> {
+): Promise<{ counts: FacetCount[]; all: number }> {
   const columns = wanted.map((facet) => COLUMNS[facet]);
   const facet = wanted.map((one) => `when grouping(${COLUMNS[one]}) = 0 then '${one}'`).join(" ");
   const { rows } = await ctx.pool.query<Row>({
@@ -64,11 +64,11 @@ export async function countBy(
       from (${text}) source group by grouping sets ((), ${columns.map((column) => `(${column})`).join(", ")})`,
     values,
   });
-  return { counts: countsOf(rows), all: rows.find(({ facet }) => facet === "all")?.count ?? 0 };
+  return { counts: toFacetCounts(rows), all: rows.find(({ facet }) => facet === "all")?.count ?? 0 };
 }
 
 /** Members of arrays by themselves, and nothing that counts nothing. */
-const countsOf = (rows: Row[]): Count[] =>
+const toFacetCounts = (rows: Row[]): FacetCount[] =>
   rows.flatMap(({ facet, count, ...columns }) => {
     if (facet === "all" || !count) return [];
     const value = columns[COLUMNS[facet]];

@@ -4,7 +4,7 @@ import type { Facets, ProductCard } from "@stoa/contract";
 import fc from "fast-check";
 import { hasBought, hasDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { foldFacetCounts, weighSearchWords } from "./upkeep.ts";
+import { compactFacetCounts, updateWordFrequencies } from "./search-maintenance.ts";
 
 const PRODUCTS = 60;
 const PRICE_EDGES = [0, 5, 10, 20, 50, 100];
@@ -168,13 +168,13 @@ test("counts follow every change, before and after they are folded", { timeout: 
     ),
   });
   for (const { id, change } of fc.sample(anyChange, { numRuns: 60, seed: 5 })) {
-    if (change === "fold") await foldFacetCounts(ctx, 1);
+    if (change === "fold") await compactFacetCounts(ctx, 1);
     else if (typeof change === "string") await author.post(`/v1/products/${id}/${change}`);
     else await author.patch(`/v1/products/${id}`, change);
   }
   const before = await facetsOf({});
   assert.deepEqual({ ...before, estimated: undefined }, { ...(await recount({})), estimated: undefined });
-  await Promise.all([foldFacetCounts(ctx, 1), foldFacetCounts(ctx, 1)]);
+  await Promise.all([compactFacetCounts(ctx, 1), compactFacetCounts(ctx, 1)]);
   assert.deepEqual(await facetsOf({}), before);
   const { rows } = await market.query("select count(*) from facet_counts where not folded or products = 0");
   assert.deepEqual(rows, [{ count: 0 }]);
@@ -216,7 +216,7 @@ test("facets refuse what the list refuses", async () => {
 });
 
 test("how common a word is is told by what is for sale", async () => {
-  await weighSearchWords(market.service.ctx);
+  await updateWordFrequencies(market.service.ctx);
   const { rows } = await market.query("select listings from search_words where word = 'haiku'");
   const { total } = (await reader.get("/v1/products?search=haiku")).body.meta;
   assert.deepEqual(rows, [{ listings: total }]);

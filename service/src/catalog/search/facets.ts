@@ -1,12 +1,20 @@
 import type { Facets } from "@stoa/contract";
 import type { Caller, Context } from "../../core/context.ts";
 import { toDecimal } from "../../core/money/amount.ts";
-import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
-import { ALL_TAGS, allCells, type Count, countBy, eachOf, type Facet, type Source } from "./facet-queries.ts";
-import { findFallback } from "./fallback.ts";
-import { ANYBODY, currencyOf, type Filters, isOwnShelf, whereOf } from "./filters.ts";
-import { matchesOf, type Search } from "./matches.ts";
-import { toQuestion } from "./search.ts";
+import { facetCellConditions, PRICE_EDGES, RATING_EDGES } from "./facet-cells.ts";
+import {
+  type CountSource,
+  cellSource,
+  countFacets,
+  type Facet,
+  type FacetCount,
+  listingSource,
+  TAG_SOURCE,
+} from "./facet-queries.ts";
+import { ANONYMOUS_CALLER, currencyOf, type Filters, isOwnProductList, listConditions } from "./filters.ts";
+import { buildMatches, type SearchRequest } from "./matches.ts";
+import { findFallback } from "./search-fallback.ts";
+import { parseSearch } from "./search-terms.ts";
 
 /** Where the cells cannot tell, so many of the most bought matches are counted. */
 const SAMPLE = 1_000;
@@ -15,16 +23,18 @@ const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating
 
 /** How many products of a list there are by what they can be filtered by, each facet without its own filter. */
 export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
-  if (isOwnShelf(caller, query)) return countFacets(ctx, caller, query);
-  return ctx.kept.get(`facets ${JSON.stringify(query)}`, () => countFacets(ctx, ANYBODY, query));
+  if (isOwnProductList(caller, query)) return computeFacets(ctx, caller, query);
+  return ctx.listCache.get(`facets ${JSON.stringify(query)}`, () =>
+    computeFacets(ctx, ANONYMOUS_CALLER, query),
+  );
 }
 
-async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
-  const groups = await groupsOf(ctx, query);
-  const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
-  const countAll = (asked: Search | null) =>
+async function computeFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+  const groups = await groupFacets(ctx, query);
+  const question = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
+  const countAll = (asked: SearchRequest | null) =>
     Promise.all(groups.map((group) => countGroup(ctx, caller, group, asked)));
-  const found = await countAll(question && { question, words: "every" });
+  const found = await countAll(question && { terms: question, words: "every" });
   const isEmpty = found.every(({ all }) => all === 0);
   const fallback =
     question && question.length > 0 && isEmpty ? await findFallback(ctx, caller, query, question) : null;
@@ -32,31 +42,31 @@ async function countFacets(ctx: Context, caller: Caller, query: Filters): Promis
   const counts = counted.flatMap((group) => group.counts);
   const currency = currencyOf(ctx, query);
   return {
-    type: valuesOf(counts, "type"),
-    category: valuesOf(counts, "category"),
-    provider: valuesOf(counts, "provider"),
-    tag: valuesOf(counts, "tag").slice(0, MAX_TAGS),
+    type: facetValues(counts, "type"),
+    category: facetValues(counts, "category"),
+    provider: facetValues(counts, "provider"),
+    tag: facetValues(counts, "tag").slice(0, MAX_TAGS),
     price: priceBands(counts, currency),
-    rating: ratingsFrom(counts),
+    rating: ratingBands(counts),
     currency,
     estimated: groups.flatMap(({ wanted }, at) => (counted[at]!.isEstimate ? wanted : [])),
   };
 }
 
 /** Facets that share their filters. */
-interface Group {
+interface FacetGroup {
   query: Filters;
   wanted: Facet[];
 }
 
 /** Facets that ignore the same filters are counted together: each filtered one alone, all others at once. */
-async function groupsOf(ctx: Context, query: Filters): Promise<Group[]> {
+async function groupFacets(ctx: Context, query: Filters): Promise<FacetGroup[]> {
   const filtered = FACETS.filter((facet) => isFiltered(query, facet));
   const others = FACETS.filter((facet) => !filtered.includes(facet));
   // Cells know no tags, and count each provider by itself: apart from these the others are exact in one pass.
-  const apart: Facet[] = (await cellsOf(ctx, query)) ? ["tag", "provider"] : [];
+  const apart: Facet[] = (await facetCellConditions(ctx, query)) ? ["tag", "provider"] : [];
   return [
-    ...filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] })),
+    ...filtered.map((facet) => ({ query: withoutFacet(query, facet), wanted: [facet] })),
     ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, wanted: [facet] })),
     { query, wanted: others.filter((facet) => !apart.includes(facet)) },
   ].filter(({ wanted }) => wanted.length > 0);
@@ -70,7 +80,7 @@ const OWN_FILTERS: Record<Facet, (keyof Filters)[]> = {
   price: ["minPrice", "maxPrice"],
   rating: ["minRating"],
 };
-const without = (query: Filters, facet: Facet): Filters => {
+const withoutFacet = (query: Filters, facet: Facet): Filters => {
   const rest = { ...query };
   for (const field of OWN_FILTERS[facet]) delete rest[field];
   return { ...rest, minPrice: rest.minPrice ?? 0 };
@@ -78,7 +88,7 @@ const without = (query: Filters, facet: Facet): Filters => {
 const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((field) => query[field]);
 
 interface Counted {
-  counts: Count[];
+  counts: FacetCount[];
   all: number;
   isEstimate: boolean;
 }
@@ -86,35 +96,44 @@ interface Counted {
 async function countGroup(
   ctx: Context,
   caller: Caller,
-  { query, wanted }: Group,
-  asked: Search | null,
+  { query, wanted }: FacetGroup,
+  asked: SearchRequest | null,
 ): Promise<Counted> {
   const exact = await exactSource(ctx, query, wanted);
-  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, asked)), wanted);
+  const { counts, all } = await countFacets(
+    ctx,
+    exact ?? (await sampleSource(ctx, caller, query, asked)),
+    wanted,
+  );
   return { counts, all, isEstimate: !exact && all > SAMPLE };
 }
 
 /** null: what is kept of all cannot tell. */
-async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promise<Source | null> {
-  const cells = await cellsOf(ctx, query, wanted.includes("provider") ? "provider" : "product");
-  if (cells && !wanted.includes("tag")) return allCells(cells, currencyOf(ctx, query));
-  return cells?.values.length === 0 ? ALL_TAGS : null;
+async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promise<CountSource | null> {
+  const cells = await facetCellConditions(ctx, query, wanted.includes("provider") ? "provider" : "product");
+  if (cells && !wanted.includes("tag")) return cellSource(cells, currencyOf(ctx, query));
+  return cells?.values.length === 0 ? TAG_SOURCE : null;
 }
 
 /** One more than the sample has: then there are more. */
-async function sampleOf(ctx: Context, caller: Caller, query: Filters, asked: Search | null): Promise<Source> {
+async function sampleSource(
+  ctx: Context,
+  caller: Caller,
+  query: Filters,
+  asked: SearchRequest | null,
+): Promise<CountSource> {
   const currency = currencyOf(ctx, query);
   if (!asked) {
-    const { text, values } = await whereOf(ctx, caller, query);
+    const { text, values } = await listConditions(ctx, caller, query);
     const mostBought = `order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
-    return eachOf(`select l.* from listings l ${text} ${mostBought}`, values, currency);
+    return listingSource(`select l.* from listings l ${text} ${mostBought}`, values, currency);
   }
-  const matches = await matchesOf(ctx, caller, query, asked);
+  const matches = await buildMatches(ctx, caller, query, asked);
   const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
-  return eachOf(`select l.* from ${found}`, matches.values, currency);
+  return listingSource(`select l.* from ${found}`, matches.values, currency);
 }
 
-function valuesOf(counts: Count[], facet: Facet) {
+function facetValues(counts: FacetCount[], facet: Facet) {
   const sums = new Map<string, number>();
   for (const { value, count } of counts.filter((one) => one.facet === facet)) {
     sums.set(value, (sums.get(value) ?? 0) + count);
@@ -126,7 +145,7 @@ function valuesOf(counts: Count[], facet: Facet) {
 }
 
 /** From one edge to just below the next: both ends can be given to the list as they are. */
-function priceBands(counts: Count[], currency: string): Facets["price"] {
+function priceBands(counts: FacetCount[], currency: string): Facets["price"] {
   return [0, ...PRICE_EDGES].map((from, band) => {
     const next = PRICE_EDGES[band];
     return {
@@ -137,7 +156,7 @@ function priceBands(counts: Count[], currency: string): Facets["price"] {
   });
 }
 
-const ratingsFrom = (counts: Count[]): Facets["rating"] =>
+const ratingBands = (counts: FacetCount[]): Facets["rating"] =>
   RATING_EDGES.map((from, at) => {
     const bands = counts.filter(({ facet, value }) => facet === "rating" && Number(value) > at);
     return { from, count: bands.reduce((sum, band) => sum + band.count, 0) };

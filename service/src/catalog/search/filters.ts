@@ -3,12 +3,12 @@ import { type Caller, type Context, type Guest, isMember } from "../../core/cont
 import { invalidRequest } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { isCurrency, toMinor } from "../../core/money/amount.ts";
-import { columnOf } from "./categories.ts";
+import { categoryColumn } from "./categories.ts";
 
 export type ListQuery = Input<typeof api.products.list>["query"];
 export type Filters = Input<typeof api.products.facets>["query"];
 /** Filters, of a list with its order. */
-export type Sorted = Filters & { sort?: ListQuery["sort"] };
+export type SortedFilters = Filters & { sort?: ListQuery["sort"] };
 
 export const PUBLISHED = "l.status = 'published'";
 
@@ -39,19 +39,19 @@ function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: st
 }
 
 /** Asks what everybody may see. */
-export const ANYBODY: Guest = { kind: "guest", guestId: "" };
+export const ANONYMOUS_CALLER: Guest = { kind: "guest", guestId: "" };
 
 const authorIdOf = (caller: Caller, author: string) =>
   author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);
 
 /** Whether this is the caller's own shelf, which shows them more than it shows to others. */
-export const isOwnShelf = (caller: Caller, { author }: Filters): boolean =>
+export const isOwnProductList = (caller: Caller, { author }: Filters): boolean =>
   author !== undefined && isMember(caller) && authorIdOf(caller, author) === caller.userId;
 
 /** The caller's own shelf shows every state; everybody else's shows what is for sale. */
 function addAuthor(where: Where, caller: Caller, query: Filters): void {
   const { author, status } = query;
-  const own = isOwnShelf(caller, query);
+  const own = isOwnProductList(caller, query);
   if (status !== undefined && !own)
     throw invalidRequest("status", "is only for your own products: add author=me");
   if (!own) where.add(PUBLISHED);
@@ -68,12 +68,13 @@ export function currencyOf(ctx: Context, query: Filters): string {
 }
 
 /** Prices of several currencies have no order among each other. */
-export const isInOneCurrency = (query: Sorted): boolean => query.currency !== undefined || isByPrice(query);
+export const isInOneCurrency = (query: SortedFilters): boolean =>
+  query.currency !== undefined || usesPrice(query);
 
-export const isByPrice = ({ minPrice, maxPrice, sort }: Sorted): boolean =>
+export const usesPrice = ({ minPrice, maxPrice, sort }: SortedFilters): boolean =>
   minPrice > 0 || maxPrice !== undefined || sort === "price";
 
-function addPrice(where: Where, ctx: Context, query: Sorted): void {
+function addPrice(where: Where, ctx: Context, query: SortedFilters): void {
   const currency = currencyOf(ctx, query);
   if (query.maxPrice !== undefined && query.minPrice > query.maxPrice) {
     throw invalidRequest("minPrice", "must not be greater than maxPrice");
@@ -86,14 +87,14 @@ function addPrice(where: Where, ctx: Context, query: Sorted): void {
 }
 
 /** What a list asks of `listings l`, all but the words that are searched for. */
-export async function whereOf(ctx: Context, caller: Caller, query: Sorted): Promise<Where> {
+export async function listConditions(ctx: Context, caller: Caller, query: SortedFilters): Promise<Where> {
   const where = new Where();
   addAuthor(where, caller, query);
   addPrice(where, ctx, query);
   if (query.type) where.add("l.type = $", query.type);
   if (query.category) {
     // A column for each level: one value has an order within an index, a list of them has none.
-    where.add(`l.${await columnOf(ctx, query.category)} = $`, query.category);
+    where.add(`l.${await categoryColumn(ctx, query.category)} = $`, query.category);
   }
   if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);
   if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());

@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Context } from "../../core/context.ts";
 import { offsetOf, type Page } from "../../platform/db/paging.ts";
-import type { VolatileNumbers } from "./card.ts";
-import type { Sum } from "./cells.ts";
+import type { ProductCounters } from "./card.ts";
+import type { TotalQuery } from "./facet-cells.ts";
 import type { ListQuery } from "./filters.ts";
 import type { Matches } from "./matches.ts";
 
 /** A total is exact up to here; above, counting would cost more than the page itself. */
 const EXACT_TOTAL = 10_000;
 /** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
-const RANKED = 300;
-const USUAL_LIMIT = 20;
+const MAX_RANKED = 300;
+const DEFAULT_LIMIT = 20;
 
 const SORT_COLUMNS = {
   createdAt: "created_at",
@@ -25,19 +25,20 @@ const SORT_COLUMNS = {
   relevance: "purchases",
 } as const satisfies Record<ListQuery["sort"], string>;
 
-const names = new Map<string, string>();
+const statementNames = new Map<string, string>();
 /**
  * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
  * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
  */
-function nameOf(text: string): string {
-  const name = names.get(text) ?? `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
-  names.set(text, name);
+function statementName(text: string): string {
+  const name =
+    statementNames.get(text) ?? `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+  statementNames.set(text, name);
   return name;
 }
 
 /** PostgreSQL keeps every named statement: only what most people ask for gets one. */
-const isUsual = ({ page, limit }: ListQuery) => page === 1 && limit === USUAL_LIMIT;
+const isDefaultPage = ({ page, limit }: ListQuery) => page === 1 && limit === DEFAULT_LIMIT;
 
 async function run<Row extends object>(
   ctx: Context,
@@ -45,11 +46,11 @@ async function run<Row extends object>(
   values: unknown[],
   isNamed = false,
 ): Promise<Row[]> {
-  const { rows } = await ctx.pool.query<Row>({ ...(isNamed && { name: nameOf(text) }), text, values });
+  const { rows } = await ctx.pool.query<Row>({ ...(isNamed && { name: statementName(text) }), text, values });
   return rows;
 }
 
-export interface CardRow extends VolatileNumbers {
+export interface CardRow extends ProductCounters {
   card: string;
 }
 
@@ -62,15 +63,15 @@ const cardsOf = (ids: string, order: string) => `
    order by ${order}`;
 
 /** Rows of `listings l`: a source of them, with the values that it speaks of. */
-interface Listings {
+interface ListingSource {
   source: string;
   values: unknown[];
 }
 
 /** The first so many of the page; with `total` known, one of the second half is read from the end. */
-export async function sortedPage(
+export async function listSortedPage(
   ctx: Context,
-  { source, values }: Listings,
+  { source, values }: ListingSource,
   query: ListQuery,
   { limit, total = null }: { limit: number; total?: number | null },
 ): Promise<CardRow[]> {
@@ -89,30 +90,32 @@ export async function sortedPage(
   const ids = `
     select l.product_id, l.${column} from ${source}
      order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
-  return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isUsual(query));
+  return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isDefaultPage(query));
 }
 
 /** Those with most words first; of these the first 300 by how well they match, the others by how often they were bought. */
-export function rankedPage(
+export function listRankedPage(
   ctx: Context,
   matches: Matches,
   query: ListQuery,
   limit: number,
 ): Promise<CardRow[]> {
   const offset = offsetOf(query);
-  const found = `(${matches.mostBought(Math.max(RANKED, offset + limit))}) m`;
-  const counted = matches.wordsHeld ? `(select m.*, ${matches.wordsHeld} as words from ${found}) m` : found;
-  const byWords = (alias: string) => (matches.wordsHeld ? `${alias}.words desc, ` : "");
+  const found = `(${matches.mostBought(Math.max(MAX_RANKED, offset + limit))}) m`;
+  const counted = matches.matchedWords
+    ? `(select m.*, ${matches.matchedWords} as words from ${found}) m`
+    : found;
+  const byWords = (alias: string) => (matches.matchedWords ? `${alias}.words desc, ` : "");
   const orderOf = (alias: string) =>
     `${byWords(alias)}${alias}.rank desc nulls last, ${alias}.purchases desc, ${alias}.product_id desc`;
   const ids = `
     select * from (
-      select placed.*, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
+      select placed.*, case when place <= ${MAX_RANKED} then ts_rank(search, ${matches.tsQuery}) end as rank
         from (select m.*, row_number() over (order by ${byWords("m")}m.purchases desc, m.product_id desc) as place
                 from ${counted}) placed) ranked
      order by ${orderOf("ranked")} limit ${limit} offset ${offset}`;
   const order = orderOf("page");
-  return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.byWordsAlone && isUsual(query));
+  return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.isWordsOnly && isDefaultPage(query));
 }
 
 export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
@@ -123,17 +126,17 @@ const bounded = (total: number, bound: number): Total =>
 /** Exact up to `bound`. */
 export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
   const text = `select count(*) as total from (${matches.any(bound + 1)}) found`;
-  const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.byWordsAlone);
+  const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.isWordsOnly);
   return bounded(counted!.total, bound);
 }
 
-export async function countSome(ctx: Context, { source, values }: Listings): Promise<Total> {
+export async function countBounded(ctx: Context, { source, values }: ListingSource): Promise<Total> {
   const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
   const [counted] = await run<{ total: number }>(ctx, text, values);
   return bounded(counted!.total, EXACT_TOTAL);
 }
 
-export async function addUp(ctx: Context, { text, values }: Sum): Promise<{ total: number }> {
+export async function runTotalQuery(ctx: Context, { text, values }: TotalQuery): Promise<{ total: number }> {
   const [counted] = await run<{ total: number }>(ctx, text, values, values.length === 0);
   return counted!;
 }

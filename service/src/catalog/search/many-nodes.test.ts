@@ -272,7 +272,7 @@ suite("when a node's line to the notices is lost", () => {
     try {
       await cutOff();
       await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notifications.areCurrent()));
-      for (const { ctx } of nodes()) assert.equal(ctx.kept.bytes, 0, "it is empty");
+      for (const { ctx } of nodes()) assert.equal(ctx.listCache.bytes, 0, "it is empty");
       for (const who of [there, reader, there, reader]) {
         assert.equal((await questionsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
       }

@@ -1,18 +1,18 @@
 import type { Caller, Context } from "../../core/context.ts";
-import { type Filters, PUBLISHED, whereOf } from "./filters.ts";
-import { anyWord, atLeast, everyWord, type Question } from "./search.ts";
+import { type Filters, listConditions, PUBLISHED } from "./filters.ts";
+import { matchAllTerms, matchAnyTerm, matchAtLeast, type SearchTerms } from "./search-terms.ts";
 
 /** `search_documents.reach`, from what was bought most to what never was: 0015_listings.sql. */
 const REACHES = [8, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /** Of more words there are too many choices to look for each number of them: they are looked for all, by two and by one. */
-const MAX_CHOSEN_WORDS = 5;
+const MAX_EXACT_WORDS = 5;
 /** Of more words so many of the most bought are compared by how many they hold. */
 const MAX_COMPARED = 1_000;
 
 /** What a product must hold. */
-export interface Search {
-  question: Question;
+export interface SearchRequest {
+  terms: SearchTerms;
   words: "every" | "any";
 }
 
@@ -22,11 +22,11 @@ export interface Matches {
   /** Those of `mostBought` and `wordsHeld`. */
   rankedValues: unknown[];
   /** `tsquery` of what is asked. */
-  asked: string;
+  tsQuery: string;
   /** How many words a row `m` holds; null where all hold every word. */
-  wordsHeld: string | null;
+  matchedWords: string | null;
   /** Whether nothing but the words decides, so that one plan fits all values. */
-  byWordsAlone: boolean;
+  isWordsOnly: boolean;
   /** Rows of product_id, purchases and search, at least `limit` if there are: those with most words, of these the most bought. */
   mostBought(limit: number): string;
   /** At most `limit` of these rows in no order, which is cheaper. */
@@ -40,19 +40,19 @@ export interface Matches {
  * above it had too few: a common word costs what is wanted of it, not what there is. Within a reach the order is that of
  * an expression, so that PostgreSQL sorts what the index of words found, and walks no order past what does not match.
  */
-export async function matchesOf(
+export async function buildMatches(
   ctx: Context,
   caller: Caller,
   query: Filters,
-  { question, words }: Search,
+  { terms: question, words }: SearchRequest,
 ): Promise<Matches> {
-  const where = await whereOf(ctx, caller, query);
+  const where = await listConditions(ctx, caller, query);
   const tsQuery = (text: string) => `${where.value(text)}::tsquery`;
-  const asked = tsQuery(words === "every" ? everyWord(question) : anyWord(question));
+  const asked = tsQuery(words === "every" ? matchAllTerms(question) : matchAnyTerm(question));
   const matching = `d.search @@ ${asked}`;
   const isForSale = where.clauses.includes(PUBLISHED);
   // What has a reach is published.
-  const filters = where.clauses.filter((clause) => clause !== PUBLISHED).map(besideWords);
+  const filters = where.clauses.filter((clause) => clause !== PUBLISHED).map(onSearchDocuments);
   const byWordsAlone = isForSale && !filters.some((clause) => clause.startsWith("l."));
   const from = `search_documents d ${byWordsAlone ? "" : "join listings l on l.product_id = d.product_id"}`;
   const inTurn = (matching: string, order: string) => {
@@ -67,13 +67,13 @@ export async function matchesOf(
     inTurn(matching, "order by d.purchases + 0 desc, d.product_id desc");
   // PostgreSQL refuses values that a statement does not speak of.
   const values = [...where.values];
-  const byNumber = words === "any" ? byNumberOfWords(question, tsQuery) : null;
+  const byNumber = words === "any" ? stepsByWordCount(question, tsQuery) : null;
   return {
     values,
     rankedValues: where.values,
-    asked,
-    wordsHeld: byNumber?.wordsHeld ?? null,
-    byWordsAlone: byWordsAlone && !byNumber,
+    tsQuery: asked,
+    matchedWords: byNumber?.wordsHeld ?? null,
+    isWordsOnly: byWordsAlone && !byNumber,
     mostBought: (limit) =>
       byNumber
         ? first(byNumber.steps.map(mostBoughtOf).join(" union all "), byNumber.compared(limit))
@@ -85,12 +85,12 @@ export async function matchesOf(
 }
 
 /** Conditions that find first what holds most words of the question; no row fits two of them. */
-function byNumberOfWords(question: Question, tsQuery: (text: string) => string) {
-  const isExact = question.length <= MAX_CHOSEN_WORDS;
+function stepsByWordCount(question: SearchTerms, tsQuery: (text: string) => string) {
+  const isExact = question.length <= MAX_EXACT_WORDS;
   const most = question.length;
   const counts = isExact ? question.map((_, at) => most - at) : [most, 2, 1];
-  const steps = counts.map((count) => `d.search @@ ${tsQuery(atLeast(question, count))}`);
-  const held = question.map((asked) => `(m.search @@ ${tsQuery(everyWord([asked]))})::int`);
+  const steps = counts.map((count) => `d.search @@ ${tsQuery(matchAtLeast(question, count))}`);
+  const held = question.map((asked) => `(m.search @@ ${tsQuery(matchAllTerms([asked]))})::int`);
   return {
     steps: steps.map((step, at) => (at === 0 ? step : `${step} and not ${steps[at - 1]}`)),
     wordsHeld: held.join(" + "),
@@ -99,17 +99,17 @@ function byNumberOfWords(question: Question, tsQuery: (text: string) => string) 
 }
 
 /** Of each question, whether a product that fits the filters holds every word of it. */
-export async function areHeld(
+export async function haveMatches(
   ctx: Context,
   caller: Caller,
   query: Filters,
-  questions: Question[],
+  questions: SearchTerms[],
 ): Promise<boolean[]> {
-  const where = await whereOf(ctx, caller, query);
+  const where = await listConditions(ctx, caller, query);
   const isForSale = where.clauses.includes(PUBLISHED);
   const from = "search_documents d join listings l on l.product_id = d.product_id";
-  const isHeld = (question: Question) => {
-    const clauses = [`d.search @@ ${where.value(everyWord(question))}::tsquery`, ...where.clauses];
+  const isHeld = (question: SearchTerms) => {
+    const clauses = [`d.search @@ ${where.value(matchAllTerms(question))}::tsquery`, ...where.clauses];
     const exists = (reach: string) =>
       `exists (select from ${from} where ${[...clauses, reach].join(" and ")})`;
     return isForSale ? REACHES.map((reach) => exists(`d.reach = ${reach}`)).join(" or ") : exists("true");
@@ -120,4 +120,4 @@ export async function areHeld(
 }
 
 /** The category stands beside the words, too: a search in one needs no listings. */
-const besideWords = (clause: string) => clause.replace(/^l\.(section|category) /, "d.$1 ");
+const onSearchDocuments = (clause: string) => clause.replace(/^l\.(section|category) /, "d.$1 ");

@@ -1,12 +1,12 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import { MIN_KNOWN_CHARACTERS } from "./words.ts";
+import { MIN_INDEXED_CHARACTERS } from "./tokenizer.ts";
 
 /** The channel on which every process hears that lists show something else. */
-export const CATALOGUE_CHANNEL = "catalogue";
+export const CATALOG_CHANNEL = "catalogue";
 
-export const tellOfChange = (tx: Tx) => sql`select pg_notify(${CATALOGUE_CHANNEL}, '')`.execute(tx);
+export const notifyCatalogChanged = (tx: Tx) => sql`select pg_notify(${CATALOG_CHANNEL}, '')`.execute(tx);
 
 export interface ListingRow {
   id: string;
@@ -27,7 +27,7 @@ export interface ListingRow {
 }
 
 /** The numbers come from product_stats, whose row is locked: a sale counts before or after, and never gets lost. */
-export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
+export async function upsertListing(tx: Tx, listing: ListingRow): Promise<void> {
   const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
   const { title, createdAt, updatedAt, publishedAt, search } = listing;
   const section = sql`(select coalesce(parent, slug) from categories where slug = ${category})`;
@@ -79,7 +79,7 @@ export async function writeAuthorName(
 }
 
 /** Those that are new; what is for sale makes known words of those that were only in drawers. */
-export function writeWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
+export function insertWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
   const listings = isForSale ? 1 : 0;
   return sql`
     insert into search_words (word, listings)
@@ -90,8 +90,8 @@ export function writeWords(tx: Tx, words: string[], isForSale: boolean): Promise
 }
 
 /** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
-export const addSale = (tx: Tx, productId: string, at: number) =>
-  moveSales(tx, productId, {
+export const addPurchase = (tx: Tx, productId: string, at: number) =>
+  movePurchases(tx, productId, {
     by: 1,
     trending: sql`greatest(trending, ${at}::float8) + ln(1 + power(2, -least(abs(trending - ${at}::float8), 200))) / ln(2)`,
   });
@@ -100,15 +100,15 @@ export const addSale = (tx: Tx, productId: string, at: number) =>
  * Takes 2^at out of the sum again. What remains of a sum far smaller than what is taken is lost in its rounding: below
  * 2^-30 of it, what remains is put at 2^-30.
  */
-export const takeSale = (tx: Tx, productId: string, at: number) =>
-  moveSales(tx, productId, {
+export const removePurchase = (tx: Tx, productId: string, at: number) =>
+  movePurchases(tx, productId, {
     by: -1,
     trending: sql`case when purchases <= 1 then 0
                        else trending + ln(greatest(1 - power(2, greatest(least(${at}::float8 - trending, 0), -200)), power(2, -30))) / ln(2)
                    end`,
   });
 
-const moveSales = (
+const movePurchases = (
   tx: Tx,
   productId: string,
   { by, trending }: { by: 1 | -1; trending: RawBuilder<unknown> },
@@ -135,7 +135,7 @@ export const addRating = (tx: Tx, productId: string, { count, sum }: { count: nu
       from counted c where l.product_id = c.product_id`.execute(tx);
 
 /** Adds the rows of one cell to its folded one, once there are many: in one statement, so that nothing is counted twice. */
-export async function foldCounts(db: Queries, from: number): Promise<void> {
+export async function compactCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
       delete from facet_counts
@@ -163,12 +163,12 @@ export async function countListings(db: Queries): Promise<number> {
 }
 
 /** Words of new listings count once; this tells how common each is, by a sample of what is for sale. */
-export async function weighWords(db: Queries, percent: number): Promise<void> {
+export async function writeWordFrequencies(db: Queries, percent: number): Promise<void> {
   const sample = `select search from search_documents tablesample system (${percent}) where published`;
   await sql`
     with weighed as materialized (
       select word, ceil(ndoc * 100 / ${percent}::float8)::int as listings from ts_stat(${sample})
-       where length(word) >= ${MIN_KNOWN_CHARACTERS}),
+       where length(word) >= ${MIN_INDEXED_CHARACTERS}),
     gone as (delete from search_words s using weighed w where s.word = w.word)
     insert into search_words (word, listings) select word, listings from weighed`.execute(db);
 }

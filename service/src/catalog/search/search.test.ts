@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { hasDraft, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { toQuestion } from "./search.ts";
+import { parseSearch } from "./search-terms.ts";
 
 let market: Market;
 let author: Client;
@@ -327,7 +327,7 @@ test("many beginnings at once stand for fewer words each, and whole words always
     await hasProduct(author, { title: letter, description: words(letter).join(" ") });
   const { db } = market.service.ctx;
   const sizes = async (...beginnings: string[]) =>
-    (await toQuestion(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);
+    (await parseSearch(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);
   assert.deepEqual(await sizes("qxa"), [50]);
   assert.deepEqual(await sizes("qxa", "qxb"), [50, 50]);
   assert.deepEqual(await sizes("qxa", "qxb", "qxc", "qxd"), [25, 25, 25, 25]);

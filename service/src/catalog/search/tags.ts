@@ -4,4 +4,4 @@ import { listTags as listRows, type TagQuery } from "./queries.ts";
 
 /** The tags of published products with their counts, the commonest first. */
 export const listTags = (ctx: Context, query: TagQuery): Promise<RawPage> =>
-  ctx.kept.get(`tags ${JSON.stringify(query)}`, async () => new RawPage(await listRows(ctx.db, query)));
+  ctx.listCache.get(`tags ${JSON.stringify(query)}`, async () => new RawPage(await listRows(ctx.db, query)));

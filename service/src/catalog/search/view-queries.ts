@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** The salt of a day, made at its first view on whichever node; null: the day is closed. */
-export async function findSalt(db: Queries, day: string, sealedSalt: string): Promise<string | null> {
+export async function findOrCreateSalt(db: Queries, day: string, sealedSalt: string): Promise<string | null> {
   await sql`insert into view_days (day, sealed_salt) values (${day}, ${sealedSalt}) on conflict do nothing`.execute(
     db,
   );
@@ -63,7 +63,7 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
      where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
 
 /** Takes away the salt of the days before this one: nobody can tell any more whose views they are. */
-export const closeDays = (db: Queries, before: string) =>
+export const deleteSalts = (db: Queries, before: string) =>
   sql`update view_days set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);
 
 export async function deleteViewers(db: Queries, before: string, limit: number): Promise<number> {

@@ -7,7 +7,7 @@ import { statementsOf } from "../../../test/statements.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { startService } from "../../app.ts";
 import { toUuid } from "../../core/ids.ts";
-import { flushViews, forgetViewers, ViewBuffer } from "./views.ts";
+import { eraseViewers, flushViews, ViewBuffer } from "./views.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -279,8 +279,8 @@ suite("a day that is over", () => {
     const day = today();
     toMidnight();
     market.clock.forward(HOUR_MS);
-    await forgetViewers(market.service.ctx);
-    await forgetViewers(market.service.ctx);
+    await eraseViewers(market.service.ctx);
+    await eraseViewers(market.service.ctx);
     const left = await market.query(
       "select from product_views where day = $1 union all select from view_days where day = $1 and sealed_salt is not null",
       [day],
@@ -302,7 +302,7 @@ suite("a day that is over", () => {
     await Promise.all([read(ann, id), read(bob, id)]);
     market.clock.forward(1);
     await read(bob, id);
-    await forgetViewers(market.service.ctx);
+    await eraseViewers(market.service.ctx);
     assert.equal(await viewsOf(id), 3);
     assert.deepEqual(await days(id), { [day]: 2, [today()]: 1 });
   });
@@ -316,7 +316,7 @@ suite("a day that is over", () => {
     await early.flush(ctx);
     toMidnight();
     market.clock.forward(HOUR_MS);
-    await forgetViewers(ctx);
+    await eraseViewers(ctx);
     // One knows the salt by heart, the other asks for it.
     for (const buffer of [early, late]) {
       buffer.add(view);
@@ -334,7 +334,7 @@ suite("a day that is over", () => {
       "insert into product_views select $1::date, $2, sha256(n::text::bytea) from generate_series(1, 12000) n",
       [day, productId],
     );
-    await forgetViewers(ctx);
+    await eraseViewers(ctx);
     assert.equal((await market.query("select from product_views where day = $1", [day])).rowCount, 0);
   });
 });

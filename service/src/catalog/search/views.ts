@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { type Caller, type Context, callerIdOf, isMember } from "../../core/context.ts";
 import { dayOf } from "../../core/dates.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
-import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
+import { addViews, deleteSalts, deleteViewers, findOrCreateSalt, type ViewRow } from "./view-queries.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -12,12 +12,12 @@ declare module "../../core/context.ts" {
 
 /** As many views wait at most; what comes on top, while the database is away, is not counted. */
 const MAX_WAITING = 20_000;
-const VIEWS_A_STATEMENT = 1_000;
+const INSERT_BATCH_SIZE = 1_000;
 const SALT_BYTES = 32;
 const DIGEST_BYTES = 16;
 /** Views of the day before may still wait on some node: only then is a day closed. */
 const CLOSED_AFTER_MS = 3_600_000;
-const DELETED_AT_ONCE = 5_000;
+const DELETE_BATCH_SIZE = 5_000;
 
 const sealContext = (day: string) => `views|${day}`;
 
@@ -65,12 +65,12 @@ export class ViewBuffer {
     this.#waiting.clear();
     while (views.length > 0) {
       try {
-        await this.#write(ctx, views.slice(0, VIEWS_A_STATEMENT));
+        await this.#write(ctx, views.slice(0, INSERT_BATCH_SIZE));
       } catch (error) {
         for (const view of views) this.add(view);
         throw error;
       }
-      views.splice(0, VIEWS_A_STATEMENT);
+      views.splice(0, INSERT_BATCH_SIZE);
     }
   }
 
@@ -81,7 +81,7 @@ export class ViewBuffer {
 
   async #write(ctx: Context, views: View[]): Promise<void> {
     const rows: ViewRow[] = [];
-    for (const { productId, day, viewer } of await withoutBots(views)) {
+    for (const { productId, day, viewer } of await dropBots(views)) {
       const salt = await this.#saltOf(ctx, day);
       if (salt) rows.push({ productId, day, viewer: digestOf(salt, productId, viewer) });
     }
@@ -93,7 +93,7 @@ export class ViewBuffer {
     if (this.#salt?.day === day) return this.#salt.bytes;
     const context = sealContext(day);
     const fresh = vault.seal(randomBytes(SALT_BYTES).toString("base64url"), context);
-    const sealed = await findSalt(db, day, fresh);
+    const sealed = await findOrCreateSalt(db, day, fresh);
     if (sealed === null) return null;
     const bytes = Buffer.from(vault.open(sealed, context), "base64url");
     this.#salt = { day, bytes };
@@ -106,7 +106,7 @@ const digestOf = (salt: Buffer, productId: string, viewer: string): Buffer =>
   createHmac("sha256", salt).update(`${productId} ${viewer}`).digest().subarray(0, DIGEST_BYTES);
 
 /** Not in the way of a request, and loaded when the first visitor comes. */
-async function withoutBots(views: View[]): Promise<View[]> {
+async function dropBots(views: View[]): Promise<View[]> {
   if (views.every(({ visitorsAgent }) => visitorsAgent === null)) return views;
   const { isbot } = await import("isbot");
   return views.filter(({ visitorsAgent }) => visitorsAgent === null || !isbot(visitorsAgent));
@@ -119,7 +119,7 @@ export interface Visit {
 }
 
 /** Counts one view per viewer, product and UTC day; the author's own reads count never, nor do programs without an account. */
-export function noteView(
+export function recordView(
   ctx: Context,
   caller: Caller,
   product: { id: string; authorId: string },
@@ -135,10 +135,10 @@ export function noteView(
 export const flushViews = (ctx: Context) => ctx.views.flush(ctx);
 
 /** Days that are over keep their sums, and not who looked. */
-export async function forgetViewers(ctx: Context): Promise<void> {
+export async function eraseViewers(ctx: Context): Promise<void> {
   const before = dayOf(new Date(ctx.now().getTime() - CLOSED_AFTER_MS));
-  await closeDays(ctx.db, before);
+  await deleteSalts(ctx.db, before);
   let deleted: number;
-  do deleted = await deleteViewers(ctx.db, before, DELETED_AT_ONCE);
-  while (deleted === DELETED_AT_ONCE);
+  do deleted = await deleteViewers(ctx.db, before, DELETE_BATCH_SIZE);
+  while (deleted === DELETE_BATCH_SIZE);
 }

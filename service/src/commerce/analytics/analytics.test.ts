@@ -5,7 +5,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { askPayout, hasBank } from "../../../test/payouts.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { toId } from "../../core/ids.ts";
-import { foldSales } from "./sums.ts";
+import { rollUpSales } from "./sales-sums.ts";
 
 let market: Market;
 before(async () => {
@@ -72,7 +72,7 @@ suite("GET /v1/analytics/products", () => {
     const order = await sellsAt("2026-06-03T23:59:59.999Z", seller, { title: "Second", price: 15 });
     await sellsAt("2026-06-04T00:00:00.000Z", seller, { title: "Too late" });
     await at("2026-06-03T12:00:00.000Z", () => givesBack(order, 5));
-    for (const fold of [() => {}, () => foldSales(market.service.ctx)]) {
+    for (const fold of [() => {}, () => rollUpSales(market.service.ctx)]) {
       await fold();
       const data = await read(seller, "products?startDate=2026-06-02&endDate=2026-06-03");
       assert.deepEqual(data.summary, {
@@ -280,7 +280,7 @@ suite("GET /v1/analytics/revenue", () => {
       await bank.moves(payout.body.data.id, state);
       await mustAgree(paidOut, available);
     }
-    await foldSales(market.service.ctx);
+    await rollUpSales(market.service.ctx);
     await mustAgree(20, 63);
   });
 

@@ -1,10 +1,10 @@
 import type { RevenueGroup } from "@stoa/contract";
 import { toId } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listLabels, listReferralCodes } from "./queries.ts";
-import { hasMoved, NOTHING, type Subject } from "./sales.ts";
-import { endsOf, type Span } from "./span.ts";
-import { type SumRow, type Sums, sumSpan } from "./span-sums-queries.ts";
+import { type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
+import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
 /** What is told of a part, and what tells whether anything of it moved. */
 const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
@@ -18,20 +18,20 @@ export interface Breakdown extends PartSums {
   currency: string;
 }
 
-interface Question extends Subject {
+interface BreakdownQuery extends SalesScope {
   currency: string;
-  span: Span;
+  span: DateRange;
 }
 
 /** Of the whole, by currency. */
 type Totals = Map<string, Sums>;
 
-const MOST = 1_000;
+const MAX_ROWS = 1_000;
 
 /** The parts by what is asked for. In the order of revenue, of which those by currency have none that could be compared. */
 export const breakdownsBy: Record<
   RevenueGroup,
-  (tx: Tx, question: Question, totals: Totals) => Promise<Breakdown[]>
+  (tx: Tx, question: BreakdownQuery, totals: Totals) => Promise<Breakdown[]>
 > = {
   product: (tx, question) => byProduct(tx, question),
   category: byCategory,
@@ -40,21 +40,21 @@ export const breakdownsBy: Record<
     [...totals].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
 };
 
-const soldBy = (
+const sumSales = (
   tx: Tx,
   scope: "product" | "referrer",
-  { sellerId, productId, currency, span }: Question,
+  { sellerId, productId, currency, span }: BreakdownQuery,
 ): Promise<SumRow<Name>[]> =>
-  sumSpan(
+  sumRange(
     tx,
-    { sellerId, scope, ofId: productId, currencies: [currency], edges: endsOf(span), by: "month" },
+    { sellerId, scope, ofId: productId, currencies: [currency], edges: rangeBounds(span), by: "month" },
     NAMES,
   );
 
 /** Products that sold, or of which something was given back; so many at most. */
-export async function byProduct(tx: Tx, question: Question, limit = MOST): Promise<Breakdown[]> {
-  const sold = await soldBy(tx, "product", question);
-  const rows = ranked(sold.map((row) => ({ ...row, key: toId("prod", row.ofId) }))).slice(0, limit);
+export async function byProduct(tx: Tx, question: BreakdownQuery, limit = MAX_ROWS): Promise<Breakdown[]> {
+  const sold = await sumSales(tx, "product", question);
+  const rows = rankRows(sold.map((row) => ({ ...row, key: toId("prod", row.ofId) }))).slice(0, limit);
   const labels = await listLabels(
     tx,
     rows.map(({ ofId }) => ofId),
@@ -63,7 +63,7 @@ export async function byProduct(tx: Tx, question: Question, limit = MOST): Promi
 }
 
 /** Those that moved, that with the most revenue first; of equals that with the most sales, then the earlier key. */
-const ranked = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
+const rankRows = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
   rows
     .filter(hasMoved)
     .toSorted(
@@ -72,43 +72,43 @@ const ranked = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
 
 const descending = (a: bigint, b: bigint) => (a === b ? 0 : a > b ? -1 : 1);
 
-const most = (rows: Breakdown[]): Breakdown[] => ranked(rows).slice(0, MOST);
+const topRows = (rows: Breakdown[]): Breakdown[] => rankRows(rows).slice(0, MAX_ROWS);
 
 /** A product counts to the category in which it is now. */
-async function byCategory(tx: Tx, question: Question): Promise<Breakdown[]> {
-  const rows = await soldBy(tx, "product", question);
+async function byCategory(tx: Tx, question: BreakdownQuery): Promise<Breakdown[]> {
+  const rows = await sumSales(tx, "product", question);
   const labels = await listLabels(
     tx,
     rows.map(({ ofId }) => ofId),
   );
-  const groups = Map.groupBy(rows, ({ ofId }) => labels.get(ofId)!.category ?? NONE);
+  const groups = Map.groupBy(rows, ({ ofId }) => labels.get(ofId)!.category ?? NO_CATEGORY);
   const parts = [...groups].map(([key, of]) => ({
-    ...sumOf(of),
+    ...addSums(of),
     key,
-    label: labels.get(of[0]!.ofId)!.categoryName ?? NONE,
+    label: labels.get(of[0]!.ofId)!.categoryName ?? NO_CATEGORY,
     currency: question.currency,
   }));
-  return most(parts);
+  return topRows(parts);
 }
-const NONE = "none";
+const NO_CATEGORY = "none";
 
 /** What nobody referred is what is left of the whole. */
-async function byReferral(tx: Tx, question: Question, totals: Totals): Promise<Breakdown[]> {
+async function byReferral(tx: Tx, question: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
   const { currency } = question;
-  const rows = await soldBy(tx, "referrer", question);
+  const rows = await sumSales(tx, "referrer", question);
   const codes = await listReferralCodes(
     tx,
     rows.map(({ ofId }) => ofId),
   );
   const referred = rows.map((row) => ({ ...row, key: codes.get(row.ofId)!, label: codes.get(row.ofId)! }));
-  const direct = lessOf(totals.get(currency) ?? NOTHING, sumOf(rows));
-  return most([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
+  const direct = subtractSums(totals.get(currency) ?? ZERO_SUMS, addSums(rows));
+  return topRows([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
 }
 const DIRECT = "direct";
 
-const lessOf = (whole: PartSums, part: PartSums) => eachOf((name) => whole[name] - part[name]);
+const subtractSums = (whole: PartSums, part: PartSums) => mapSums((name) => whole[name] - part[name]);
 
-const sumOf = (rows: PartSums[]) => eachOf((name) => rows.reduce((sum, row) => sum + row[name], 0n));
+const addSums = (rows: PartSums[]) => mapSums((name) => rows.reduce((sum, row) => sum + row[name], 0n));
 
-const eachOf = (reckon: (name: Name) => bigint) =>
+const mapSums = (reckon: (name: Name) => bigint) =>
   Object.fromEntries(NAMES.map((name) => [name, reckon(name)])) as PartSums;

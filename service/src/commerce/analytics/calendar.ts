@@ -10,20 +10,20 @@ export interface Day {
 }
 
 /** Years of a zone, of about 40 kB each. */
-const MOST_YEARS = 500;
+const MAX_CACHED_YEARS = 500;
 
 /** When days begin never changes as long as a process and its database live. */
-const years = new Map<string, Day[]>();
+const yearCache = new Map<string, Day[]>();
 
 /** The days of a zone from the first to the last, and the one after it; null: the database does not know the zone. */
-export async function daysOf(
+export async function listDays(
   db: Queries,
   { timezone, startDate, endDate }: { timezone: string; startDate: string; endDate: string },
 ): Promise<Day[] | null> {
   const [first, after] = [new Date(startDate), daysAfter(new Date(endDate), 1)];
   const days: Day[] = [];
   for (let year = first.getUTCFullYear(); year <= after.getUTCFullYear(); year++) {
-    const ofYear = await daysOfYear(db, timezone, year);
+    const ofYear = await listDaysOfYear(db, timezone, year);
     if (!ofYear) return null;
     days.push(...ofYear);
   }
@@ -33,15 +33,15 @@ export async function daysOf(
 }
 
 /** From memory, else by the database. */
-async function daysOfYear(db: Queries, timezone: string, year: number): Promise<Day[] | null> {
+async function listDaysOfYear(db: Queries, timezone: string, year: number): Promise<Day[] | null> {
   const name = `${timezone.toLowerCase()} ${year}`;
-  const known = years.get(name);
+  const known = yearCache.get(name);
   if (known) return known;
   const starts = await listDayStarts(db, timezone, year);
   if (!starts) return null;
   const newYear = new Date(Date.UTC(year, 0));
   const days = starts.map((at, day) => ({ date: dayOf(daysAfter(newYear, day)), at }));
-  if (years.size >= MOST_YEARS) years.delete(years.keys().next().value!);
-  years.set(name, days);
+  if (yearCache.size >= MAX_CACHED_YEARS) yearCache.delete(yearCache.keys().next().value!);
+  yearCache.set(name, days);
   return days;
 }

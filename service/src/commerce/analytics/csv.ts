@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { FileResponse } from "../../platform/http/route.ts";
-import type { Span } from "./span.ts";
+import type { DateRange } from "./date-range.ts";
 
 export type Cell = string | number | null;
 
@@ -11,7 +11,7 @@ export type Cell = string | number | null;
 const FORMULA = /(?<=^|[;\t\r\n])(?=\s*[=+\-@＝＋－＠])|^(?=[\t\r\n])/g;
 
 /** What would be a formula gets an apostrophe in front, as a person would type it. Numbers are ours, and may begin with a minus. */
-function cellOf(cell: Cell): string {
+function formatCell(cell: Cell): string {
   if (cell === null || typeof cell === "number") return String(cell ?? "");
   const text = cell.replace(FORMULA, "'");
   return /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -23,13 +23,13 @@ export async function* csvLines(
   rows: AsyncIterable<Cell[]> | Iterable<Cell[]>,
 ): AsyncGenerator<string> {
   yield `${names.join(",")}\r\n`;
-  for await (const row of rows) yield `${row.map(cellOf).join(",")}\r\n`;
+  for await (const row of rows) yield `${row.map(formatCell).join(",")}\r\n`;
 }
 
 /** Under a name that says what it is, and of which days. */
-export const csvAnswer = (
+export const csvFile = (
   what: string,
-  { startDate, endDate }: Pick<Span, "startDate" | "endDate">,
+  { startDate, endDate }: Pick<DateRange, "startDate" | "endDate">,
   lines: AsyncIterable<string>,
 ): FileResponse =>
   new FileResponse({

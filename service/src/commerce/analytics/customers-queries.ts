@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** Whose purchases: those of one seller in one currency, from a moment on, until another. */
-export interface Bought {
+export interface CustomerScope {
   sellerId: string;
   currency: string;
   from: Date;
@@ -29,7 +29,7 @@ export interface CustomerCounts {
 /** In every currency in which somebody ever bought, in alphabetical order. */
 export async function countCustomers(
   db: Queries,
-  { sellerId, from, until }: Omit<Bought, "currency">,
+  { sellerId, from, until }: Omit<CustomerScope, "currency">,
 ): Promise<CustomerCounts[]> {
   const { rows } = await sql<CustomerCounts>`
     select currency, count(*) as ever,
@@ -50,7 +50,7 @@ export async function countCustomers(
  * In which buckets each customer bought, once a bucket, and in which first. A bucket's number is its place among the beginnings, from 1;
  * 0 is all the time before.
  */
-const inBuckets = ({ sellerId, currency, until }: Bought, beginnings: Date[]) => sql`
+const inBuckets = ({ sellerId, currency, until }: CustomerScope, beginnings: Date[]) => sql`
   select bucket, min(bucket) over (partition by buyer_id order by bucket) as first
     from (select buyer_id, width_bucket(completed_at, ${beginnings}::timestamptz[]) as bucket
             from orders where seller_id = ${sellerId} and currency = ${currency} and completed_at < ${until}) as purchase
@@ -63,7 +63,7 @@ interface Buyers {
 }
 
 /** Who bought in each bucket; those in which nobody did are left out. */
-export async function countBuyers(db: Queries, bought: Bought, beginnings: Date[]): Promise<Buyers[]> {
+export async function countBuyers(db: Queries, bought: CustomerScope, beginnings: Date[]): Promise<Buyers[]> {
   const { rows } = await sql<Buyers>`
     select bucket, count(*) filter (where bucket = first) as new, count(*) filter (where bucket > first) as returning
       from (${inBuckets(bought, beginnings)}) as bought where bucket > 0 group by bucket`.execute(db);
@@ -77,7 +77,11 @@ interface Retained {
 }
 
 /** Of those who first bought in one bucket, how many bought in another. */
-export async function countRetained(db: Queries, bought: Bought, beginnings: Date[]): Promise<Retained[]> {
+export async function countRetained(
+  db: Queries,
+  bought: CustomerScope,
+  beginnings: Date[],
+): Promise<Retained[]> {
   const { rows } = await sql<Retained>`
     select first, bucket, count(*) as customers
       from (${inBuckets(bought, beginnings)}) as bought where first > 0 group by first, bucket`.execute(db);
@@ -94,7 +98,7 @@ export interface CustomerRow {
   lastAt: Date;
 }
 
-interface Some {
+interface CustomerPage {
   limit: number;
   /** By what they spent, most first; else by their ids. */
   by: "spent" | "id";
@@ -105,8 +109,8 @@ interface Some {
 /** Those who bought within the time, by what they did in it; when they first bought may be before. */
 export async function listCustomers(
   db: Queries,
-  { sellerId, currency, from, until }: Bought,
-  { limit, by, after = null }: Some,
+  { sellerId, currency, from, until }: CustomerScope,
+  { limit, by, after = null }: CustomerPage,
 ): Promise<CustomerRow[]> {
   const order = by === "spent" ? sql`spent desc, buyer_id` : sql`buyer_id`;
   const { rows } = await sql<CustomerRow>`

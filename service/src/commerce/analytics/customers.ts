@@ -4,17 +4,17 @@ import type { Context, Member } from "../../core/context.ts";
 import { roundHalfUp, toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
-  type Bought,
   type CustomerCounts,
   type CustomerRow,
+  type CustomerScope,
   countBuyers,
   countCustomers,
   countRetained,
   listCustomers,
 } from "./customers-queries.ts";
-import { atOneMoment, currenciesOf, rateOf } from "./sales.ts";
-import { type Span, type SpanQuery, spanOf } from "./span.ts";
-import { sumSpan } from "./span-sums-queries.ts";
+import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
+import { sumRange } from "./range-sums-queries.ts";
+import { chooseCurrency, inSnapshot, toRate } from "./sales.ts";
 
 const TOP_CUSTOMERS = 10;
 /** Before anybody sold anything. */
@@ -24,43 +24,43 @@ const FIRST_MOMENT = new Date(0);
 export async function customerAnalytics(
   ctx: Context,
   { userId }: Member,
-  query: SpanQuery,
+  query: DateRangeQuery,
 ): Promise<CustomerAnalytics> {
-  const span = await spanOf(ctx, query);
-  const months = await spanOf(ctx, { ...query, ...span, interval: "month" });
-  return atOneMoment(ctx, async (tx) => {
-    const { currency } = await currenciesOf(ctx, tx, userId, query.currency);
-    const bought = boughtIn(span, userId, currency);
+  const span = await parseDateRange(ctx, query);
+  const months = await parseDateRange(ctx, { ...query, ...span, interval: "month" });
+  return inSnapshot(ctx, async (tx) => {
+    const { currency } = await chooseCurrency(ctx, tx, userId, query.currency);
+    const bought = customerScope(span, userId, currency);
     const { startDate, endDate, timezone } = span;
     return {
       ...{ currency, startDate, endDate, timezone },
-      ...(await summariesOf(tx, bought)),
-      timeline: await timelineOf(tx, bought, span),
-      topCustomers: await topOf(tx, bought),
-      cohorts: await cohortsOf(tx, bought, months),
+      ...(await readSummaries(tx, bought)),
+      timeline: await readTimeline(tx, bought, span),
+      topCustomers: await listTopCustomers(tx, bought),
+      cohorts: await readCohorts(tx, bought, months),
     };
   });
 }
 
 /** What somebody sold in a currency within a span. */
-export const boughtIn = ({ edges }: Span, sellerId: string, currency: string): Bought => ({
+export const customerScope = ({ edges }: DateRange, sellerId: string, currency: string): CustomerScope => ({
   ...{ sellerId, currency },
   ...{ from: edges[0]!, until: edges.at(-1)! },
 });
 
-async function summariesOf(
+async function readSummaries(
   tx: Tx,
-  bought: Bought,
+  bought: CustomerScope,
 ): Promise<Pick<CustomerAnalytics, "summary" | "otherCurrencies">> {
   const { currency } = bought;
   const counts = await countCustomers(tx, bought);
-  const lost = await lostOf(
+  const lost = await sumRefundsAndDisputes(
     tx,
     bought,
     counts.map((row) => row.currency),
   );
   const summaryIn = (row: CustomerCounts) => toSummary(row, lost.get(row.currency) ?? 0n);
-  const asked = counts.find((row) => row.currency === currency) ?? { ...NOBODY, currency };
+  const asked = counts.find((row) => row.currency === currency) ?? { ...NO_CUSTOMERS, currency };
   const others = counts.filter((row) => row.currency !== currency && row.customers > 0);
   return {
     summary: summaryIn(asked),
@@ -69,20 +69,20 @@ async function summariesOf(
 }
 
 /** What refunds and disputes took until the end, by currency. */
-async function lostOf(
+async function sumRefundsAndDisputes(
   tx: Tx,
-  { sellerId, until }: Bought,
+  { sellerId, until }: CustomerScope,
   currencies: string[],
 ): Promise<Map<string, bigint>> {
   const edges = [FIRST_MOMENT, until];
-  const sums = await sumSpan(tx, { sellerId, scope: "all", currencies, edges, by: "month" }, [
+  const sums = await sumRange(tx, { sellerId, scope: "all", currencies, edges, by: "month" }, [
     "refunds",
     "disputes",
   ]);
   return new Map(sums.map(({ currency, refunds, disputes }) => [currency, refunds + disputes]));
 }
 
-const NOBODY = { ever: 0, customers: 0, new: 0, repeat: 0, gross: "0", grossEver: "0" };
+const NO_CUSTOMERS = { ever: 0, customers: 0, new: 0, repeat: 0, gross: "0", grossEver: "0" };
 
 /** `lostMinor`: what refunds and disputes took of all that these customers ever paid. */
 function toSummary(row: CustomerCounts, lostMinor: bigint): CustomerAnalytics["summary"] {
@@ -90,7 +90,7 @@ function toSummary(row: CustomerCounts, lostMinor: bigint): CustomerAnalytics["s
     totalCustomers: row.customers,
     newCustomers: row.new,
     returningCustomers: row.customers - row.new,
-    repeatPurchaseRate: rateOf(BigInt(row.repeat), BigInt(row.customers)),
+    repeatPurchaseRate: toRate(BigInt(row.repeat), BigInt(row.customers)),
     avgRevenuePerCustomer: perCustomer(BigInt(row.gross), row.customers, row.currency),
     lifetimeValue: perCustomer(BigInt(row.grossEver) - lostMinor, row.ever, row.currency),
   };
@@ -100,10 +100,10 @@ const perCustomer = (minor: bigint, customers: number, currency: string): number
   toDecimalSum(customers === 0 ? 0n : roundHalfUp(minor, BigInt(customers)), currency);
 
 /** Each customer once in each row; new in that of their first purchase. */
-async function timelineOf(
+async function readTimeline(
   tx: Tx,
-  bought: Bought,
-  { dates, edges }: Span,
+  bought: CustomerScope,
+  { dates, edges }: DateRange,
 ): Promise<CustomerAnalytics["timeline"]> {
   const buyers = await countBuyers(tx, bought, edges.slice(0, -1));
   const byBucket = new Map(buyers.map((row) => [row.bucket, row]));
@@ -113,7 +113,7 @@ async function timelineOf(
   });
 }
 
-async function topOf(tx: Tx, bought: Bought): Promise<CustomerAnalytics["topCustomers"]> {
+async function listTopCustomers(tx: Tx, bought: CustomerScope): Promise<CustomerAnalytics["topCustomers"]> {
   const rows = await listCustomers(tx, bought, { by: "spent", limit: TOP_CUSTOMERS });
   return rows.map((row) => toCustomer(row, bought.currency));
 }
@@ -131,10 +131,10 @@ export const toCustomer = (
 });
 
 /** A row for each month, and in it a number for each month from that one to the last. */
-async function cohortsOf(
+async function readCohorts(
   tx: Tx,
-  bought: Bought,
-  { dates, edges }: Span,
+  bought: CustomerScope,
+  { dates, edges }: DateRange,
 ): Promise<CustomerAnalytics["cohorts"]> {
   const retained = await countRetained(tx, bought, edges.slice(0, -1));
   const byPair = new Map(retained.map(({ first, bucket, customers }) => [`${first} ${bucket}`, customers]));

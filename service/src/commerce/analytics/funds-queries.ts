@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
-import { reservedOf } from "../ledger/reserved.ts";
+import { reservedAmounts } from "../ledger/reserved-amounts.ts";
 
 /** As text, because a sum may have more digits than a number holds. */
 interface Funds {
@@ -35,7 +35,7 @@ export async function sumFunds(tx: Tx, userId: string, now: Date): Promise<Funds
             select currency, 0, amount_minor, 0, 0 from ledger_entries
              where owner_id = ${userId} and account in ('seller', 'referrer') and matures_at > ${now}
             union all
-            select currency, 0, 0, reserved, 0 from (${reservedOf(userId, now)}) as claims
+            select currency, 0, 0, reserved, 0 from (${reservedAmounts(userId, now)}) as claims
             union all
             select currency, 0, 0, 0, amount_minor from payouts where seller_id = ${userId} and status = 'completed') as part
      group by currency`.execute(tx);

@@ -1,16 +1,16 @@
 import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
-import { each, saleSums } from "../ledger/sold.ts";
-import { type Sums, startOfMonth, toSums } from "./span-sums-queries.ts";
+import { eachColumn, saleSums } from "../ledger/sales-sums.ts";
+import { type Sums, startOfMonth, toSums } from "./range-sums-queries.ts";
 
 /** Whole days of UTC: from the beginning of one to that of another. */
-export interface Days {
+export interface DayRange {
   from: Date;
   until: Date;
 }
 
 /** Everybody's sums of the days: those of the months that lie whole in them, and of the days around. */
-function cells({ from, until }: Days) {
+function cells({ from, until }: DayRange) {
   const isFirst = startOfMonth(from).getTime() === from.getTime();
   const [first, last] = [isFirst ? from : startOfMonth(from, 1), startOfMonth(until)];
   return sql`
@@ -22,12 +22,14 @@ function cells({ from, until }: Days) {
        and not (starts_at >= ${first} and starts_at < ${last})`;
 }
 
-const ADDED = each((name) => `sum(${name})::text as ${name}`);
+const SUM_COLUMNS = eachColumn((name) => `sum(${name})::text as ${name}`);
 
 /** Of everybody, by currency. */
-export async function sumMarket(tx: Tx, days: Days): Promise<Map<string, Sums>> {
+export async function sumMarket(tx: Tx, days: DayRange): Promise<Map<string, Sums>> {
   const { rows } = await sql<Record<string, string>>`
-    select currency, ${ADDED} from (${cells(days)}) as cell group by currency order by currency`.execute(tx);
+    select currency, ${SUM_COLUMNS} from (${cells(days)}) as cell group by currency order by currency`.execute(
+    tx,
+  );
   return new Map(rows.map((row) => [row["currency"]!, toSums(row, saleSums)]));
 }
 
@@ -38,10 +40,10 @@ export interface SellerSums extends Sums {
 }
 
 /** In each currency so many of those who sold something, that with the most revenue first. */
-export async function listTopSellers(tx: Tx, days: Days, limit: number): Promise<SellerSums[]> {
+export async function listTopSellers(tx: Tx, days: DayRange, limit: number): Promise<SellerSums[]> {
   const { rows } = await sql<Record<string, string>>`
     select ranked.*, u.name
-      from (select currency, seller_id as id, ${ADDED},
+      from (select currency, seller_id as id, ${SUM_COLUMNS},
                    row_number() over (partition by currency order by sum(gross) desc, sum(sales) desc, seller_id) as rank
               from (${cells(days)}) as cell group by currency, seller_id having sum(sales) > 0) as ranked
       join users u on u.id = ranked.id

@@ -2,13 +2,13 @@ import type { Stats } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { type Days, listTopSellers, sumMarket } from "./market-queries.ts";
-import type { Sums } from "./span-sums-queries.ts";
+import { type DayRange, listTopSellers, sumMarket } from "./market-queries.ts";
+import type { Sums } from "./range-sums-queries.ts";
 
 const TOP_SELLERS = 10;
 
 /** What all sellers sold, by currency, and who sold most. */
-export async function marketSales(tx: Tx, days: Days): Promise<Stats["currencies"]> {
+export async function readMarketSales(tx: Tx, days: DayRange): Promise<Stats["currencies"]> {
   const totals = await sumMarket(tx, days);
   const top = await listTopSellers(tx, days, TOP_SELLERS);
   return [...totals].map(([currency, sums]) => ({

@@ -6,24 +6,24 @@ import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, byProduct } from "./breakdown.ts";
-import { csvAnswer, csvLines } from "./csv.ts";
+import { csvFile, csvLines } from "./csv.ts";
+import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { isAuthor, sumViews } from "./queries.ts";
+import type { Sums } from "./range-sums-queries.ts";
 import {
-  atOneMoment,
-  averageOf,
-  currenciesOf,
-  NOTHING,
-  rateOf,
-  type Subject,
-  timelineOf,
-  totalsOf,
+  averageOrderValue,
+  chooseCurrency,
+  inSnapshot,
+  readTimeline,
+  readTotals,
+  type SalesScope,
+  toRate,
+  ZERO_SUMS,
 } from "./sales.ts";
-import { type Span, type SpanQuery, spanOf } from "./span.ts";
-import type { Sums } from "./span-sums-queries.ts";
 
-const TOP = 10;
+const TOP_PRODUCTS = 10;
 
-type Query = SpanQuery & { productId?: string | undefined };
+type Query = DateRangeQuery & { productId?: string | undefined };
 
 /** What the caller's products sold, and how often they were looked at. */
 export async function productAnalytics(
@@ -31,21 +31,23 @@ export async function productAnalytics(
   caller: Member,
   query: Query,
 ): Promise<ProductAnalytics> {
-  const span = await spanOf(ctx, query);
-  const subject = await subjectOf(ctx, caller, query.productId);
-  return atOneMoment(ctx, async (tx) => {
-    const { currency, currencies } = await currenciesOf(ctx, tx, caller.userId, query.currency);
-    const totals = await totalsOf(tx, subject, currencies, span);
-    const timeline = await viewedTimelineOf(tx, subject, currency, span);
+  const span = await parseDateRange(ctx, query);
+  const subject = await salesScopeOf(ctx, caller, query.productId);
+  return inSnapshot(ctx, async (tx) => {
+    const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
+    const totals = await readTotals(tx, subject, currencies, span);
+    const timeline = await readTimelineWithViews(tx, subject, currency, span);
     const { startDate, endDate, timezone } = span;
     return {
       ...{ currency, startDate, endDate, timezone },
       summary: {
-        ...toSummary(totals.get(currency) ?? NOTHING, currency),
-        conversionRate: conversionOf(totals.values(), timeline),
+        ...toSummary(totals.get(currency) ?? ZERO_SUMS, currency),
+        conversionRate: conversionRate(totals.values(), timeline),
       },
       timeline,
-      topProducts: (await byProduct(tx, { ...subject, currency, span }, TOP)).filter(isSold).map(toTop),
+      topProducts: (await byProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS))
+        .filter(isSold)
+        .map(toTopProduct),
       otherCurrencies: [...totals]
         .filter(([other]) => other !== currency)
         .map(([other, sums]) => ({ currency: other, ...toSummary(sums, other) })),
@@ -54,11 +56,11 @@ export async function productAnalytics(
 }
 
 /** One product, of which the caller must be the author, or all of theirs. */
-async function subjectOf(
+async function salesScopeOf(
   ctx: Context,
   { userId: sellerId }: Member,
   productId: string | undefined,
-): Promise<Subject> {
+): Promise<SalesScope> {
   if (productId === undefined) return { sellerId };
   const id = toUuid("prod", productId);
   if (!id || !(await isAuthor(ctx.db, sellerId, id))) throw new ApiError("PRODUCT_NOT_FOUND");
@@ -69,15 +71,20 @@ function toSummary(sums: Sums, currency: string) {
   return {
     totalRevenue: toDecimalSum(sums.gross, currency),
     totalSales: Number(sums.sales),
-    avgOrderValue: toDecimalSum(averageOf(sums), currency),
+    avgOrderValue: toDecimalSum(averageOrderValue(sums), currency),
     refunds: toDecimalSum(sums.refunds, currency),
   };
 }
 
 type Timeline = ProductAnalytics["timeline"];
 
-async function viewedTimelineOf(tx: Tx, subject: Subject, currency: string, span: Span): Promise<Timeline> {
-  const sold = await timelineOf(tx, subject, { currency, span, names: ["gross", "sales"] });
+async function readTimelineWithViews(
+  tx: Tx,
+  subject: SalesScope,
+  currency: string,
+  span: DateRange,
+): Promise<Timeline> {
+  const sold = await readTimeline(tx, subject, { currency, span, names: ["gross", "sales"] });
   const views = await sumViews(tx, { ...subject, ...span });
   return span.dates.map((date, bucket) => ({
     date,
@@ -88,17 +95,17 @@ async function viewedTimelineOf(tx: Tx, subject: Subject, currency: string, span
 }
 
 /** Viewers look at a product in no currency, and so the sales in all of them count. */
-function conversionOf(totals: Iterable<Sums>, timeline: Timeline): number {
+function conversionRate(totals: Iterable<Sums>, timeline: Timeline): number {
   let sales = 0n;
   for (const sums of totals) sales += sums.sales;
   const views = timeline.reduce((sum, row) => sum + row.views, 0);
-  return Math.min(1, rateOf(sales, BigInt(views)));
+  return Math.min(1, toRate(sales, BigInt(views)));
 }
 
 /** Of what was sold before, something may have been given back. */
 const isSold = ({ sales }: Breakdown) => sales > 0n;
 
-const toTop = ({ key, label, currency, gross, sales }: Breakdown) => ({
+const toTopProduct = ({ key, label, currency, gross, sales }: Breakdown) => ({
   id: key,
   title: label,
   revenue: toDecimalSum(gross, currency),
@@ -113,5 +120,5 @@ export async function exportProductAnalytics(
 ): Promise<FileResponse> {
   const { currency, timeline, ...span } = await productAnalytics(ctx, caller, query);
   const rows = timeline.map(({ date, revenue, sales, views }) => [date, currency, revenue, sales, views]);
-  return csvAnswer("products", span, csvLines(["date", "currency", "revenue", "sales", "views"], rows));
+  return csvFile("products", span, csvLines(["date", "currency", "revenue", "sales", "views"], rows));
 }

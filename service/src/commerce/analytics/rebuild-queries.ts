@@ -1,21 +1,21 @@
 import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
-import { DAY_OF, each, MONTH_OF, SOLD_BY_QUARTERS } from "../ledger/sold.ts";
-import { KEY } from "./sums-queries.ts";
+import { DAY_OF, eachColumn, MONTH_OF, SALES_BY_QUARTER_HOUR } from "../ledger/sales-sums.ts";
+import { KEY } from "./sales-sums-queries.ts";
 
-export const allowTime = (tx: Tx) =>
+export const liftTimeouts = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);
 
-const SUMS = each((name) => name);
-const ADDED = each((name) => `sum_bigint(${name})`);
+const SUMS = eachColumn((name) => name);
+const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name})`);
 
 /** What the sums should be, in a table that the transaction takes with it: quarters by the books, days by these, months by those. */
-export async function drawSums(tx: Tx): Promise<void> {
+export async function computeDueSums(tx: Tx): Promise<void> {
   await sql`create temp table due_sums (like sales_sums) on commit drop`.execute(tx);
   await sql`
     insert into due_sums (${KEY}, ${SUMS})
-    select seller_id, scope, of_id, 'quarter', currency, starts_at, ${ADDED}
-      from (${SOLD_BY_QUARTERS}) as sold group by 1, 2, 3, 5, 6`.execute(tx);
+    select seller_id, scope, of_id, 'quarter', currency, starts_at, ${SUM_COLUMNS}
+      from (${SALES_BY_QUARTER_HOUR}) as sold group by 1, 2, 3, 5, 6`.execute(tx);
   await sql`analyze due_sums`.execute(tx);
   for (const [part, whole, startsAt] of [
     ["quarter", "day", DAY_OF],
@@ -23,7 +23,7 @@ export async function drawSums(tx: Tx): Promise<void> {
   ] as const) {
     await sql`
       insert into due_sums (${KEY}, ${SUMS})
-      select seller_id, scope, of_id, ${whole}, currency, ${startsAt}, ${ADDED}
+      select seller_id, scope, of_id, ${whole}, currency, ${startsAt}, ${SUM_COLUMNS}
         from due_sums where grain = ${part} group by 1, 2, 3, 5, 6`.execute(tx);
     await sql`analyze due_sums`.execute(tx);
   }
@@ -40,7 +40,7 @@ export async function deleteWrongSums(tx: Tx): Promise<number> {
     with s as (
       delete from sales_sums s
        where not exists (select from due_sums d
-                          where ${SAME_CELL} and (${each((name) => `s.${name}`)}) = (${each((name) => `d.${name}`)}))
+                          where ${SAME_CELL} and (${eachColumn((name) => `s.${name}`)}) = (${eachColumn((name) => `d.${name}`)}))
       returning *)
     select count(*) as unfounded from s where not exists (select from due_sums d where ${SAME_CELL})`.execute(
     tx,

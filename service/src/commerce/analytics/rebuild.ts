@@ -2,19 +2,19 @@ import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type LockWait, withLock } from "../../platform/db/locks.ts";
 import {
-  allowTime,
+  computeDueSums,
   countSums,
   deleteMovements,
   deleteWrongSums,
-  drawSums,
   insertMissingSums,
+  liftTimeouts,
 } from "./rebuild-queries.ts";
-import { SUMS_LOCK } from "./sums-queries.ts";
+import { SUMS_LOCK } from "./sales-sums-queries.ts";
 
 /** As long as a round, or another rebuild of a large shop, may take. */
-const WAIT: LockWait = { maxMs: 60_000 };
+const LOCK_WAIT: LockWait = { maxMs: 60_000 };
 
-export interface Rebuilt {
+export interface RebuildResult {
   /** How many sums there are now. */
   sums: number;
   /** How many of them were wrong or missing, those too that only waited to be folded. */
@@ -27,23 +27,23 @@ export interface Rebuilt {
  * Makes all sums anew from the books, and writes those that differ. Sales go on meanwhile: the snapshot has each of them both in the
  * books and in the movements, or in neither.
  */
-export const rebuildSums = (ctx: Context): Promise<Rebuilt> =>
+export const rebuildSums = (ctx: Context): Promise<RebuildResult> =>
   // Before the snapshot is taken, and by a connection of its own: what is folded after it would be folded twice.
-  withLock(ctx.connection, { key: SUMS_LOCK, name: "the lock on sums of sales" }, WAIT, (mustBeHeld) =>
+  withLock(ctx.connection, { key: SUMS_LOCK, name: "the lock on sums of sales" }, LOCK_WAIT, (mustBeHeld) =>
     ctx.db
       .transaction()
       .setIsolationLevel("repeatable read")
       .execute(async (tx) => {
-        const rebuilt = await drawAnew(tx);
+        const rebuilt = await rebuildSumsIn(tx);
         await mustBeHeld();
         return rebuilt;
       }),
   );
 
 /** In the caller's transaction, which sees nothing that others do meanwhile. */
-export async function drawAnew(tx: Tx): Promise<Rebuilt> {
-  await allowTime(tx);
-  await drawSums(tx);
+export async function rebuildSumsIn(tx: Tx): Promise<RebuildResult> {
+  await liftTimeouts(tx);
+  await computeDueSums(tx);
   await deleteMovements(tx);
   const removed = await deleteWrongSums(tx);
   const changed = await insertMissingSums(tx);

@@ -4,13 +4,21 @@ import { toDecimalSum } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
-import { csvAnswer, csvLines } from "./csv.ts";
+import { csvFile, csvLines } from "./csv.ts";
+import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { sumFunds } from "./funds-queries.ts";
-import { atOneMoment, averageOf, currenciesOf, NOTHING, rateOf, timelineOf, totalsOf } from "./sales.ts";
-import { type SpanQuery, spanOf } from "./span.ts";
-import type { Sums } from "./span-sums-queries.ts";
+import type { Sums } from "./range-sums-queries.ts";
+import {
+  averageOrderValue,
+  chooseCurrency,
+  inSnapshot,
+  readTimeline,
+  readTotals,
+  toRate,
+  ZERO_SUMS,
+} from "./sales.ts";
 
-type Query = SpanQuery & { groupBy: RevenueGroup };
+type Query = DateRangeQuery & { groupBy: RevenueGroup };
 
 /** What the caller earned, and what of it went where. */
 export async function revenueAnalytics(
@@ -18,14 +26,14 @@ export async function revenueAnalytics(
   caller: Member,
   query: Query,
 ): Promise<RevenueAnalytics> {
-  const span = await spanOf(ctx, query);
+  const span = await parseDateRange(ctx, query);
   const subject = { sellerId: caller.userId };
-  return atOneMoment(ctx, async (tx) => {
-    const { currency, currencies } = await currenciesOf(ctx, tx, caller.userId, query.currency);
-    const totals = await totalsOf(tx, subject, currencies, span);
-    const funds = await fundsOf(ctx, tx, caller.userId);
-    const timeline = await timelineOf(tx, subject, { currency, span, names: TOLD });
-    const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? NOTHING, of), ...funds(of) });
+  return inSnapshot(ctx, async (tx) => {
+    const { currency, currencies } = await chooseCurrency(ctx, tx, caller.userId, query.currency);
+    const totals = await readTotals(tx, subject, currencies, span);
+    const funds = await readFunds(ctx, tx, caller.userId);
+    const timeline = await readTimeline(tx, subject, { currency, span, names: TIMELINE_SUMS });
+    const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? ZERO_SUMS, of), ...funds(of) });
     const groups = await breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, totals);
     const { startDate, endDate, timezone } = span;
     return {
@@ -52,13 +60,13 @@ function toSummary(sums: Sums, currency: string) {
     referralCommissions: amount(sums.commissions),
     netRevenue: amount(sums.net),
     sales: Number(sums.sales),
-    avgOrderValue: amount(averageOf(sums)),
-    refundRate: rateOf(sums.refunds, sums.gross),
+    avgOrderValue: amount(averageOrderValue(sums)),
+    refundRate: toRate(sums.refunds, sums.gross),
   };
 }
 
 /** What somebody has, and had, of each currency. */
-async function fundsOf(ctx: Context, tx: Tx, userId: string) {
+async function readFunds(ctx: Context, tx: Tx, userId: string) {
   const funds = await sumFunds(tx, userId, ctx.now());
   const byCurrency = new Map(funds.map(({ currency, ...sums }) => [currency, sums]));
   return (currency: string) => {
@@ -73,9 +81,9 @@ async function fundsOf(ctx: Context, tx: Tx, userId: string) {
 const NO_FUNDS = { booked: 0, pending: 0, reserved: 0, paidOut: 0 };
 
 /** What a row of the timeline tells. */
-const TOLD = ["gross", "refunds", "disputes", "fees", "commissions", "net", "sales"] as const;
+const TIMELINE_SUMS = ["gross", "refunds", "disputes", "fees", "commissions", "net", "sales"] as const;
 
-function toRow(sums: Pick<Sums, (typeof TOLD)[number]>, currency: string) {
+function toRow(sums: Pick<Sums, (typeof TIMELINE_SUMS)[number]>, currency: string) {
   const amount = (minor: bigint) => toDecimalSum(minor, currency);
   return {
     grossRevenue: amount(sums.gross),
@@ -112,15 +120,18 @@ export async function exportRevenueAnalytics(
   caller: Member,
   query: Query,
 ): Promise<FileResponse> {
-  const span = await spanOf(ctx, query);
+  const span = await parseDateRange(ctx, query);
   const sellerId = caller.userId;
-  const { currency, timeline } = await atOneMoment(ctx, async (tx) => {
-    const { currency } = await currenciesOf(ctx, tx, sellerId, query.currency);
-    return { currency, timeline: await timelineOf(tx, { sellerId }, { currency, span, names: TOLD }) };
+  const { currency, timeline } = await inSnapshot(ctx, async (tx) => {
+    const { currency } = await chooseCurrency(ctx, tx, sellerId, query.currency);
+    return {
+      currency,
+      timeline: await readTimeline(tx, { sellerId }, { currency, span, names: TIMELINE_SUMS }),
+    };
   });
   const rows = timeline.map((sums, bucket) => {
     const row = toRow(sums, currency);
     return [span.dates[bucket]!, currency, ...COLUMNS.map((name) => row[name])];
   });
-  return csvAnswer("revenue", span, csvLines(["date", "currency", ...COLUMNS], rows));
+  return csvFile("revenue", span, csvLines(["date", "currency", ...COLUMNS], rows));
 }

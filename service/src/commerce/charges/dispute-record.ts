@@ -8,7 +8,7 @@ import type { Tx } from "../../platform/db/database.ts";
 export const isInquiry = ({ state }: Dispute) => state === "inquiry" || state === "inquiry_closed";
 
 /** A bank may be faster than the provider's answer to our charge. */
-export const notPaidYet = (current: string | undefined) =>
+export const notPaidYetError = (current: string | undefined) =>
   new ApiError("INVALID_STATE", "Its payment is not completed yet: report it again later.", { current });
 
 export const newDisputeRow = (ctx: Context, told: Dispute) => ({
@@ -21,7 +21,7 @@ export const newDisputeRow = (ctx: Context, told: Dispute) => ({
   opened_at: ctx.now(),
 });
 
-export interface RecordedDispute extends Pick<Dispute, "amountMinor" | "reason"> {
+export interface AuditedDispute extends Pick<Dispute, "amountMinor" | "reason"> {
   target: NonNullable<AuditRecord["target"]>;
   currency: string;
   what: "inquiry" | "opened" | "won" | "lost";
@@ -29,10 +29,10 @@ export interface RecordedDispute extends Pick<Dispute, "amountMinor" | "reason">
 }
 
 /** In the audit log. */
-export const recordDispute = (
+export const auditDispute = (
   ctx: Context,
   tx: Tx,
-  { target, amountMinor, currency, reason, what, details }: RecordedDispute,
+  { target, amountMinor, currency, reason, what, details }: AuditedDispute,
 ) =>
   recordAudit(ctx, tx, {
     actorId: null,

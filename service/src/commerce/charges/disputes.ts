@@ -12,22 +12,22 @@ import {
 } from "./dispute-queries.ts";
 
 /** Moves a room's rows to a dispute as the provider has it; false: it is about none of them. worker.ts names the rooms. */
-export type DisputeRoom = (ctx: Context, dispute: Dispute) => Promise<boolean>;
+export type DisputeHandler = (ctx: Context, dispute: Dispute) => Promise<boolean>;
 
-const CURSOR = "disputes";
+const CURSOR_NAME = "disputes";
 /** The provider's clock and ours may differ, and its list may be late. */
 const OVERLAP_MS = 3_600_000;
-const EVER = new Date(0);
+const BEGINNING_OF_TIME = new Date(0);
 
 /** Reads a dispute from the provider and moves ours to it, whatever was reported of it before, how often and in which order. */
-export async function syncDispute(ctx: Context, rooms: DisputeRoom[], disputeId: string): Promise<void> {
+export async function syncDispute(ctx: Context, rooms: DisputeHandler[], disputeId: string): Promise<void> {
   const dispute = await ctx.integrations.payments.findDispute(disputeId);
   if (dispute) await applyDispute(ctx, rooms, dispute);
   else ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
   await deleteUnapplied(ctx.db, disputeId);
 }
 
-async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
+async function applyDispute(ctx: Context, rooms: DisputeHandler[], dispute: Dispute): Promise<void> {
   for (const room of rooms) if (await room(ctx, dispute)) return;
   ctx.log.warn({ dispute: dispute.disputeId }, "a dispute that concerns no order of ours");
 }
@@ -36,7 +36,7 @@ async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute
  * The job: notices get lost. It reads the open disputes and those that could not be applied before, and lists what the provider has
  * opened since it last looked.
  */
-export async function reconcileDisputes(ctx: Context, rooms: DisputeRoom[]): Promise<void> {
+export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): Promise<void> {
   const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
   await forEachRow(
     known,
@@ -47,12 +47,12 @@ export async function reconcileDisputes(ctx: Context, rooms: DisputeRoom[]): Pro
   const knownIds = new Set(known.map(({ id }) => id));
   const readUntil = ctx.now();
   for (const dispute of await listSinceCursor(ctx))
-    if (!knownIds.has(dispute.disputeId)) await applyOrKeep(ctx, rooms, dispute);
-  await writeCursor(ctx.db, CURSOR, readUntil);
+    if (!knownIds.has(dispute.disputeId)) await applyOrStoreForRetry(ctx, rooms, dispute);
+  await writeCursor(ctx.db, CURSOR_NAME, readUntil);
 }
 
 /** The list goes on past a dispute that cannot be applied; where nothing can be written, the list is read again. */
-async function applyOrKeep(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
+async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispute: Dispute): Promise<void> {
   const { disputeId, orderId } = dispute;
   try {
     await applyDispute(ctx, rooms, dispute);
@@ -72,8 +72,8 @@ async function applyOrKeep(ctx: Context, rooms: DisputeRoom[], dispute: Dispute)
 
 /** The oldest first. */
 async function listSinceCursor(ctx: Context): Promise<Dispute[]> {
-  const cursor = await readCursor(ctx.db, CURSOR);
-  const since = cursor ? new Date(cursor.getTime() - OVERLAP_MS) : EVER;
+  const cursor = await readCursor(ctx.db, CURSOR_NAME);
+  const since = cursor ? new Date(cursor.getTime() - OVERLAP_MS) : BEGINNING_OF_TIME;
   const listed: Dispute[] = [];
   for await (const dispute of ctx.integrations.payments.listDisputes(since)) listed.push(dispute);
   return listed.toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime());

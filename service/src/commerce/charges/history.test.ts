@@ -18,7 +18,7 @@ import {
   signWebhook,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
-import { verifyLedger } from "../ledger/verify.ts";
+import { verifyLedger } from "../ledger/verification.ts";
 
 const RUNS = 6;
 /** Longer than the refund window, after which a seller may be paid out. */

@@ -1,7 +1,7 @@
 import { DAY_MS } from "../../core/dates.ts";
 import { type IdPrefix, toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { countOpen } from "./open-queries.ts";
+import { countOpen } from "./open-money-queries.ts";
 
 /** What waits for a payment provider, a bank or a person: so many rows of a kind in a state, and the oldest of them. */
 export interface OpenMoney {
@@ -17,98 +17,111 @@ export interface OpenMoney {
 type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute" | "balance";
 
 /** How long something may stay as it is before somebody should look, and what they can do then. */
-interface Patience {
+interface AlertRule {
   ms: number;
-  mend: string;
+  remedy: string;
 }
 
 const HOUR_MS = 3_600_000;
 
 /** The jobs ask about it every minute. */
-const asked: Patience = { ms: HOUR_MS, mend: "does a worker run, and does the payment provider answer?" };
+const whileAsked: AlertRule = {
+  ms: HOUR_MS,
+  remedy: "does a worker run, and does the payment provider answer?",
+};
 /** People may take a day to confirm, which the next hour's rounds end. */
-const confirmed: Patience = { ...asked, ms: 25 * HOUR_MS };
+const whileConfirmed: AlertRule = { ...whileAsked, ms: 25 * HOUR_MS };
 
 /** Nothing mends it by itself. */
-const mismatched: Patience = {
+const mismatched: AlertRule = {
   ms: 0,
-  mend: "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
+  remedy:
+    "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
 };
 
-const unneeded: Patience = {
+const unneeded: AlertRule = {
   ms: 0,
-  mend: "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
+  remedy:
+    "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
 };
 
-const disputed: Patience = { ms: 0, mend: "answer it at the payment provider before the bank's date" };
-
-const asksAbout: Patience = {
+const whileDisputed: AlertRule = {
   ms: 0,
-  mend: "the buyer's bank asks about it: refund it, or answer at the payment provider before the bank's date",
+  remedy: "answer it at the payment provider before the bank's date",
 };
 
-const unapplied: Patience = {
+const onInquiry: AlertRule = {
   ms: 0,
-  mend: "the payment provider has a dispute of a payment that is not booked here: run stoa-server payments reconcile and compare both",
+  remedy:
+    "the buyer's bank asks about it: refund it, or answer at the payment provider before the bank's date",
+};
+
+const unapplied: AlertRule = {
+  ms: 0,
+  remedy:
+    "the payment provider has a dispute of a payment that is not booked here: run stoa-server payments reconcile and compare both",
 };
 
 /** Shown for 30 days. */
-const lostInExcess: Patience = {
+const lostInExcess: AlertRule = {
   ms: -1,
-  mend: "the bank took what was refunded before: the marketplace bears it, unless the buyer gives it back",
+  remedy: "the bank took what was refunded before: the marketplace bears it, unless the buyer gives it back",
 };
 
-const lostPlan: Patience = {
+const lostPlan: AlertRule = {
   ms: -1,
-  mend: "the marketplace bears it, and the plan has ended or ends with its period",
+  remedy: "the marketplace bears it, and the plan has ended or ends with its period",
 };
 
-const owed: Patience = {
+const owed: AlertRule = {
   ms: 0,
-  mend: "they left, and a refund or dispute took more since than they had: collect it, or bear it",
+  remedy: "they left, and a refund or dispute took more since than they had: collect it, or bear it",
 };
 
-const patience: Record<Kind, Record<string, Patience>> = {
-  order: { pending: asked, requires_action: confirmed, mismatched },
-  "plan payment": { pending: asked, requires_action: confirmed, mismatched, unneeded },
+const alertRules: Record<Kind, Record<string, AlertRule>> = {
+  order: { pending: whileAsked, requires_action: whileConfirmed, mismatched },
+  "plan payment": { pending: whileAsked, requires_action: whileConfirmed, mismatched, unneeded },
   refund: {
     // Sellers decide within 7 days; then it is decided for them.
-    pending: { ms: 8 * DAY_MS, mend: "does a worker run? It approves what no seller decided in 7 days" },
-    approved: asked,
+    pending: { ms: 8 * DAY_MS, remedy: "does a worker run? It approves what no seller decided in 7 days" },
+    approved: whileAsked,
     // Cards get it at once, some banks need a night.
     processing: {
       ms: DAY_MS,
-      mend: "does the payment provider answer? If it does, it tells what the bank waits for",
+      remedy: "does the payment provider answer? If it does, it tells what the bank waits for",
     },
     returned: {
       ms: 0,
-      mend: "the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle",
+      remedy:
+        "the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle",
     },
   },
   payout: {
-    pending: asked,
+    pending: whileAsked,
     waits_for_balance: {
       ms: HOUR_MS,
-      mend: "add to the marketplace's balance at the payment provider, or wait until sales have settled there",
+      remedy:
+        "add to the marketplace's balance at the payment provider, or wait until sales have settled there",
     },
     // Banks need some working days.
-    in_transit: { ms: 7 * DAY_MS, mend: "ask the payment provider where it is; the job goes on asking" },
+    in_transit: { ms: 7 * DAY_MS, remedy: "ask the payment provider where it is; the job goes on asking" },
     reversed: {
       ms: 0,
-      mend: "the payment provider took a part of it back: take back the rest there, and it is paid out anew",
+      remedy:
+        "the payment provider took a part of it back: take back the rest there, and it is paid out anew",
     },
   },
   // The bank's date is counted from the first moment.
-  dispute: { inquiry: asksAbout, open: disputed, unapplied, lost_in_excess: lostInExcess },
-  "plan dispute": { inquiry: asksAbout, open: disputed, unapplied, lost: lostPlan },
+  dispute: { inquiry: onInquiry, open: whileDisputed, unapplied, lost_in_excess: lostInExcess },
+  "plan dispute": { inquiry: onInquiry, open: whileDisputed, unapplied, lost: lostPlan },
   balance: { owed_by_closed_account: owed },
 };
 
 /** Every state in which money can be open, those without a row too. */
 export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]> {
   const found = await countOpen(db, now);
-  return (Object.keys(patience) as Kind[]).flatMap((kind) =>
-    Object.keys(patience[kind]).map((state) => {
+  return (Object.keys(alertRules) as Kind[]).flatMap((kind) =>
+    Object.keys(alertRules[kind]).map((state) => {
       const row = found.find((one) => one.kind === kind && one.state === state);
       const oldest = row ? { id: toId(prefixes[kind], row.oldestId), since: row.oldestAt } : null;
       return { kind, state, count: row?.count ?? 0, oldest, dueAt: row?.dueAt ?? null };
@@ -128,10 +141,10 @@ const prefixes: Record<Kind, IdPrefix> = {
 };
 
 export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>
-  oldest !== null && now.getTime() - oldest.since.getTime() > patience[kind][state]!.ms;
+  oldest !== null && now.getTime() - oldest.since.getTime() > alertRules[kind][state]!.ms;
 
 /** What somebody can do about it. */
-export function mendOf({ kind, state, dueAt }: OpenMoney): string {
-  const { mend } = patience[kind][state]!;
+export function remedyOf({ kind, state, dueAt }: OpenMoney): string {
+  const { remedy: mend } = alertRules[kind][state]!;
   return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;
 }

@@ -9,7 +9,7 @@ export async function findPayoutAccount(db: Queries, userId: string): Promise<st
   return row?.account ?? null;
 }
 
-export const writePayoutAccount = (tx: Tx, userId: string, account: string) =>
+export const upsertPayoutAccount = (tx: Tx, userId: string, account: string) =>
   tx
     .insertInto("payment_customers")
     .values({ user_id: userId, payout_account_id: account })

@@ -1,14 +1,18 @@
 import type { Context } from "../../core/context.ts";
 import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import { findPayoutAccount, writePayoutAccount } from "./payout-account-queries.ts";
+import { findPayoutAccount, upsertPayoutAccount } from "./payout-account-queries.ts";
 
 /** Where somebody's payouts go: the account at the provider that they named, else the one that everybody has; null: nowhere yet. */
-export const payoutAccountOf = async (ctx: Context, db: Queries, userId: string): Promise<string | null> =>
+export const findPayoutDestination = async (
+  ctx: Context,
+  db: Queries,
+  userId: string,
+): Promise<string | null> =>
   (await findPayoutAccount(db, userId)) ?? ctx.integrations.payments.sharedPayoutAccount;
 
-export const namePayoutAccount = (tx: Tx, userId: string, account: string) =>
-  writePayoutAccount(tx, userId, account);
+export const setPayoutAccount = (tx: Tx, userId: string, account: string) =>
+  upsertPayoutAccount(tx, userId, account);
 
 /** Whether payouts to an account arrive; null when the provider does not know it, or does not say now. */
 export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
@@ -21,7 +25,7 @@ export async function arePayoutsEnabled(ctx: Context, account: string): Promise<
 }
 
 /** Whether what is paid out to somebody would be refused: what nobody knows is found out by trying. */
-export async function lacksSetUp(ctx: Context, userId: string): Promise<boolean> {
-  const account = await payoutAccountOf(ctx, ctx.db, userId);
+export async function arePayoutsDisabled(ctx: Context, userId: string): Promise<boolean> {
+  const account = await findPayoutDestination(ctx, ctx.db, userId);
   return account !== null && (await arePayoutsEnabled(ctx, account)) === false;
 }

@@ -25,7 +25,7 @@ export interface ChargedRow {
 }
 
 /** Orders and payments for plans, by their ids. */
-export async function findCharged(db: Queries, ids: string[]): Promise<Map<string, ChargedRow>> {
+export async function findChargedRows(db: Queries, ids: string[]): Promise<Map<string, ChargedRow>> {
   const { rows } = await sql<Texts<ChargedRow>>`
     select id, status, completed_at is not null as "isBooked", total_minor::text as "amountMinor", currency,
            processor_fee_minor::text as "feeMinor"
@@ -46,7 +46,7 @@ export interface RefundedRow {
 }
 
 /** By our ids, and what was made at the provider's dashboard by the provider's. */
-export async function findRefunded(
+export async function findRefundedRows(
   db: Queries,
   ids: string[],
   providersIds: string[],
@@ -69,7 +69,10 @@ export interface DisputedRow {
   currency: string;
 }
 
-export async function findDisputed(db: Queries, providersIds: string[]): Promise<Map<string, DisputedRow>> {
+export async function findDisputedRows(
+  db: Queries,
+  providersIds: string[],
+): Promise<Map<string, DisputedRow>> {
   const { rows } = await sql<Texts<DisputedRow>>`
     select d.provider_dispute_id as "providersId", d.status, d.lost_minor::text as "lostMinor",
            d.fee_minor::text as "feeMinor", o.currency
@@ -88,7 +91,7 @@ export interface PaidOutRow {
   currency: string;
 }
 
-export async function findPaidOut(db: Queries, ids: string[]): Promise<Map<string, PaidOutRow>> {
+export async function findPaidOutRows(db: Queries, ids: string[]): Promise<Map<string, PaidOutRow>> {
   const { rows } = await sql<Texts<PaidOutRow>>`
     select id, status, amount_minor::text as "amountMinor", currency from payouts where id = any (${ids}::uuid[])`.execute(
     db,

@@ -11,11 +11,11 @@ import type { Queries } from "../../platform/db/database.ts";
 import {
   type ChargedRow,
   type DisputedRow,
-  findCharged,
-  findDisputed,
+  findChargedRows,
+  findDisputedRows,
   findLastReconciliation,
-  findPaidOut,
-  findRefunded,
+  findPaidOutRows,
+  findRefundedRows,
   insertReconciliation,
   listBookedSince,
   type PaidOutRow,
@@ -38,7 +38,7 @@ export interface Reconciliation {
 }
 
 /** What was made more recently may be on its way between the provider and us. */
-const SETTLED_WITHIN_MS = 2 * 60_000;
+const IN_FLIGHT_MS = 2 * 60_000;
 const PAGE_SIZE = 500;
 
 /**
@@ -47,7 +47,7 @@ const PAGE_SIZE = 500;
  */
 export async function reconcileProvider(ctx: Context, since: Date): Promise<Reconciliation> {
   const { payments } = ctx.integrations;
-  const until = new Date(ctx.now().getTime() - SETTLED_WITHIN_MS);
+  const until = new Date(ctx.now().getTime() - IN_FLIGHT_MS);
   const differences: string[] = [];
   const seen = new Set<string>();
   /** Page after page, what differs of each item; answers how many there are. */
@@ -56,7 +56,7 @@ export async function reconcileProvider(ctx: Context, since: Date): Promise<Reco
     comparePage: (items: Item[]) => Promise<string[][]>,
   ): Promise<number> {
     let count = 0;
-    for await (const items of pagesOf(list)) {
+    for await (const items of inPages(list)) {
       count += items.length;
       // What is too new to differ is seen all the same: the provider's clock may be ahead, and demo orders are older than their charges.
       const found = await comparePage(items);
@@ -72,11 +72,11 @@ export async function reconcileProvider(ctx: Context, since: Date): Promise<Reco
   };
   for (const { kind, id, providersId } of await listBookedSince(ctx.db, since, until))
     if (!seen.has(providersId ?? id))
-      differences.push(`${nameOf(kind, id)} is booked, and the payment provider does not list it.`);
+      differences.push(`${describeRow(kind, id)} is booked, and the payment provider does not list it.`);
   return { ok: differences.length === 0, comparedSince: since.toISOString(), ...counts, differences };
 }
 
-async function* pagesOf<Item>(list: AsyncIterable<Item>): AsyncGenerator<Item[]> {
+async function* inPages<Item>(list: AsyncIterable<Item>): AsyncGenerator<Item[]> {
   let page: Item[] = [];
   for await (const item of list) {
     page.push(item);
@@ -95,7 +95,7 @@ const prefixes: Record<Exclude<BookedKind, "dispute">, IdPrefix> = {
 const nouns = {
   ...{ order: "Order", "plan payment": "The plan payment", refund: "Refund", payout: "Payout" },
 };
-const nameOf = (kind: BookedKind, id: string) =>
+const describeRow = (kind: BookedKind, id: string) =>
   kind === "dispute" ? `Dispute ${id}` : `${nouns[kind]} ${toId(prefixes[kind], id)}`;
 
 /** An order's id or that of a payment for a plan, as a uuid. */
@@ -104,15 +104,18 @@ const chargedIdOf = (providersId: string) => toUuid("ord", providersId) ?? toUui
 const isNotNull = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
 
 async function compareCharges(ctx: Context, items: ListedCharge[], seen: Set<string>): Promise<string[][]> {
-  const rows = await findCharged(ctx.db, items.map(({ orderId }) => chargedIdOf(orderId)).filter(isNotNull));
+  const rows = await findChargedRows(
+    ctx.db,
+    items.map(({ orderId }) => chargedIdOf(orderId)).filter(isNotNull),
+  );
   return items.map((item) => {
     const id = chargedIdOf(item.orderId);
     if (id && item.state === "succeeded") seen.add(id);
-    return sayCharge(item, id ? rows.get(id) : undefined);
+    return describeCharge(item, id ? rows.get(id) : undefined);
   });
 }
 
-function sayCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
+function describeCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
   const charge = `Charge ${item.paymentId} of ${formatMoney(item.amountMinor, item.currency)} for ${item.orderId}`;
   if (item.state !== "succeeded")
     return row?.isBooked ? [`${charge} is ${item.state} at the payment provider, and booked as paid.`] : [];
@@ -127,7 +130,7 @@ function sayCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
 }
 
 async function compareRefunds(ctx: Context, items: ListedRefund[], seen: Set<string>): Promise<string[][]> {
-  const rows = await findRefunded(
+  const rows = await findRefundedRows(
     ctx.db,
     items.map(({ refundId }) => refundId && toUuid("refund", refundId)).filter(isNotNull),
     items.map(({ providerRefundId }) => providerRefundId),
@@ -136,11 +139,11 @@ async function compareRefunds(ctx: Context, items: ListedRefund[], seen: Set<str
     const id = item.refundId && toUuid("refund", item.refundId);
     const row = rows.find((one) => one.id === id || one.providerRefundId === item.providerRefundId);
     if (row && item.state === "succeeded") seen.add(row.id);
-    return sayRefund(item, row);
+    return describeRefund(item, row);
   });
 }
 
-function sayRefund(item: ListedRefund, row: RefundedRow | undefined): string[] {
+function describeRefund(item: ListedRefund, row: RefundedRow | undefined): string[] {
   const amount = formatMoney(item.amountMinor, item.currency);
   const of = item.refundId ?? "made at the payment provider's dashboard";
   const refund = `Refund ${item.providerRefundId} of ${amount} for ${item.orderId} (${of})`;
@@ -156,17 +159,17 @@ function sayRefund(item: ListedRefund, row: RefundedRow | undefined): string[] {
 }
 
 async function compareDisputes(ctx: Context, items: Dispute[], seen: Set<string>): Promise<string[][]> {
-  const rows = await findDisputed(
+  const rows = await findDisputedRows(
     ctx.db,
     items.map(({ disputeId }) => disputeId),
   );
   return items.map((item) => {
     seen.add(item.disputeId);
-    return sayDispute(item, rows.get(item.disputeId));
+    return describeDispute(item, rows.get(item.disputeId));
   });
 }
 
-function sayDispute(item: Dispute, row: DisputedRow | undefined): string[] {
+function describeDispute(item: Dispute, row: DisputedRow | undefined): string[] {
   const dispute = `Dispute ${item.disputeId} of ${item.orderId}`;
   if (!row) return [`${dispute} is ${item.state} at the payment provider, and unknown here.`];
   if (row.status !== item.state)
@@ -181,18 +184,18 @@ function sayDispute(item: Dispute, row: DisputedRow | undefined): string[] {
 }
 
 async function comparePayouts(ctx: Context, items: ListedPayout[], seen: Set<string>): Promise<string[][]> {
-  const rows = await findPaidOut(
+  const rows = await findPaidOutRows(
     ctx.db,
     items.map(({ payoutId }) => toUuid("payout", payoutId)).filter(isNotNull),
   );
   return items.map((item) => {
     const id = toUuid("payout", item.payoutId);
     if (id) seen.add(id);
-    return sayPayout(item, id ? rows.get(id) : undefined);
+    return describePayout(item, id ? rows.get(id) : undefined);
   });
 }
 
-function sayPayout(item: ListedPayout, row: PaidOutRow | undefined): string[] {
+function describePayout(item: ListedPayout, row: PaidOutRow | undefined): string[] {
   const payout = `Payout ${item.providerPayoutId} of ${formatMoney(item.amountMinor, item.currency)} (${item.payoutId})`;
   if (!row) return [`${payout} is not booked: there is no such row.`];
   if (row.amountMinor !== item.amountMinor || row.currency !== item.currency)
@@ -206,15 +209,15 @@ function sayPayout(item: ListedPayout, row: PaidOutRow | undefined): string[] {
 }
 
 /** Of refunds and charges banks send things back for months. */
-const COMPARED_DAYS_MS = 120 * 86_400_000;
-const EXAMPLES = 20;
+const COMPARED_PERIOD_MS = 120 * 86_400_000;
+const MAX_EXAMPLES = 20;
 
 /** The job: keeps what it found for the doctor, and logs it. */
 export async function reconcileNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
-  const since = new Date(begunAt.getTime() - COMPARED_DAYS_MS);
+  const since = new Date(begunAt.getTime() - COMPARED_PERIOD_MS);
   const { differences, charges, refunds, disputes, payouts } = await reconcileProvider(ctx, since);
-  const examples = differences.slice(0, EXAMPLES);
+  const examples = differences.slice(0, MAX_EXAMPLES);
   await insertReconciliation(ctx.db, {
     ...{ begun_at: begunAt, ended_at: ctx.now(), compared_since: since },
     ...{ compared: charges + refunds + disputes + payouts, differences: differences.length },

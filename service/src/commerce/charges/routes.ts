@@ -3,10 +3,10 @@ import { resumableRoute, route } from "../../platform/http/route.ts";
 import {
   addPaymentMethod,
   listPaymentMethods,
-  makeDefault,
   removePaymentMethod,
   resumeMethod,
-} from "./methods.ts";
+  setDefaultPaymentMethod,
+} from "./payment-methods.ts";
 
 export const paymentRoutes = [
   route(api.paymentMethods.list, (ctx, caller, { query }) => listPaymentMethods(ctx, caller, query)),
@@ -20,7 +20,7 @@ export const paymentRoutes = [
   ),
   resumableRoute(
     api.paymentMethods.makeDefault,
-    (ctx, caller, { params }) => makeDefault(ctx, caller, params.methodId),
+    (ctx, caller, { params }) => setDefaultPaymentMethod(ctx, caller, params.methodId),
     resumeMethod,
   ),
 ];

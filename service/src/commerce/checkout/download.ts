@@ -1,6 +1,6 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
-import { findEntitlementOfOrder, noteUse } from "../../catalog/entitlements/entitlements.ts";
-import { findRunnableVersion, mustNotBeWithheld } from "../../catalog/products/goods.ts";
+import { findEntitlementByOrder, recordFirstUse } from "../../catalog/entitlements/entitlements.ts";
+import { findRunnableVersion, mustNotBeWithheld } from "../../catalog/products/product-lookup.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -16,13 +16,13 @@ export interface Download {
 type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
 
 /** The bought prompt as a file: Markdown for people, JSON for programs. Buyer and entitlement are asked after again each time. */
-export async function downloadOf(
+export async function renderDownload(
   ctx: Context,
   order: OrderRow,
   { format, isHead }: { format: "md" | "json"; isHead: boolean },
 ): Promise<Download> {
   await mustHaveAccount(ctx, order.buyerId);
-  const entitlement = await findEntitlementOfOrder(ctx.db, order.id);
+  const entitlement = await findEntitlementByOrder(ctx.db, order.id);
   if (entitlement?.status !== "active") {
     throw new ApiError("UNAUTHORIZED", "This purchase no longer gives access to the product.");
   }
@@ -32,7 +32,7 @@ export async function downloadOf(
     pinned: undefined,
   });
   if (!version) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (!isHead) await noteUse(ctx, order.buyerId, order.productId);
+  if (!isHead) await recordFirstUse(ctx, order.buyerId, order.productId);
   const name = `${slugOf(order.productTitle)}-${version.version}.${format}`;
   return format === "json"
     ? { name, type: "application/json; charset=utf-8", text: toJson(order, version) }

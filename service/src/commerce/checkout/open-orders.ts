@@ -1,14 +1,14 @@
 import { ApiError } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { countOpenOrders } from "../orders/queries.ts";
-import { countUnsettled } from "../refunds/refund-queries.ts";
+import { countOpenRefundsAndDisputes } from "../refunds/refund-queries.ts";
 
 /** Whoever leaves must not have orders that may still go either way, as buyer or as seller. */
 export async function mustHaveNoOpenOrders(tx: Tx, userId: string): Promise<void> {
   const { purchases, sales } = await countOpenOrders(tx, userId);
-  const { openRefunds, openDisputes } = await countUnsettled(tx, userId);
+  const { openRefunds, openDisputes } = await countOpenRefundsAndDisputes(tx, userId);
   if (purchases + sales + openRefunds + openDisputes === 0) return;
-  throw new ApiError("INVALID_STATE", whyNot({ purchases, sales, openRefunds }), {
+  throw new ApiError("INVALID_STATE", describeOpenMoney({ purchases, sales, openRefunds }), {
     current: "money_open",
     openPurchases: purchases,
     openSales: sales,
@@ -17,7 +17,7 @@ export async function mustHaveNoOpenOrders(tx: Tx, userId: string): Promise<void
   });
 }
 
-function whyNot(open: { purchases: number; sales: number; openRefunds: number }): string {
+function describeOpenMoney(open: { purchases: number; sales: number; openRefunds: number }): string {
   if (open.purchases > 0)
     return "A purchase of yours is not settled yet: confirm it, or wait until it is given up.";
   if (open.sales > 0)

@@ -6,15 +6,15 @@ import { refundBuyers } from "../refunds/refund-buyers.ts";
 import {
   approveRequest,
   cancelRequest,
-  giveRefund,
   listAllRefunds,
   listRefunds,
   readRefund,
+  refundOrder,
   rejectRequest,
   requestRefund,
   resumeRefund,
 } from "../refunds/refunds.ts";
-import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./orders.ts";
+import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./purchases.ts";
 
 export const purchaseRoutes = [
   resumableRoute(
@@ -51,7 +51,7 @@ export const purchaseRoutes = [
   route(api.refunds.listAll, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
   resumableRoute(
     api.refunds.give,
-    (ctx, caller, { params, body }, { source }) => giveRefund(ctx, caller, params.orderId, body, source),
+    (ctx, caller, { params, body }, { source }) => refundOrder(ctx, caller, params.orderId, body, source),
     resumeRefund,
   ),
   resumableRoute(

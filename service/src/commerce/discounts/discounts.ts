@@ -1,6 +1,6 @@
 import type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "@stoa/contract";
 import pg from "pg";
-import { ownProducts } from "../../catalog/products/ownership.ts";
+import { findOwnProducts } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -40,18 +40,18 @@ const toDiscountCode = (code: DiscountCodeRow): DiscountCode => ({
 });
 
 /** Counters are no part of it, so that a sale meanwhile stops no change. */
-const tagOf = ({ redemptions: _, ...code }: DiscountCode) => etagOf(code);
+const discountEtag = ({ redemptions: _, ...code }: DiscountCode) => etagOf(code);
 
-function answerWith(row: DiscountCodeRow): DataResponse<DiscountCode> {
+function toResponse(row: DiscountCodeRow): DataResponse<DiscountCode> {
   const code = toDiscountCode(row);
-  return new DataResponse(code, { etag: tagOf(code) });
+  return new DataResponse(code, { etag: discountEtag(code) });
 }
 
-const notFound = () => new ApiError("DISCOUNT_CODE_NOT_FOUND");
+const notFoundError = () => new ApiError("DISCOUNT_CODE_NOT_FOUND");
 
 function uuidOf(discountCodeId: string): string {
   const id = toUuid("disc", discountCodeId);
-  if (!id) throw notFound();
+  if (!id) throw notFoundError();
   return id;
 }
 
@@ -61,14 +61,14 @@ export async function listDiscountCodes(ctx: Context, caller: Member, paging: Pa
 
 export async function readDiscountCode(ctx: Context, caller: Member, discountCodeId: string) {
   const code = await findCode(ctx.db, caller.userId, uuidOf(discountCodeId));
-  if (!code) throw notFound();
-  return answerWith(code);
+  if (!code) throw notFoundError();
+  return toResponse(code);
 }
 
 export async function createDiscountCode(ctx: Context, caller: Member, wish: CreateDiscountCode) {
   const id = ctx.newId();
-  const values = await valuesOf(ctx, ctx.db, caller, wish);
-  await unlessTaken(() =>
+  const values = await toValues(ctx, ctx.db, caller, wish);
+  await conflictIfCodeExists(() =>
     ctx.db.transaction().execute(async (tx) => {
       await insertCode(tx, { ...values, id, seller_id: caller.userId, created_at: ctx.now() });
       await ctx.idempotencyKey?.bind(tx, toId("disc", id));
@@ -86,12 +86,12 @@ export async function changeDiscountCode(
   ifMatch: string | null,
 ): Promise<DataResponse<DiscountCode>> {
   const id = uuidOf(discountCodeId);
-  await unlessTaken(() =>
+  await conflictIfCodeExists(() =>
     ctx.db.transaction().execute(async (tx) => {
       const before = await lockCode(tx, caller.userId, id);
-      if (!before) throw notFound();
-      mustMatch(ifMatch, tagOf(toDiscountCode(before)));
-      const values = await valuesOf(ctx, tx, caller, applied(toDiscountCode(before), change));
+      if (!before) throw notFoundError();
+      mustMatch(ifMatch, discountEtag(toDiscountCode(before)));
+      const values = await toValues(ctx, tx, caller, mergeChange(toDiscountCode(before), change));
       mustHoldRedemptions(values, before);
       await updateCode(tx, id, values);
     }),
@@ -101,12 +101,12 @@ export async function changeDiscountCode(
 
 export async function deleteDiscountCode(ctx: Context, caller: Member, discountCodeId: string) {
   const deleted = await markDeleted(ctx.db, caller.userId, uuidOf(discountCodeId), ctx.now());
-  if (!deleted) throw notFound();
+  if (!deleted) throw notFoundError();
   return { id: discountCodeId, deleted: true as const };
 }
 
 /** What is sent, over what is there; percentOff and amountOff take each other's place. */
-function applied(before: DiscountCode, change: ChangeDiscountCode): CreateDiscountCode {
+function mergeChange(before: DiscountCode, change: ChangeDiscountCode): CreateDiscountCode {
   const offIsKept = change.percentOff === undefined && change.amountOff === undefined;
   const percentOff = offIsKept ? (before.percentOff ?? undefined) : change.percentOff;
   const amountOff = offIsKept ? (before.amountOff ?? undefined) : change.amountOff;
@@ -125,7 +125,7 @@ function applied(before: DiscountCode, change: ChangeDiscountCode): CreateDiscou
   };
 }
 
-async function valuesOf(
+async function toValues(
   ctx: Context,
   db: Queries,
   caller: Member,
@@ -147,11 +147,11 @@ async function valuesOf(
   };
 }
 
-type Product = Awaited<ReturnType<typeof ownProducts>>[number];
+type Product = Awaited<ReturnType<typeof findOwnProducts>>[number];
 
 async function ownProduct(db: Queries, caller: Member, productId: string): Promise<Product> {
   const id = toUuid("prod", productId);
-  const [product] = id ? await ownProducts(db, caller.userId, [id]) : [];
+  const [product] = id ? await findOwnProducts(db, caller.userId, [id]) : [];
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
   return product;
 }
@@ -193,7 +193,7 @@ function mustHoldRedemptions(values: DiscountCodeValues, { redemptions }: Discou
 
 const UNIQUE_VIOLATION = "23505";
 
-async function unlessTaken(write: () => Promise<unknown>): Promise<void> {
+async function conflictIfCodeExists(write: () => Promise<unknown>): Promise<void> {
   try {
     await write();
   } catch (error) {

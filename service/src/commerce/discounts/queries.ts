@@ -39,7 +39,7 @@ const only = async (query: ReturnType<typeof codes>): Promise<DiscountCodeRow | 
 export const findCode = (db: Queries, sellerId: string, id: string) =>
   only(codes(db).where("id", "=", id).where("seller_id", "=", sellerId));
 
-export const findCodeNamed = (db: Queries, sellerId: string, code: string) =>
+export const findCodeByName = (db: Queries, sellerId: string, code: string) =>
   only(
     codes(db)
       .where("seller_id", "=", sellerId)
@@ -100,7 +100,7 @@ export async function markDeleted(db: Queries, sellerId: string, id: string, now
  * Takes one of what is left of a code that is still as it was seen; undefined: it is not, or nothing is left. Whoever takes
  * one holds the code until the transaction ends, so that what a buyer has of it can be counted.
  */
-export const takeOne = (tx: Tx, id: string, seen: Date) =>
+export const reserveRedemption = (tx: Tx, id: string, seen: Date) =>
   tx
     .updateTable("discount_codes")
     .set((row) => ({ redemptions: row("redemptions", "+", 1) }))

@@ -11,7 +11,7 @@ import {
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
-import { reconcileOrders, settle } from "../checkout/payment.ts";
+import { reconcileOrders, settleOrder } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;
 const DECLINED = "pm_test_declined";
@@ -292,8 +292,8 @@ test("an order that nobody waits for any more gives the code back, and money tha
   assert.equal(await redemptionsOf(id), 0);
   const method = { brand: "visa", last4: "4242" };
   const paid = { state: "succeeded", paymentId: "ch_late", method, feeMinor: null } as const;
-  await settle(ctx, toUuid("ord", body.data.orderId)!, paid);
-  await settle(ctx, toUuid("ord", body.data.orderId)!, paid);
+  await settleOrder(ctx, toUuid("ord", body.data.orderId)!, paid);
+  await settleOrder(ctx, toUuid("ord", body.data.orderId)!, paid);
   assert.equal(await redemptionsOf(id), 1);
 });
 

@@ -2,7 +2,13 @@ import type { Context } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import { shareOf } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { countHeld, type DiscountCodeRow, findCodeNamed, isUnchanged, takeOne } from "./queries.ts";
+import {
+  countHeld,
+  type DiscountCodeRow,
+  findCodeByName,
+  isUnchanged,
+  reserveRedemption,
+} from "./queries.ts";
 
 /** What a code takes off a price, as the code was when it was looked at. */
 export interface Discount {
@@ -19,30 +25,39 @@ interface Priced {
   currency: string;
 }
 
-const unusable = (reason: string) => ruleViolation("discountCode", reason);
+const invalidCodeError = (reason: string) => ruleViolation("discountCode", reason);
 
 /** The discount that a code gives on a product. How often it was used is asked when it is redeemed. */
 export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {
-  const found = await findCodeNamed(ctx.db, product.authorId, code.trim());
-  if (!found) throw unusable("is no code of this product's seller");
+  const found = await findCodeByName(ctx.db, product.authorId, code.trim());
+  if (!found) throw invalidCodeError("is no code of this product's seller");
   mustBeInTime(found, ctx.now());
-  mustFit(found, product);
-  return { id: found.id, code: found.code, amountMinor: amountOf(found, product), seenAt: found.updatedAt };
+  mustApplyToProduct(found, product);
+  return {
+    id: found.id,
+    code: found.code,
+    amountMinor: discountAmount(found, product),
+    seenAt: found.updatedAt,
+  };
 }
 
 function mustBeInTime({ startsAt, endsAt }: DiscountCodeRow, now: Date): void {
-  if (startsAt && now < startsAt) throw unusable(`is good from ${startsAt.toISOString()} on`);
-  if (endsAt && now >= endsAt) throw unusable(`was good until ${endsAt.toISOString()}`);
+  if (startsAt && now < startsAt) throw invalidCodeError(`is good from ${startsAt.toISOString()} on`);
+  if (endsAt && now >= endsAt) throw invalidCodeError(`was good until ${endsAt.toISOString()}`);
 }
 
-function mustFit(code: DiscountCodeRow, product: Priced): void {
-  if (code.productId !== null && code.productId !== product.id) throw unusable("is for another product");
+function mustApplyToProduct(code: DiscountCodeRow, product: Priced): void {
+  if (code.productId !== null && code.productId !== product.id)
+    throw invalidCodeError("is for another product");
   if (code.currency === null || code.currency === product.currency) return;
-  throw unusable(`takes off ${code.currency}, and this product is sold in ${product.currency}`);
+  throw invalidCodeError(`takes off ${code.currency}, and this product is sold in ${product.currency}`);
 }
 
 /** At most the whole price. */
-function amountOf({ percentBasisPoints, amountOffMinor }: DiscountCodeRow, { priceMinor }: Priced): bigint {
+function discountAmount(
+  { percentBasisPoints, amountOffMinor }: DiscountCodeRow,
+  { priceMinor }: Priced,
+): bigint {
   if (percentBasisPoints !== null) return shareOf(priceMinor, percentBasisPoints);
   return amountOffMinor! < priceMinor ? amountOffMinor! : priceMinor;
 }
@@ -51,17 +66,17 @@ function amountOf({ percentBasisPoints, amountOffMinor }: DiscountCodeRow, { pri
  * Takes a redemption for an order, in the transaction that writes it. The row's lock makes parallel purchases queue here, so
  * that the last one of a limit is taken once. It is given back by the order's own moves (0003_purchases.sql).
  */
-export async function redeem(
+export async function redeemDiscount(
   tx: Tx,
   discount: Discount,
   order: { id: string; buyerId: string },
 ): Promise<void> {
-  const taken = await takeOne(tx, discount.id, discount.seenAt);
+  const taken = await reserveRedemption(tx, discount.id, discount.seenAt);
   if (!taken) {
     const isUsedUp = await isUnchanged(tx, discount.id, discount.seenAt);
-    throw unusable(isUsedUp ? "is used up" : "was changed a moment ago: try again");
+    throw invalidCodeError(isUsedUp ? "is used up" : "was changed a moment ago: try again");
   }
   if (taken.maxPerBuyer === null) return;
   const held = await countHeld(tx, { codeId: discount.id, buyerId: order.buyerId, besides: order.id });
-  if (held >= taken.maxPerBuyer) throw unusable("was used by you as often as it may be");
+  if (held >= taken.maxPerBuyer) throw invalidCodeError("was used by you as often as it may be");
 }

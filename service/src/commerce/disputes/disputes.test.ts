@@ -17,8 +17,8 @@ import {
 } from "../../integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
-import { verifyLedger } from "../ledger/verify.ts";
-import { reconcileRefunds } from "../refunds/refund-payment.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+import { reconcileRefunds } from "../refunds/refund-submission.ts";
 
 const book = refundBook();
 const line: PaymentLine = { trouble: "none" };

@@ -3,15 +3,15 @@ import { toId, toUuid } from "../../core/ids.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
+  type AuditedDispute,
+  auditDispute,
   isInquiry,
   newDisputeRow,
-  notPaidYet,
-  type RecordedDispute,
-  recordDispute,
+  notPaidYetError,
 } from "../charges/dispute-record.ts";
-import { hearOfOrder } from "../checkout/payment.ts";
-import { bookDisputeLost, bookDisputeOpened, bookDisputeWon } from "../orders/books.ts";
-import { findOrder, lockOrder, moveOrder } from "../orders/queries.ts";
+import { syncOrderFromProvider } from "../checkout/order-payment.ts";
+import { postDisputeLost, postDisputeOpened, postDisputeWon } from "../orders/order-postings.ts";
+import { findOrder, lockOrder, updateOrder } from "../orders/queries.ts";
 import {
   closeDispute,
   type DisputeRow,
@@ -20,10 +20,15 @@ import {
   insertDispute,
   listHolds,
 } from "../refunds/dispute-queries.ts";
-import { isPaid, noteGivenBack, type PaidOrder, statusByMoney } from "../refunds/giving-back.ts";
 import { withdrawRefunds } from "../refunds/refund-moves.ts";
-import { reconcileRefundsOf } from "../refunds/refund-payment.ts";
-import { tellOfDispute } from "./dispute-letters.ts";
+import {
+  isPaidOrder,
+  type PaidOrder,
+  paidOrderStatus,
+  recordRefunded,
+} from "../refunds/refund-settlement.ts";
+import { reconcileRefundsOf } from "../refunds/refund-submission.ts";
+import { emailDispute } from "./dispute-emails.ts";
 
 /** Moves the dispute of an order to what the provider has; false: it is about no order of ours. */
 export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<boolean> {
@@ -31,42 +36,42 @@ export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<bo
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
   if (!order) return false;
   // A bank may be faster than the provider's answer to our charge.
-  if (!isPaid(order)) await hearOfOrder(ctx, told.orderId);
+  if (!isPaidOrder(order)) await syncOrderFromProvider(ctx, told.orderId);
   if (told.state === "lost") await reconcileRefundsOf(ctx, order.id);
-  await ctx.db.transaction().execute((tx) => follow(ctx, tx, order.id, told));
+  await ctx.db.transaction().execute((tx) => syncDisputeRow(ctx, tx, order.id, told));
   return true;
 }
 
 /** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
-async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Promise<void> {
+async function syncDisputeRow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Promise<void> {
   const order = await lockOrder(tx, orderId);
-  if (!order || !isPaid(order)) throw notPaidYet(order?.status);
+  if (!order || !isPaidOrder(order)) throw notPaidYetError(order?.status);
   const known = await findDisputeOf(tx, told.disputeId);
-  if (isInquiry(told)) return followInquiry(ctx, tx, order, { known, told });
+  if (isInquiry(told)) return syncInquiry(ctx, tx, order, { known, told });
   // An inquiry can become a dispute after it was closed, too.
   const isOpened = known !== undefined && !known.status.startsWith("inquiry");
   const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, told });
   if (open.dispute.status !== "open" || told.state === "open") return;
-  if (told.state === "won") await win(ctx, tx, open, told);
-  else await lose(ctx, tx, open, told);
+  if (told.state === "won") await applyWin(ctx, tx, open, told);
+  else await applyLoss(ctx, tx, open, told);
 }
 
-interface Followed {
+interface DisputeUpdate {
   known: DisputeRow | undefined;
   told: Dispute;
 }
 
 /** The bank asks, and takes nothing: no money is held, and a refund, which ends it, goes on as any other. */
-async function followInquiry(
+async function syncInquiry(
   ctx: Context,
   tx: Tx,
   order: PaidOrder,
-  { known, told }: Followed,
+  { known, told }: DisputeUpdate,
 ): Promise<void> {
   const now = ctx.now();
   if (!known) {
-    await insertDispute(tx, { ...newDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
-    await recordOf(ctx, tx, order, told, "inquiry");
+    await insertDispute(tx, { ...toNewDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
+    await auditOrderDispute(ctx, tx, order, told, "inquiry");
   }
   if (told.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
     await closeDispute(tx, told.disputeId, {
@@ -76,12 +81,12 @@ async function followInquiry(
     });
 }
 
-const newDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
+const toNewDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
   ...newDisputeRow(ctx, told),
   order_id: order.id,
 });
 
-interface Disputed {
+interface DisputedOrder {
   order: PaidOrder;
   dispute: DisputeRow;
 }
@@ -91,41 +96,51 @@ async function openDispute(
   ctx: Context,
   tx: Tx,
   paid: PaidOrder,
-  { known, told }: Followed,
-): Promise<Disputed> {
+  { known, told }: DisputeUpdate,
+): Promise<DisputedOrder> {
   const order = await withdrawRefunds(ctx, tx, paid, "The payment is disputed at the bank.");
-  const takenMinor = order.refundedMinor + (await heldOf(tx, order));
+  const takenMinor = order.refundedMinor + (await sumHolds(tx, order));
   const free = order.totalMinor - takenMinor;
   const heldMinor = told.amountMinor < free ? told.amountMinor : free;
-  const written = { ...newDispute(ctx, order, told), status: "open" as const, held_minor: heldMinor };
+  const written = { ...toNewDispute(ctx, order, told), status: "open" as const, held_minor: heldMinor };
   const dispute = known ? { ...written, id: known.id } : written;
   await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
-  await moveOrder(tx, order.id, { status: "disputed" });
-  await bookDisputeOpened(ctx, tx, order, {
+  await updateOrder(tx, order.id, { status: "disputed" });
+  await postDisputeOpened(ctx, tx, order, {
     ...{ disputeId: dispute.id, at: dispute.opened_at, takenMinor, heldMinor },
   });
-  const opened: Disputed = {
+  const opened: DisputedOrder = {
     order: { ...order, status: "disputed" },
     dispute: (await findDisputeOf(tx, told.disputeId))!,
   };
-  await tellAll(ctx, tx, opened, "opened");
+  await auditAndEmail(ctx, tx, opened, "opened");
   return opened;
 }
 
-const heldOf = async (tx: Tx, order: PaidOrder) =>
+const sumHolds = async (tx: Tx, order: PaidOrder) =>
   (await listHolds(tx, order.id)).reduce((sum, { heldMinor }) => sum + heldMinor, 0n);
 
-async function win(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Dispute): Promise<void> {
+async function applyWin(
+  ctx: Context,
+  tx: Tx,
+  { order, dispute }: DisputedOrder,
+  told: Dispute,
+): Promise<void> {
   const { id: disputeId, heldMinor } = dispute;
   // As the last that was taken: what stays taken is then what one refund of it would have taken.
-  const takenMinor = order.refundedMinor + (await heldOf(tx, order)) - heldMinor;
+  const takenMinor = order.refundedMinor + (await sumHolds(tx, order)) - heldMinor;
   const at = ctx.now();
-  await bookDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
-  await close(ctx, tx, { order, dispute }, told, { status: "won", at });
+  await postDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
+  await closeAndRestoreOrder(ctx, tx, { order, dispute }, told, { status: "won", at });
 }
 
 /** The money is the buyer's. A refund that may just reach them would be the same money again: it is waited for. */
-async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Dispute): Promise<void> {
+async function applyLoss(
+  ctx: Context,
+  tx: Tx,
+  { order, dispute }: DisputedOrder,
+  told: Dispute,
+): Promise<void> {
   if (order.refundingMinor > 0n) {
     ctx.log.warn(
       { order: order.id },
@@ -138,10 +153,10 @@ async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Di
   const at = ctx.now();
   // What was refunded before, or since the bank took it, is the buyer's twice.
   const excessMinor = told.amountMinor > heldMinor ? told.amountMinor - heldMinor : 0n;
-  await bookDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
-  const after = await noteGivenBack(tx, order, heldMinor);
+  await postDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
+  const after = await recordRefunded(tx, order, heldMinor);
   const lost = { lost_minor: heldMinor + excessMinor, excess_minor: excessMinor };
-  await close(ctx, tx, { order: after, dispute }, told, { status: "lost", at, ...lost });
+  await closeAndRestoreOrder(ctx, tx, { order: after, dispute }, told, { status: "lost", at, ...lost });
   if (excessMinor > 0n)
     ctx.log.warn(
       { order: order.id, dispute: told.disputeId, excessMinor },
@@ -150,37 +165,37 @@ async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Di
 }
 
 /** The order is as before, or as what the bank took makes it; unless another dispute of it is open. */
-async function close(
+async function closeAndRestoreOrder(
   ctx: Context,
   tx: Tx,
-  { order, dispute }: Disputed,
+  { order, dispute }: DisputedOrder,
   told: Dispute,
   { status, at, ...lost }: { status: "won" | "lost"; at: Date; lost_minor?: bigint; excess_minor?: bigint },
 ): Promise<void> {
   await closeDispute(tx, told.disputeId, { status, fee_minor: told.feeMinor, closed_at: at, ...lost });
   const others = await listHolds(tx, order.id);
-  if (others.length === 0) await moveOrder(tx, order.id, { status: statusByMoney(order) });
-  await tellAll(ctx, tx, { order, dispute }, status);
+  if (others.length === 0) await updateOrder(tx, order.id, { status: paidOrderStatus(order) });
+  await auditAndEmail(ctx, tx, { order, dispute }, status);
 }
 
-async function tellAll(
+async function auditAndEmail(
   ctx: Context,
   tx: Tx,
-  { order, dispute }: Disputed,
+  { order, dispute }: DisputedOrder,
   what: "opened" | "won" | "lost",
 ): Promise<void> {
-  await recordOf(ctx, tx, order, dispute, what);
-  await tellOfDispute(ctx, tx, order, dispute, what);
+  await auditOrderDispute(ctx, tx, order, dispute, what);
+  await emailDispute(ctx, tx, order, dispute, what);
 }
 
-const recordOf = (
+const auditOrderDispute = (
   ctx: Context,
   tx: Tx,
   { id, currency }: PaidOrder,
   { amountMinor, reason }: Pick<Dispute, "amountMinor" | "reason">,
-  what: RecordedDispute["what"],
+  what: AuditedDispute["what"],
 ) =>
-  recordDispute(ctx, tx, {
+  auditDispute(ctx, tx, {
     target: { type: "order", id: toId("ord", id) },
     amountMinor,
     currency,

@@ -1,5 +1,5 @@
 import type { Queries } from "../../platform/db/database.ts";
-import { sumsOf } from "./queries.ts";
+import { sumBalances } from "./queries.ts";
 
 /**
  * What somebody has in one currency, by their entries and by what is open of their orders: nothing is stored that could differ from
@@ -21,7 +21,7 @@ export interface Balance {
 
 /** Somebody's balances, one for each currency in which they ever had an entry, in alphabetical order. */
 export async function balancesOf(db: Queries, ownerId: string, now: Date): Promise<Balance[]> {
-  const sums = await sumsOf(db, ownerId, now);
+  const sums = await sumBalances(db, ownerId, now);
   return sums.map(({ currency, ...sum }) => ({
     currency,
     pendingMinor: BigInt(sum.pending),

@@ -9,7 +9,7 @@ import { toUuid } from "../../core/ids.ts";
 import { shareOf } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type Balance, balancesOf } from "./balances.ts";
-import { findProblems } from "./verify.ts";
+import { findProblems } from "./verification.ts";
 
 const DAY_MS = 86_400_000;
 const HISTORIES = 40;

@@ -4,7 +4,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { balancesOf } from "./balances.ts";
-import { type Entry, post } from "./ledger.ts";
+import { type Entry, postTransaction } from "./ledger.ts";
 
 const DAY_MS = 86_400_000;
 /** The refund window, which is longer than the week that charges need. */
@@ -178,7 +178,9 @@ suite("what is posted", () => {
     const { ctx } = market.service;
     return ctx.db
       .transaction()
-      .execute((tx) => post(ctx, tx, { kind: "subscription", sourceId, currency: "USD", entries }));
+      .execute((tx) =>
+        postTransaction(ctx, tx, { kind: "subscription", sourceId, currency: "USD", entries }),
+      );
   };
   const countOf = async () => (await market.query("select count(*) from ledger_transactions")).rows[0].count;
 
@@ -246,7 +248,9 @@ suite("a balance", () => {
     const book = (currency: string, entries: Entry[]) =>
       ctx.db
         .transaction()
-        .execute((tx) => post(ctx, tx, { kind: "payout", sourceId: ctx.newId(), currency, entries }));
+        .execute((tx) =>
+          postTransaction(ctx, tx, { kind: "payout", sourceId: ctx.newId(), currency, entries }),
+        );
     await book("JPY", [
       { account: "seller", ownerId, maturesAt, amountMinor: -300n },
       { account: "referrer", ownerId, maturesAt, amountMinor: -200n },

@@ -55,7 +55,7 @@ export interface Posting {
  * Books what happened, in the caller's transaction. Entries of nothing are left out; without any other, nothing is booked. Entries
  * that do not sum to zero are a mistake of ours, and so is a source that is booked twice: both throw.
  */
-export async function post(
+export async function postTransaction(
   ctx: Context,
   tx: Tx,
   { kind, sourceId, currency, entries, at = ctx.now() }: Posting,

@@ -2,7 +2,7 @@ import { type Insertable, sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { LedgerTransactions, LedgerVerdicts } from "../../platform/db/tables.gen.ts";
 import type { Entry } from "./ledger.ts";
-import { reservedOf } from "./reserved.ts";
+import { reservedAmounts } from "./reserved-amounts.ts";
 
 export async function insertTransaction(
   tx: Tx,
@@ -20,12 +20,12 @@ export async function insertTransaction(
     currency,
     amount_minor: entry.amountMinor,
     order_id: entry.orderId ?? null,
-    matures_at: maturityOf(entry, transaction),
+    matures_at: entryMaturity(entry, transaction),
   }));
   await tx.insertInto("ledger_entries").values(rows).execute();
 }
 
-const maturityOf = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
+const entryMaturity = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
   entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurred_at) : null;
 
 /** As text, because a sum may have more digits than a number holds. */
@@ -44,7 +44,7 @@ interface Sums {
  * In one statement, so that a refund that succeeds meanwhile is either reserved or booked. All entries are summed from the index
  * ledger_entries_owner, without the entries themselves.
  */
-export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<Sums[]> {
+export async function sumBalances(db: Queries, ownerId: string, now: Date): Promise<Sums[]> {
   const { rows } = await sql<Sums>`
     with booked as (
       select currency,
@@ -54,7 +54,7 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
              sum(amount_minor) filter (where account = 'referrer' and matures_at > ${now}) as referrer_pending,
              sum(amount_minor) filter (where account = 'referrer' and matures_at <= ${now}) as referrer_matured
         from ledger_entries where owner_id = ${ownerId} and account <> 'buyer_credit' group by currency),
-    reserved as (${reservedOf(ownerId, now)})
+    reserved as (${reservedAmounts(ownerId, now)})
     select currency, coalesce(pending, 0)::text as pending, coalesce(matured, 0)::text as matured,
            coalesce(reserved, 0)::text as reserved, coalesce(in_transit, 0)::text as "inTransit",
            coalesce(referrer_pending, 0)::text as "referrerPending",
@@ -64,10 +64,10 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
   return rows;
 }
 
-export const insertVerdict = (db: Queries, verdict: Insertable<LedgerVerdicts>) =>
+export const insertVerification = (db: Queries, verdict: Insertable<LedgerVerdicts>) =>
   db.insertInto("ledger_verdicts").values(verdict).execute();
 
-export const findLastVerdict = (db: Queries) =>
+export const findLastVerificationRow = (db: Queries) =>
   db
     .selectFrom("ledger_verdicts")
     .select(["begun_at as begunAt", "ended_at as endedAt", "problems"])

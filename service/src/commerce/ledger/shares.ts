@@ -10,7 +10,7 @@ const proportion = (part: string, some: string, whole: string) =>
  * To be joined to rows `o`, an order each with an amount `gone` of its total: a row `part (account, owner_id, amount)` for everybody who
  * shares in the order, by what they lose of it once so much is gone.
  */
-export const SHARES_GONE = sql`
+export const LOST_SHARES = sql`
   cross join lateral (select ${proportion("o.tax_minor", "o.gone", "o.total_minor")} as tax) as t
   cross join lateral (select o.gone - t.tax as net, o.total_minor - o.tax_minor as whole) as n
   cross join lateral (select ${proportion("o.fee_minor", "n.net", "n.whole")} as fee) as f

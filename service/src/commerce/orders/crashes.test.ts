@@ -5,8 +5,8 @@ import type { DoomedService } from "../../../test/doomed.ts";
 import { hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
-import { foldSales } from "../analytics/sums.ts";
-import { reconcileOrders } from "../checkout/payment.ts";
+import { rollUpSales } from "../analytics/sales-sums.ts";
+import { reconcileOrders } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -213,7 +213,7 @@ test("GET /admin/stats after kills at every step: it counts each order once, as 
     assert.equal(currencies[0].sales, rows[0].sales);
   };
   await check();
-  await foldSales(market.service.ctx);
+  await rollUpSales(market.service.ctx);
   await check();
 });
 

@@ -3,7 +3,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import type { OrderRow } from "./queries.ts";
 
 /** The amounts of an order in decimal, as the API shows them. */
-export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
+export function toOrderLines(order: OrderRow): PurchaseDetail["lines"] {
   const amount = (minor: bigint) => toDecimal(minor, order.currency);
   return {
     subtotal: amount(order.subtotalMinor),

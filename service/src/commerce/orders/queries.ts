@@ -6,10 +6,10 @@ import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Mismatch } from "../charges/attempts.ts";
-import { mayBeChargedLate } from "../charges/given-up.ts";
+import type { Mismatch } from "../charges/charge-attempts.ts";
+import { mayBeChargedLate } from "../charges/late-charges.ts";
 
-export const OPEN: OrderStatus[] = ["pending", "requires_action"];
+export const OPEN_ORDER_STATUSES: OrderStatus[] = ["pending", "requires_action"];
 
 export interface OrderRow {
   id: string;
@@ -161,22 +161,22 @@ const orders = (db: Queries) =>
     )
     .$castTo<NumberAmounts<OrderRow>>();
 
-const only = async (query: ReturnType<typeof orders>): Promise<OrderRow | undefined> => {
+const findOne = async (query: ReturnType<typeof orders>): Promise<OrderRow | undefined> => {
   const row = await query.executeTakeFirst();
   return row && toBigintAmounts(row);
 };
 
-export const findOrder = (db: Queries, id: string) => only(orders(db).where("o.id", "=", id));
+export const findOrder = (db: Queries, id: string) => findOne(orders(db).where("o.id", "=", id));
 
 export const findOwnOrder = (db: Queries, buyerId: string, id: string) =>
-  only(orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId));
+  findOne(orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId));
 
 export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =>
-  only(
+  findOne(
     orders(db)
       .where("o.buyer_id", "=", buyerId)
       .where("o.product_id", "=", productId)
-      .where("o.status", "in", OPEN),
+      .where("o.status", "in", OPEN_ORDER_STATUSES),
   );
 
 /**
@@ -219,7 +219,7 @@ export async function listOrders(
   return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
-export interface OrderMove {
+export interface OrderUpdate {
   status?: OrderStatus;
   refunded_minor?: bigint;
   refunding_minor?: bigint;
@@ -234,11 +234,11 @@ export interface OrderMove {
   completed_at?: Date;
 }
 
-export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
+export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
 /** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
-export async function noteOrderMismatch(
+export async function recordOrderMismatch(
   db: Queries,
   id: string,
   { paymentId, captured }: Mismatch,
@@ -254,12 +254,12 @@ export async function noteOrderMismatch(
 }
 
 /** Notes that the provider is asked now; false when the order is open no more, so that nobody must ask. */
-export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {
+export async function markOrderAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
     .updateTable("orders")
     .set({ asked_at: now })
     .where("id", "=", id)
-    .where("status", "in", OPEN)
+    .where("status", "in", OPEN_ORDER_STATUSES)
     .returning("id")
     .executeTakeFirst();
   return stamped !== undefined;
@@ -267,10 +267,10 @@ export async function stampAsked(db: Queries, id: string, now: Date): Promise<bo
 
 /** An open order whose method the provider does not know: nothing happened, so nothing stays. */
 export const deleteOpenOrder = (db: Queries, id: string) =>
-  db.deleteFrom("orders").where("id", "=", id).where("status", "in", OPEN).execute();
+  db.deleteFrom("orders").where("id", "=", id).where("status", "in", OPEN_ORDER_STATUSES).execute();
 
 /** The seller's next number of the year, without gaps: it is taken back when the transaction is. */
-export async function takeReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
+export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("receipt_counters")
     .values({ seller_id: sellerId, year, last: 1 })
@@ -296,16 +296,16 @@ export const listOpenOrders = (db: Queries, before: Date) =>
         "holdsScarce",
       ),
     ])
-    .where("status", "in", OPEN)
+    .where("status", "in", OPEN_ORDER_STATUSES)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
     .execute();
 
-export const listGivenUpOrders = (db: Queries, now: Date) =>
+export const listOrdersPossiblyChargedLate = (db: Queries, now: Date) =>
   db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("created_at").execute();
 
 /** The provider has answered of a canceled order. */
-export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+export const markOrderCheckedLate = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("orders")
     .set({ asked_at: now })
@@ -319,7 +319,7 @@ export async function countOpenOrders(db: Queries, userId: string) {
     db
       .selectFrom("orders")
       .where(side, "=", userId)
-      .where("status", "in", OPEN)
+      .where("status", "in", OPEN_ORDER_STATUSES)
       .select((row) => row.fn.countAll<number>().as("count"))
       .executeTakeFirstOrThrow();
   const [purchases, sales] = [await mine("buyer_id"), await mine("seller_id")];

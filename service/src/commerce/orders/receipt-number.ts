@@ -1,11 +1,11 @@
 import { toUserId } from "../../accounts/people/users.ts";
-import { toReceiptNumber } from "../receipts/number.ts";
+import { formatReceiptNumber } from "../receipts/receipt-number.ts";
 import type { OrderRow } from "./queries.ts";
 
 const SELLER_LETTERS = 5;
 
 /** The end of an id is drawn by lot, so that the numbers of two sellers do not look alike. */
-const partOf = (sellerId: string) => toUserId(sellerId).slice(-SELLER_LETTERS).toUpperCase();
+const sellerPart = (sellerId: string) => toUserId(sellerId).slice(-SELLER_LETTERS).toUpperCase();
 
 /** `R-3F7K2-2026-00042`; null until the order is completed. */
 export function receiptNumberOf({
@@ -14,5 +14,5 @@ export function receiptNumberOf({
   receiptNumber,
 }: Pick<OrderRow, "sellerId" | "receiptYear" | "receiptNumber">): string | null {
   if (receiptYear === null || receiptNumber === null) return null;
-  return toReceiptNumber(partOf(sellerId), receiptYear, receiptNumber);
+  return formatReceiptNumber(sellerPart(sellerId), receiptYear, receiptNumber);
 }

@@ -39,7 +39,7 @@ export interface SaleFilter extends Paging {
 }
 
 /** Ids are made in the order of time, so that a span of time is a span of an index. */
-function fitting(db: Queries, filter: SaleFilter) {
+function matchingOrders(db: Queries, filter: SaleFilter) {
   const { buyerId, sellerId, productId, status, from, to, paid } = filter;
   let orders = db.selectFrom("orders").select("id");
   if (buyerId) orders = orders.where("buyer_id", "=", buyerId);
@@ -51,7 +51,7 @@ function fitting(db: Queries, filter: SaleFilter) {
   return paid ? orders.where("completed_at", "is not", null) : orders;
 }
 
-const sales = (db: Queries) =>
+const selectSales = (db: Queries) =>
   db
     .selectFrom("orders as o")
     .innerJoin("users as b", "b.id", "o.buyer_id")
@@ -66,13 +66,13 @@ const sales = (db: Queries) =>
 
 /** The page's ids first: what stands before it is walked in the index, and joined with nothing. */
 export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<SaleRow>> {
-  const page = fitting(db, filter).orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
-  const items = await sales(db)
+  const page = matchingOrders(db, filter).orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  const items = await selectSales(db)
     .where("o.id", "in", page)
     .orderBy("o.id", "desc")
     .$castTo<NumberAmounts<SaleRow>>()
     .execute();
-  const total = await countRows(db, fitting(db, filter));
+  const total = await countRows(db, matchingOrders(db, filter));
   return { items: items.map((row) => toBigintAmounts(row)), ...total };
 }
 
@@ -87,7 +87,7 @@ export interface OrderForAdmin extends SaleRow {
 }
 
 export async function findSale(db: Queries, id: string): Promise<OrderForAdmin | undefined> {
-  const row = await sales(db)
+  const row = await selectSales(db)
     .leftJoin("users as r", "r.id", "o.referrer_id")
     .select(["r.id as referrerId", "r.name as referrerName"])
     .select(["o.fee_basis_points as feeBasisPoints", "o.commission_basis_points as commissionBasisPoints"])

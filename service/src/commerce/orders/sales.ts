@@ -6,7 +6,7 @@ import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
-import { linesOf } from "./order-lines.ts";
+import { toOrderLines } from "./order-lines.ts";
 import { findOrder } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { findSale, listSales as findSales, type OrderForAdmin, type SaleRow } from "./sales-queries.ts";
@@ -46,15 +46,15 @@ interface Filters extends Paging {
   to?: string | undefined;
 }
 
-const momentsOf = ({ from, to }: Filters) => ({
+const parseTimes = ({ from, to }: Filters) => ({
   from: from === undefined ? undefined : new Date(from),
   to: to === undefined ? undefined : new Date(to),
 });
 
-const NOTHING: Page<never> = { items: [], total: 0 };
+const EMPTY_PAGE: Page<never> = { items: [], total: 0 };
 
 /** undefined: not asked for. null: an id that names nothing, so that nothing fits. */
-const idOf = (prefix: IdPrefix, id: string | undefined) =>
+const parseIdFilter = (prefix: IdPrefix, id: string | undefined) =>
   id === undefined ? undefined : toUuid(prefix, id);
 
 /** What was bought of the caller. */
@@ -63,9 +63,9 @@ export async function listSales(
   caller: Member,
   query: Filters & { productId?: string | undefined },
 ): Promise<Page<Sale>> {
-  const productId = idOf("prod", query.productId);
-  if (productId === null) return NOTHING;
-  const filter = { ...query, ...momentsOf(query), productId, sellerId: caller.userId, paid: true };
+  const productId = parseIdFilter("prod", query.productId);
+  if (productId === null) return EMPTY_PAGE;
+  const filter = { ...query, ...parseTimes(query), productId, sellerId: caller.userId, paid: true };
   return mapPage(await findSales(ctx.db, filter), toSale);
 }
 
@@ -77,10 +77,10 @@ interface AdminQuery extends Filters {
 
 /** Everybody's orders, however they ended. */
 export async function listAllOrders(ctx: Context, query: AdminQuery): Promise<Page<AdminOrder>> {
-  const [buyerId, sellerId] = [idOf("usr", query.buyer), idOf("usr", query.seller)];
-  const productId = idOf("prod", query.product);
-  if (buyerId === null || sellerId === null || productId === null) return NOTHING;
-  const filter = { ...query, ...momentsOf(query), buyerId, sellerId, productId, paid: false };
+  const [buyerId, sellerId] = [parseIdFilter("usr", query.buyer), parseIdFilter("usr", query.seller)];
+  const productId = parseIdFilter("prod", query.product);
+  if (buyerId === null || sellerId === null || productId === null) return EMPTY_PAGE;
+  const filter = { ...query, ...parseTimes(query), buyerId, sellerId, productId, paid: false };
   return mapPage(await findSales(ctx.db, filter), toAdminOrder);
 }
 
@@ -91,7 +91,7 @@ export async function readAnyOrder(ctx: Context, orderId: string): Promise<Admin
   return {
     ...toAdminOrder(sale),
     ...sharesOf(sale),
-    lines: linesOf(order),
+    lines: toOrderLines(order),
     taxRate: taxRateOf(order),
     discountCode: order.discountCode,
     referralCode: order.referralCode,

@@ -15,11 +15,11 @@ export function minimumMinor(currency: string): bigint {
 }
 
 /** As much of an amount as the payment provider pays out: what is left of its step waits for the next payout. */
-export const payableOf = (ctx: Context, currency: string, minor: bigint): bigint =>
+export const payableAmount = (ctx: Context, currency: string, minor: bigint): bigint =>
   minor - (minor % ctx.integrations.payments.limitsOf(currency).stepMinor);
 
 /** Of somebody who never earned anything in it. */
-export const nothingIn = (currency: string): Balance => ({
+export const emptyBalance = (currency: string): Balance => ({
   currency,
   pendingMinor: 0n,
   availableMinor: 0n,
@@ -33,7 +33,7 @@ type NextMaturity = Awaited<ReturnType<typeof listNextMaturities>>[number];
 /** What the caller has, a currency each; who has nothing yet has nothing in the shop's own. */
 export async function readBalance(ctx: Context, caller: Member, paging: Paging): Promise<Page<ToldBalance>> {
   const found = await balancesOf(ctx.db, caller.userId, ctx.now());
-  const all = found.length > 0 ? found : [nothingIn(ctx.config.currency)];
+  const all = found.length > 0 ? found : [emptyBalance(ctx.config.currency)];
   const maturities = await listNextMaturities(ctx.db, caller.userId, ctx.now());
   const shown = all.slice(offsetOf(paging), offsetOf(paging) + paging.limit);
   const nextOf = (currency: string) => maturities.find((one) => one.currency === currency);

@@ -3,8 +3,8 @@ import { after, before, suite, test } from "node:test";
 import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
 import { type Client, clientOf, type Market } from "../../../test/market.ts";
 import { hasEarned, ledgerSums } from "../../../test/payouts.ts";
-import { verifyLedger } from "../ledger/verify.ts";
-import { reconcilePayouts } from "./sending.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+import { reconcilePayouts } from "./payout-submission.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -13,9 +13,9 @@ import {
   ledgerSums,
 } from "../../../test/payouts.ts";
 import { toMinor } from "../../core/money/amount.ts";
-import { verifyLedger } from "../ledger/verify.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+import { reconcilePayouts } from "./payout-submission.ts";
 import { payOutBySchedule } from "./schedule.ts";
-import { reconcilePayouts } from "./sending.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -8,30 +8,32 @@ import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/am
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
-import { lacksSetUp, payoutAccountOf } from "../charges/payout-account.ts";
+import { arePayoutsDisabled, findPayoutDestination } from "../charges/payout-account.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
-import { minimumMinor, nothingIn, payableOf } from "./balance.ts";
-import { makePayout } from "./making.ts";
+import { emptyBalance, minimumMinor, payableAmount } from "./balance.ts";
+import { createPayout } from "./payout-creation.ts";
+import { tryRefreshPayout, trySubmitPayout } from "./payout-submission.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
-import { refreshOrLeave, sendOrLeave } from "./sending.ts";
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
-export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
+export async function requestPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
   if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
-  await mustBeSetUp(ctx, caller.userId);
-  const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
-  return toPayout(await sendOrLeave(ctx, payout));
+  await mustHaveUsableAccount(ctx, caller.userId);
+  const payout = await ctx.db
+    .transaction()
+    .execute((tx) => createRequestedPayout(ctx, tx, caller.userId, wish));
+  return toPayout(await trySubmitPayout(ctx, payout));
 }
 
 /** Of a payout that was drawn under the same Idempotency-Key: one that has not ended is asked about, under its own id. */
 export async function resumePayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
-  const payout = await mustFind(ctx, caller, payoutId);
-  return toPayout(payout.status === "pending" ? await refreshOrLeave(ctx, payout) : payout);
+  const payout = await requirePayout(ctx, caller, payoutId);
+  return toPayout(payout.status === "pending" ? await tryRefreshPayout(ctx, payout) : payout);
 }
 
 /** Asked before anything is drawn: the provider would give it back, days later perhaps. */
-async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
-  if (await lacksSetUp(ctx, sellerId))
+async function mustHaveUsableAccount(ctx: Context, sellerId: string): Promise<void> {
+  if (await arePayoutsDisabled(ctx, sellerId))
     throw ruleViolation(
       "account",
       "is not set up at the payment provider yet: finish that, by POST /account/payout-account/onboarding",
@@ -39,20 +41,25 @@ async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
 }
 
 /** Under the lock of the account: of two at once one finds the other's payout. */
-async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<PayoutRow> {
+async function createRequestedPayout(
+  ctx: Context,
+  tx: Tx,
+  sellerId: string,
+  wish: AskPayout,
+): Promise<PayoutRow> {
   const seller = await lockAccount(tx, sellerId);
   if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
   const balance = await chooseBalance(ctx, tx, sellerId, wish);
   const amountMinor = amountOf(ctx, wish, balance);
-  await mustHaveNoOpen(tx, sellerId, balance.currency);
+  await mustHaveNoOpenPayout(tx, sellerId, balance.currency);
   mustBePayable(balance, amountMinor);
-  const destination = await payoutAccountOf(ctx, tx, sellerId);
+  const destination = await findPayoutDestination(ctx, tx, sellerId);
   if (!destination)
     throw ruleViolation(
       "account",
       "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
     );
-  const payout = (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+  const payout = (await createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
   await ctx.idempotencyKey?.bind(tx, toId("payout", payout.id));
   return payout;
 }
@@ -65,11 +72,11 @@ async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPa
   const [first, ...others] = balances.filter((balance) => !isEmpty(balance));
   const only = others.length === 0 ? first?.currency : undefined;
   const currency = wish.currency ?? only ?? ctx.config.currency;
-  return balances.find((balance) => balance.currency === currency) ?? nothingIn(currency);
+  return balances.find((balance) => balance.currency === currency) ?? emptyBalance(currency);
 }
 
 function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
-  if (amount === undefined) return payableOf(ctx, currency, availableMinor);
+  if (amount === undefined) return payableAmount(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
   const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
@@ -77,7 +84,7 @@ function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMino
   return minor;
 }
 
-async function mustHaveNoOpen(tx: Tx, sellerId: string, currency: string): Promise<void> {
+async function mustHaveNoOpenPayout(tx: Tx, sellerId: string, currency: string): Promise<void> {
   const open = await findOpenPayout(tx, sellerId, currency);
   if (!open) return;
   const payoutId = toId("payout", open.id);
@@ -103,9 +110,9 @@ export const listPayouts = async (ctx: Context, caller: Member, query: PayoutQue
   mapPage(await listRows(ctx.db, { ...query, sellerId: caller.userId }), toPayout);
 
 export const readPayout = async (ctx: Context, caller: Member, payoutId: string): Promise<Payout> =>
-  toPayout(await mustFind(ctx, caller, payoutId));
+  toPayout(await requirePayout(ctx, caller, payoutId));
 
-async function mustFind(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
+async function requirePayout(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
   const id = toUuid("payout", payoutId);
   const payout = id ? await findOwnPayout(ctx.db, caller.userId, id) : undefined;
   if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");

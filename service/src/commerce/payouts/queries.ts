@@ -5,7 +5,7 @@ import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-am
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
+export const OPEN_PAYOUT_STATUSES: PayoutStatus[] = ["pending", "in_transit"];
 /** Until then a bank sends back what it cannot take, as a rule. */
 export const RETURNED_WITHIN_MS = 14 * DAY_MS;
 /** Until then it was seen to come back all the same, or was taken back by hand. */
@@ -51,26 +51,28 @@ const payouts = (db: Queries) =>
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
     .$castTo<NumberAmounts<PayoutRow>>();
 
-const only = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
+const findOne = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
   const row = await query.executeTakeFirst();
   return row && toBigintAmounts(row);
 };
 
-export const findPayout = (db: Queries, id: string) => only(payouts(db).where("p.id", "=", id));
+export const findPayout = (db: Queries, id: string) => findOne(payouts(db).where("p.id", "=", id));
 
 export const findOwnPayout = (db: Queries, sellerId: string, id: string) =>
-  only(payouts(db).where("p.id", "=", id).where("p.seller_id", "=", sellerId));
+  findOne(payouts(db).where("p.id", "=", id).where("p.seller_id", "=", sellerId));
 
 export const findOpenPayout = (db: Queries, sellerId: string, currency: string) =>
-  only(
+  findOne(
     payouts(db)
       .where("p.seller_id", "=", sellerId)
       .where("p.currency", "=", currency)
-      .where("p.status", "in", OPEN),
+      .where("p.status", "in", OPEN_PAYOUT_STATUSES),
   );
 
 export const findAnyOpenPayout = (db: Queries, sellerId: string) =>
-  only(payouts(db).where("p.seller_id", "=", sellerId).where("p.status", "in", OPEN).limit(1));
+  findOne(
+    payouts(db).where("p.seller_id", "=", sellerId).where("p.status", "in", OPEN_PAYOUT_STATUSES).limit(1),
+  );
 
 /** Locks the payout, then reads it: an answer of the provider, its notice and the reconciling job may all come at once. */
 export async function lockPayout(tx: Tx, id: string): Promise<PayoutRow | undefined> {
@@ -128,7 +130,7 @@ export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> 
   return written !== undefined;
 }
 
-export interface PayoutMove {
+export interface PayoutUpdate {
   status: PayoutStatus;
   provider_payout_id?: string | null;
   failure_code?: string | null;
@@ -137,11 +139,11 @@ export interface PayoutMove {
   completed_at?: Date;
 }
 
-export const movePayout = (tx: Tx, id: string, move: PayoutMove) =>
+export const updatePayout = (tx: Tx, id: string, move: PayoutUpdate) =>
   tx.updateTable("payouts").set(move).where("id", "=", id).execute();
 
 /** Notes that the provider is asked now. */
-export const stampAsked = (db: Queries, id: string, now: Date) =>
+export const markPayoutAsked = (db: Queries, id: string, now: Date) =>
   db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
 
 const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
@@ -157,7 +159,7 @@ export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date)
   askedBefore(db, status, before).where("waits_for", "is", null).execute();
 
 /** Those of them that the provider could not pay when it was asked. */
-export const listWaiting = (db: Queries, before: Date) =>
+export const listWaitingForBalance = (db: Queries, before: Date) =>
   askedBefore(db, "pending", before).where("waits_for", "is not", null).execute();
 
 /** Those that a bank may still send back, of which the provider was last asked before a moment. */
@@ -215,7 +217,7 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
 }
 
 /** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
-export async function findDayEarned(
+export async function findDayOfEarnings(
   db: Queries,
   { ownerId, currency, now }: Earned,
   amountMinor: bigint,
@@ -244,7 +246,7 @@ export async function findFirstDay(db: Queries, ownerId: string, currency: strin
 }
 
 /** The last day that a payout pays for which was not given back; null: there is none. */
-export async function findLastDayPaid(
+export async function findLastPaidDay(
   db: Queries,
   sellerId: string,
   currency: string,
@@ -254,12 +256,12 @@ export async function findLastDayPaid(
     .select(sql<string | null>`to_char(max(period_end), 'YYYY-MM-DD')`.as("last"))
     .where("seller_id", "=", sellerId)
     .where("currency", "=", currency)
-    .where("status", "in", [...OPEN, "completed"])
+    .where("status", "in", [...OPEN_PAYOUT_STATUSES, "completed"])
     .executeTakeFirstOrThrow();
   return row.last;
 }
 
-export const keepLastAddress = (tx: Tx, userId: string, email: string) =>
+export const insertLastAddress = (tx: Tx, userId: string, email: string) =>
   tx.insertInto("last_addresses").values({ user_id: userId, email }).execute();
 
 export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
@@ -272,7 +274,7 @@ export async function findLastAddress(db: Queries, userId: string): Promise<stri
 }
 
 /** Of whom nothing is left, and nothing on its way, and who was paid nothing since a moment. */
-export const forgetLastAddresses = (db: Queries, paidBefore: Date) =>
+export const deletePaidOffAddresses = (db: Queries, paidBefore: Date) =>
   sql`
     delete from last_addresses a
      where not exists (select from payouts p where p.seller_id = a.user_id and p.completed_at > ${paidBefore})

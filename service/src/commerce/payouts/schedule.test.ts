@@ -3,16 +3,16 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Bank, hasBank, hasEarned, Killed } from "../../../test/payouts.ts";
 import { toId } from "../../core/ids.ts";
-import { payOutBySchedule, slotAfter } from "./schedule.ts";
-import { reconcilePayouts } from "./sending.ts";
+import { reconcilePayouts } from "./payout-submission.ts";
+import { nextPayoutTime, payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 suite("a slot of the schedule", () => {
-  const next = (schedule: Parameters<typeof slotAfter>[0], after: string) =>
-    slotAfter(schedule, new Date(after)).toISOString();
+  const next = (schedule: Parameters<typeof nextPayoutTime>[0], after: string) =>
+    nextPayoutTime(schedule, new Date(after)).toISOString();
 
   test("is at 06:00 UTC each day", () => {
     assert.equal(next("daily", "2026-06-15T05:59:59.999Z"), "2026-06-15T06:00:00.000Z");

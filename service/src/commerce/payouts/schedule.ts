@@ -9,27 +9,27 @@ import {
   type Schedule,
   ScheduledRunEnded,
 } from "../../platform/jobs/schedule.ts";
-import { lacksSetUp, payoutAccountOf } from "../charges/payout-account.ts";
+import { arePayoutsDisabled, findPayoutDestination } from "../charges/payout-account.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
-import { minimumMinor, payableOf } from "./balance.ts";
-import { makePayout } from "./making.ts";
+import { minimumMinor, payableAmount } from "./balance.ts";
+import { createPayout } from "./payout-creation.ts";
+import { trySubmitPayout } from "./payout-submission.ts";
 import { listPayable, type PayoutRow } from "./queries.ts";
-import { sendOrLeave } from "./sending.ts";
 
 const HOUR = 6;
 const MONDAY = 1;
 
-const isDayOf: Record<PayoutSchedule, (day: Date) => boolean> = {
+const isPayoutDay: Record<PayoutSchedule, (day: Date) => boolean> = {
   daily: () => true,
   weekly: (day) => day.getUTCDay() === MONDAY,
   monthly: (day) => day.getUTCDate() === 1,
 };
 
 /** The first slot after a moment: 06:00 UTC each day, on Mondays, or on the first of a month. */
-export function slotAfter(schedule: PayoutSchedule, after: Date): Date {
+export function nextPayoutTime(schedule: PayoutSchedule, after: Date): Date {
   const slot = new Date(after);
   slot.setUTCHours(HOUR, 0, 0, 0);
-  while (slot <= after || !isDayOf[schedule](slot)) slot.setUTCDate(slot.getUTCDate() + 1);
+  while (slot <= after || !isPayoutDay[schedule](slot)) slot.setUTCDate(slot.getUTCDate() + 1);
   return slot;
 }
 
@@ -41,17 +41,18 @@ export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): 
   const drawn: PayoutRow[] = [];
   const job: Schedule = {
     name: "pay-out",
-    next: (after) => slotAfter(schedule, after),
-    run: (slot, piece) => drawAll(ctx, { slot, next: slotAfter(schedule, slot), piece, drawn }),
+    next: (after) => nextPayoutTime(schedule, after),
+    run: (slot, piece) =>
+      createScheduledPayouts(ctx, { slot, next: nextPayoutTime(schedule, slot), piece, drawn }),
   };
   try {
     await runSchedule(ctx, job);
   } finally {
-    for (const payout of drawn) await sendOrLeave(ctx, payout);
+    for (const payout of drawn) await trySubmitPayout(ctx, payout);
   }
 }
 
-interface Round {
+interface PayoutBatch {
   slot: Date;
   next: Date;
   piece: RunTransaction;
@@ -63,12 +64,15 @@ interface Round {
  * One whose payout cannot be drawn holds up nobody else, and no slot after this one: it is tried again, as a job that fails, until the
  * next slot is due, which pays what this one left. Whose money matures meanwhile waits for their turn.
  */
-async function drawAll(ctx: Context, { slot, next, piece, drawn }: Round): Promise<void> {
+async function createScheduledPayouts(
+  ctx: Context,
+  { slot, next, piece, drawn }: PayoutBatch,
+): Promise<void> {
   const failures: unknown[] = [];
   for (const { sellerId, currency } of await listPayable(ctx.db, slot)) {
     try {
-      if (await lacksSetUp(ctx, sellerId)) continue;
-      const payout = await piece((tx) => drawAvailable(ctx, tx, { sellerId, currency, slot }));
+      if (await arePayoutsDisabled(ctx, sellerId)) continue;
+      const payout = await piece((tx) => createPayoutOfAvailable(ctx, tx, { sellerId, currency, slot }));
       if (payout) drawn.push(payout);
     } catch (error) {
       if (error instanceof ScheduledRunEnded) throw error;
@@ -80,7 +84,7 @@ async function drawAll(ctx: Context, { slot, next, piece, drawn }: Round): Promi
 }
 
 /** null when there is nothing to pay, or no way to: it waits for the next slot. */
-async function drawAvailable(
+async function createPayoutOfAvailable(
   ctx: Context,
   tx: Tx,
   { sellerId, currency, slot }: { sellerId: string; currency: string; slot: Date },
@@ -90,15 +94,15 @@ async function drawAvailable(
   if (!seller || seller.bannedAt) return null;
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const balance = balances.find((one) => one.currency === currency);
-  const destination = await payoutAccountOf(ctx, tx, sellerId);
+  const destination = await findPayoutDestination(ctx, tx, sellerId);
   if (!destination || !balance) return null;
-  const amountMinor = payableOf(ctx, currency, balance.availableMinor);
-  if (amountMinor < leastOf(seller, balance)) return null;
-  return makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot });
+  const amountMinor = payableAmount(ctx, currency, balance.availableMinor);
+  if (amountMinor < minimumOf(seller, balance)) return null;
+  return createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot });
 }
 
 /** Whoever has left has no later sales to wait for: the last of it is paid, however little. */
-function leastOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
+function minimumOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
   const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
   return isLast ? 1n : minimumMinor(currency);
 }

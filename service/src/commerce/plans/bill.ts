@@ -8,7 +8,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 
 /** How a plan is taxed for somebody: asked before its payment is written, because a tax service may be far away. */
-export const taxOf = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
+export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
   ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, userId),
     amountMinor: planPriceMinor(ctx.config.planConfig, plan) ?? 0n,
@@ -16,10 +16,10 @@ export const taxOf = async (ctx: Context, userId: string, plan: Plan): Promise<T
   });
 
 /** What a month costs: all of it is the marketplace's, but for the tax. The credit is what is unused of the month before. */
-export const billOf = (priceMinor: bigint, creditMinor: bigint, tax: Tax): SaleSplit =>
+export const computeBill = (priceMinor: bigint, creditMinor: bigint, tax: Tax): SaleSplit =>
   splitSale({ priceMinor, discountMinor: creditMinor, tax, feeBasisPoints: 0, commissionBasisPoints: 0 });
 
-export interface Billed {
+export interface PlanPaymentInput {
   userId: string;
   plan: Plan;
   priceMinor: bigint;
@@ -33,10 +33,10 @@ export interface Billed {
 }
 
 /** Writes the payment of a month as it is to be asked for: a later change of a price, a rate or a name changes none. */
-export async function writePayment(ctx: Context, tx: Tx, billed: Billed): Promise<PaymentRow> {
+export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymentInput): Promise<PaymentRow> {
   const { name, email } = (await findAccount(tx, billed.userId))!;
   const { priceMinor, creditMinor, tax } = billed;
-  const bill = billOf(priceMinor, creditMinor, tax);
+  const bill = computeBill(priceMinor, creditMinor, tax);
   const id = ctx.newId();
   await insertPayment(tx, {
     id,

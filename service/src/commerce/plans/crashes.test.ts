@@ -5,7 +5,7 @@ import { lettersToUser } from "../../../test/letters.ts";
 import { assertError, type Client, clientOf, type Market } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
-import { reconcilePayments } from "./payment.ts";
+import { reconcilePayments } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 
 const MINUTE_MS = 60_000;

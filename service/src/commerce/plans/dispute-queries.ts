@@ -27,7 +27,7 @@ export interface NewPlanDispute {
 export const insertPlanDispute = (tx: Tx, dispute: NewPlanDispute) =>
   tx.insertInto("subscription_disputes").values(dispute).execute();
 
-export interface PlanDisputeMove {
+export interface PlanDisputeUpdate {
   status: Status;
   fee_minor?: bigint;
   lost_minor?: bigint;
@@ -35,11 +35,11 @@ export interface PlanDisputeMove {
   closed_at?: Date | null;
 }
 
-export const movePlanDispute = (tx: Tx, id: string, move: PlanDisputeMove) =>
+export const updatePlanDispute = (tx: Tx, id: string, move: PlanDisputeUpdate) =>
   tx.updateTable("subscription_disputes").set(move).where("id", "=", id).execute();
 
 /** What lost disputes took of a payment. */
-export async function sumTakenBack(tx: Tx, paymentId: string): Promise<bigint> {
+export async function sumLostToDisputes(tx: Tx, paymentId: string): Promise<bigint> {
   const { rows } = await sql<{ taken: string }>`
     select coalesce(sum(lost_minor - excess_minor), 0)::text as taken from subscription_disputes
      where payment_id = ${paymentId} and status = 'lost'`.execute(tx);

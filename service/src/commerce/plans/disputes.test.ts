@@ -14,7 +14,7 @@ import {
 } from "../../integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
-import { verifyLedger } from "../ledger/verify.ts";
+import { verifyLedger } from "../ledger/verification.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades } from "./subscription.ts";
 

@@ -8,22 +8,27 @@ import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import {
+  type AuditedDispute,
+  auditDispute,
   isInquiry,
   newDisputeRow,
-  notPaidYet,
-  type RecordedDispute,
-  recordDispute,
+  notPaidYetError,
 } from "../charges/dispute-record.ts";
-import { post } from "../ledger/ledger.ts";
-import { findPlanDispute, insertPlanDispute, movePlanDispute, sumTakenBack } from "./dispute-queries.ts";
-import { disputeLostLetter } from "./letters.ts";
-import { giveUpOpen, hearOfPlanPayment } from "./payment.ts";
+import { postTransaction } from "../ledger/ledger.ts";
 import {
-  changeSubscriptionRow,
+  findPlanDispute,
+  insertPlanDispute,
+  sumLostToDisputes,
+  updatePlanDispute,
+} from "./dispute-queries.ts";
+import { disputeLostEmail } from "./plan-emails.ts";
+import { cancelOpenPayment, syncPlanPaymentFromProvider } from "./plan-payment.ts";
+import {
   findOpenPayment,
   findPayment,
   findSubscription,
   type PaymentRow,
+  updateSubscription,
 } from "./queries.ts";
 import { endSubscription } from "./subscription.ts";
 
@@ -32,64 +37,76 @@ export async function applyPlanDispute(ctx: Context, told: Dispute): Promise<boo
   const id = toUuid("pay", told.orderId);
   const known = id ? await findPayment(ctx.db, id) : undefined;
   if (!known) return false;
-  if (known.status !== "completed") await hearOfPlanPayment(ctx, told.orderId);
-  if (told.state === "lost") await giveUpRenewal(ctx, known.userId);
+  if (known.status !== "completed") await syncPlanPaymentFromProvider(ctx, told.orderId);
+  if (told.state === "lost") await cancelRenewal(ctx, known.userId);
   await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, known.userId);
-    await follow(ctx, tx, (await findPayment(tx, known.id))!, told);
+    await syncDisputeRow(ctx, tx, (await findPayment(tx, known.id))!, told);
   });
   return true;
 }
 
 /** Whose bank takes the money back is not charged for the next month. */
-async function giveUpRenewal(ctx: Context, userId: string): Promise<void> {
-  if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await giveUpOpen(ctx, userId);
+async function cancelRenewal(ctx: Context, userId: string): Promise<void> {
+  if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await cancelOpenPayment(ctx, userId);
 }
 
 const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
 
 /** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
-async function follow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
-  if (payment.status !== "completed") throw notPaidYet(payment.status);
+async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
+  if (payment.status !== "completed") throw notPaidYetError(payment.status);
   const known = await findPlanDispute(tx, told.disputeId);
   // An inquiry can become a dispute after it was closed, too.
   const isReopened = known?.status === "inquiry_closed" && !isInquiry(told);
   if (known?.closedAt && !isReopened) return;
   const now = ctx.now();
-  const row = toRow(ctx, payment, told);
+  const row = toNewDispute(ctx, payment, told);
   const id = known?.id ?? row.id;
   if (!known) await insertPlanDispute(tx, row);
-  else if (told.state === "open") await movePlanDispute(tx, id, { status: "open", closed_at: null });
+  else if (told.state === "open") await updatePlanDispute(tx, id, { status: "open", closed_at: null });
   if (!known || (told.state === "open" && known.status !== "open"))
-    await recordOf(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
+    await auditPlanDispute(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
   if (!isDecided(told)) return;
-  if (told.state === "lost") await lose(ctx, tx, payment, told, id);
+  if (told.state === "lost") await applyLoss(ctx, tx, payment, told, id);
   else
-    await movePlanDispute(tx, id, {
+    await updatePlanDispute(tx, id, {
       ...{ status: told.state as "won" | "inquiry_closed", fee_minor: told.feeMinor, closed_at: now },
     });
-  if (told.state === "won") await recordOf(ctx, tx, payment, told, "won");
+  if (told.state === "won") await auditPlanDispute(ctx, tx, payment, told, "won");
 }
 
-const toRow = (ctx: Context, payment: PaymentRow, told: Dispute) => ({
+const toNewDispute = (ctx: Context, payment: PaymentRow, told: Dispute) => ({
   ...newDisputeRow(ctx, told),
   payment_id: payment.id,
   status: isInquiry(told) ? ("inquiry" as const) : ("open" as const),
 });
 
 /** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
-async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id: string): Promise<void> {
+async function applyLoss(
+  ctx: Context,
+  tx: Tx,
+  payment: PaymentRow,
+  told: Dispute,
+  id: string,
+): Promise<void> {
   const now = ctx.now();
-  const takenMinor = await sumTakenBack(tx, payment.id);
+  const takenMinor = await sumLostToDisputes(tx, payment.id);
   const left = payment.amountMinor - takenMinor;
   const backMinor = told.amountMinor < left ? told.amountMinor : left;
   const excessMinor = told.amountMinor - backMinor;
-  await bookLost(ctx, tx, payment, { id, takenMinor, backMinor, excessMinor, feeMinor: told.feeMinor });
-  await movePlanDispute(tx, id, {
+  await postLostDispute(ctx, tx, payment, {
+    id,
+    takenMinor,
+    backMinor,
+    excessMinor,
+    feeMinor: told.feeMinor,
+  });
+  await updatePlanDispute(tx, id, {
     ...{ status: "lost", fee_minor: told.feeMinor, closed_at: now },
     ...{ lost_minor: told.amountMinor, excess_minor: excessMinor },
   });
-  await recordOf(ctx, tx, payment, told, "lost");
+  await auditPlanDispute(ctx, tx, payment, told, "lost");
   const { isOver, until } = await endPlan(ctx, tx, payment);
   ctx.log.warn(
     { payment: payment.id, dispute: told.disputeId },
@@ -97,10 +114,10 @@ async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id
   );
   const account = await findAccount(tx, payment.userId);
   if (account && !account.closedAt)
-    await queueEmail(ctx, tx, account.email, disputeLostLetter(payment, isOver ? null : until));
+    await queueEmail(ctx, tx, account.email, disputeLostEmail(payment, isOver ? null : until));
 }
 
-interface Lost {
+interface LostDispute {
   id: string;
   takenMinor: bigint;
   backMinor: bigint;
@@ -109,7 +126,7 @@ interface Lost {
 }
 
 /** Revenue and tax go back by their share; what exceeds the payment is a loss, and the provider's charge an expense. */
-async function bookLost(ctx: Context, tx: Tx, payment: PaymentRow, lost: Lost): Promise<void> {
+async function postLostDispute(ctx: Context, tx: Tx, payment: PaymentRow, lost: LostDispute): Promise<void> {
   const { id, takenMinor, backMinor, excessMinor, feeMinor } = lost;
   const { amountMinor: totalMinor, taxMinor, currency } = payment;
   const parts = {
@@ -120,7 +137,7 @@ async function bookLost(ctx: Context, tx: Tx, payment: PaymentRow, lost: Lost): 
     sellerMinor: 0n,
   };
   const back = backMinor === 0n ? { taxMinor: 0n } : splitRefund(parts, takenMinor, backMinor);
-  await post(ctx, tx, {
+  await postTransaction(ctx, tx, {
     kind: "subscription_dispute_lost",
     sourceId: id,
     currency,
@@ -146,7 +163,7 @@ async function endPlan(
   const subscription = await findSubscription(tx, userId);
   if (!subscription) return { isOver: true, until: null };
   if (period && period.end < subscription.periodEnd) {
-    await changeSubscriptionRow(tx, userId, { next_plan: FREE });
+    await updateSubscription(tx, userId, { next_plan: FREE });
     return { isOver: false, until: subscription.periodEnd };
   }
   await endSubscription(ctx, tx, userId, FREE);
@@ -155,14 +172,14 @@ async function endPlan(
 
 const FREE: Plan = "free";
 
-const recordOf = (
+const auditPlanDispute = (
   ctx: Context,
   tx: Tx,
   { userId, id, currency }: PaymentRow,
   { amountMinor, reason }: Dispute,
-  what: RecordedDispute["what"],
+  what: AuditedDispute["what"],
 ) =>
-  recordDispute(ctx, tx, {
+  auditDispute(ctx, tx, {
     target: { type: "user", id: toUserId(userId) },
     details: { paymentId: toId("pay", id) },
     ...{ amountMinor, currency, reason, what },

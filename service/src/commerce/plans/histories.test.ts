@@ -14,8 +14,8 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
-import { verifyLedger } from "../ledger/verify.ts";
-import { reconcilePayments } from "./payment.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+import { reconcilePayments } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades } from "./subscription.ts";
 

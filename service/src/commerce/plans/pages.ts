@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
-import { sendReceipt, sendReceiptPdf } from "../receipts/answers.ts";
-import { type ReceiptPage, receiptOfLink } from "./receipt.ts";
+import { sendReceiptPage, sendReceiptPdf } from "../receipts/receipt-responses.ts";
+import { findLinkedReceipt, type ReceiptPage } from "./plan-receipt.ts";
 
 /** The receipts of plans, behind signed links: they work in a browser without a header. */
 export function addPlanPages(app: FastifyInstance, ctx: Context): void {
   const receipt = (request: FastifyRequest, page: ReceiptPage) => {
     const { paymentId } = request.params as { paymentId: string };
-    return receiptOfLink(ctx, paymentId, page, request.query as Record<string, unknown>);
+    return findLinkedReceipt(ctx, paymentId, page, request.query as Record<string, unknown>);
   };
 
   app.get("/v1/account/subscription/payments/:paymentId/receipt", async (request, reply) =>
-    sendReceipt(reply, await receipt(request, "receipt")),
+    sendReceiptPage(reply, await receipt(request, "receipt")),
   );
 
   app.get("/v1/account/subscription/payments/:paymentId/receipt.pdf", async (request, reply) =>

@@ -4,8 +4,8 @@ import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Mismatch } from "../charges/attempts.ts";
-import { mayBeChargedLate } from "../charges/given-up.ts";
+import type { Mismatch } from "../charges/charge-attempts.ts";
+import { mayBeChargedLate } from "../charges/late-charges.ts";
 
 const OPEN: PaymentRow["status"][] = ["pending", "requires_action"];
 
@@ -69,7 +69,7 @@ export const replaceSubscription = (tx: Tx, row: NewSubscription) =>
 export const deleteSubscription = (tx: Tx, userId: string) =>
   tx.deleteFrom("subscriptions").where("user_id", "=", userId).execute();
 
-export const changeSubscriptionRow = (
+export const updateSubscription = (
   tx: Tx,
   userId: string,
   change: { plan?: Plan; next_plan?: Plan | null; tries?: number; next_try_at?: Date },
@@ -134,7 +134,7 @@ export interface PaymentRow {
   declineCode: string | null;
   actionUrl: string | null;
   /** What was taken late and in vain, by the provider's name for it. */
-  unneededPaymentId: string | null;
+  unusablePaymentId: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
   /** Whether they who pay were there when it was asked for. */
@@ -186,18 +186,18 @@ function toPaymentRow(drawn: NumberAmounts<PaymentColumns>): PaymentRow {
   };
 }
 
-const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
+const findOne = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
   const row = await query.executeTakeFirst();
   return row && toPaymentRow(row);
 };
 
-export const findPayment = (db: Queries, id: string) => only(payments(db).where("id", "=", id));
+export const findPayment = (db: Queries, id: string) => findOne(payments(db).where("id", "=", id));
 
 /** Until the transaction ends, nobody else moves it. */
-export const lockPayment = (tx: Tx, id: string) => only(payments(tx).where("id", "=", id).forUpdate());
+export const lockPayment = (tx: Tx, id: string) => findOne(payments(tx).where("id", "=", id).forUpdate());
 
 export const findOpenPayment = (db: Queries, userId: string) =>
-  only(payments(db).where("user_id", "=", userId).where("status", "in", OPEN));
+  findOne(payments(db).where("user_id", "=", userId).where("status", "in", OPEN));
 
 export async function listPayments(db: Queries, userId: string, paging: Paging): Promise<Page<PaymentRow>> {
   const rows = await payments(db)
@@ -240,7 +240,7 @@ export const insertPayment = (tx: Tx, payment: NewPayment) =>
     .values({ ...payment, status: "pending" })
     .execute();
 
-export interface PaymentMove {
+export interface PaymentUpdate {
   status: PaymentRow["status"];
   payment_id?: string;
   payment_method?: string;
@@ -255,7 +255,7 @@ export interface PaymentMove {
 }
 
 /** Moves a payment; one that is completed or failed stays as it is. */
-export const movePayment = (db: Queries, id: string, move: PaymentMove) =>
+export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
   db
     .updateTable("subscription_payments")
     .set(move)
@@ -264,7 +264,7 @@ export const movePayment = (db: Queries, id: string, move: PaymentMove) =>
     .execute();
 
 /** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
-export async function notePaymentMismatch(
+export async function recordPaymentMismatch(
   db: Queries,
   id: string,
   { paymentId, captured }: Mismatch,
@@ -280,7 +280,7 @@ export async function notePaymentMismatch(
 }
 
 /** Keeps what was taken in vain; null: it was given back. */
-export const noteUnneeded = (tx: Tx, id: string, paymentId: string | null) =>
+export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx
     .updateTable("subscription_payments")
     .set({ unneeded_payment_id: paymentId })
@@ -288,7 +288,7 @@ export const noteUnneeded = (tx: Tx, id: string, paymentId: string | null) =>
     .execute();
 
 /** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */
-export async function takeReceiptNumber(tx: Tx, year: number): Promise<number> {
+export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("subscription_receipt_counters")
     .values({ year, last: 1 })
@@ -303,7 +303,7 @@ export async function takeReceiptNumber(tx: Tx, year: number): Promise<number> {
 }
 
 /** Notes that the provider is asked now; false when the payment is open no more, so that nobody must ask. */
-export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {
+export async function markPaymentAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
     .updateTable("subscription_payments")
     .set({ asked_at: now })
@@ -331,7 +331,7 @@ export const listOpenPayments = (db: Queries, before: Date) =>
     .orderBy("created_at")
     .execute();
 
-export const listGivenUpPayments = (db: Queries, now: Date) =>
+export const listPaymentsPossiblyChargedLate = (db: Queries, now: Date) =>
   db
     .selectFrom("subscription_payments")
     .select("id")
@@ -340,7 +340,7 @@ export const listGivenUpPayments = (db: Queries, now: Date) =>
     .execute();
 
 /** The provider has answered of a canceled payment. */
-export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+export const markPaymentCheckedLate = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("subscription_payments")
     .set({ asked_at: now })

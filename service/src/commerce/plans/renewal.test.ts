@@ -13,7 +13,7 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
 import type { ChargeRequest, PaymentMethod, Payments } from "../../integrations/payments/payments.ts";
-import { reconcilePayments } from "./payment.ts";
+import { reconcilePayments } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades, monthAfter } from "./subscription.ts";
 

@@ -6,9 +6,9 @@ import { failPoint } from "../../core/fail-points.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
-import { defaultMethodOf, mayPayBy } from "../charges/methods.ts";
-import { billOf, taxOf, writePayment } from "./bill.ts";
-import { chargeRenewal } from "./payment.ts";
+import { defaultMethodOf, isUsableMethod } from "../charges/payment-methods.ts";
+import { computeBill, createPlanPayment, planTax } from "./bill.ts";
+import { chargeRenewal } from "./plan-payment.ts";
 import {
   findOpenPayment,
   findSubscription,
@@ -16,7 +16,7 @@ import {
   type PaymentRow,
   type SubscriptionRow,
 } from "./queries.ts";
-import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
+import { isPeriodPaid, monthAfter, recordFailedRenewal } from "./subscription.ts";
 
 /**
  * Asks for the next month of every plan whose period has ended, and again for those whose payment failed. A plan is due by what its
@@ -31,7 +31,7 @@ export const renewSubscriptions = async (ctx: Context): Promise<void> =>
   );
 
 async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Plan }): Promise<void> {
-  const tax = await taxOf(ctx, userId, plan);
+  const tax = await planTax(ctx, userId, plan);
   const payment = await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, userId);
     return beginRenewal(ctx, tx, userId, { tax });
@@ -53,30 +53,30 @@ export async function beginRenewal(
 ): Promise<PaymentRow | null> {
   const now = ctx.now();
   const subscription = await findSubscription(tx, userId);
-  if (!subscription || subscription.nextPlan || isPaid(subscription, now)) return null;
+  if (!subscription || subscription.nextPlan || isPeriodPaid(subscription, now)) return null;
   if (!chosenMethodId && subscription.nextTryAt > now) return null;
   const { plan } = subscription;
   const priceMinor = planPriceMinor(ctx.config.planConfig, plan);
   if (!priceMinor || (await findOpenPayment(tx, userId))) return null;
   const isOver = monthAfter(subscription.periodEnd, subscription.anchorDay) <= now;
-  const methodId = chosenMethodId ?? (await methodOf(ctx, subscription));
+  const methodId = chosenMethodId ?? (await chooseMethod(ctx, subscription));
   if (!methodId) {
     const { currency } = ctx.config.planConfig;
-    const { totalMinor } = billOf(priceMinor, 0n, tax);
-    await countFailedTry(ctx, tx, { userId, plan, amountMinor: totalMinor, currency });
+    const { totalMinor } = computeBill(priceMinor, 0n, tax);
+    await recordFailedRenewal(ctx, tx, { userId, plan, amountMinor: totalMinor, currency });
     return null;
   }
   const renewsFrom = isOver ? now : subscription.periodEnd;
   const ownerPresent = chosenMethodId !== undefined;
   const month = { userId, plan, priceMinor, creditMinor: 0n, renewsFrom };
-  return writePayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
+  return createPlanPayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
 }
 
 /** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */
-async function methodOf(
+async function chooseMethod(
   ctx: Context,
   { userId, tries, paymentMethodId }: SubscriptionRow,
 ): Promise<string | null> {
-  const own = (await mayPayBy(ctx, userId, paymentMethodId)) ? paymentMethodId : null;
+  const own = (await isUsableMethod(ctx, userId, paymentMethodId)) ? paymentMethodId : null;
   return tries === 0 && own ? own : ((await defaultMethodOf(ctx, userId)) ?? own);
 }

@@ -1,7 +1,7 @@
 import { api } from "@stoa/contract";
 import { route } from "../../platform/http/route.ts";
-import { changeSubscription, readSubscription } from "./change.ts";
-import { listPayments } from "./payments.ts";
+import { listPayments } from "./payment-history.ts";
+import { changeSubscription, readSubscription } from "./subscription-change.ts";
 import { readUsage } from "./usage.ts";
 
 export const planRoutes = [

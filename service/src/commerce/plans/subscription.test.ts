@@ -13,7 +13,7 @@ import {
 } from "../../integrations/payments/payments.fake.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
-import { hearOfPlanPayment, reconcilePayments } from "./payment.ts";
+import { reconcilePayments, syncPlanPaymentFromProvider } from "./plan-payment.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
 
 const MINUTE_MS = 60_000;
@@ -265,7 +265,7 @@ suite("an upgrade", () => {
     await Promise.all([reconcilePayments(market.service.ctx), reconcilePayments(market.service.ctx)]);
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
-    await hearOfPlanPayment(market.service.ctx, paymentId);
+    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
@@ -279,7 +279,7 @@ suite("an upgrade", () => {
     const paymentId = await isChargedLate(person);
     assert.equal((await choose(person, "business")).status, 200);
     const told = t.mock.method(market.service.ctx.log, "error");
-    for (let times = 0; times < 3; times++) await hearOfPlanPayment(market.service.ctx, paymentId);
+    for (let times = 0; times < 3; times++) await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.equal((await standing(person)).plan, "business");
     const lines = told.mock.calls.filter(
       ({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId,
@@ -287,7 +287,7 @@ suite("an upgrade", () => {
     assert.equal(lines.length, 1, "once, however often it is asked about");
     assert.equal((await unneeded())?.id, paymentId);
     givenBack.add(paymentId);
-    await hearOfPlanPayment(market.service.ctx, paymentId);
+    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.equal(await unneeded(), null);
   });
 
@@ -298,7 +298,7 @@ suite("an upgrade", () => {
     await reconcilePayments(market.service.ctx);
     assert.equal((await unneeded())?.id, paymentId);
     await market.query("update users set plan = 'free' where id = $1", [person.key.userId]);
-    await hearOfPlanPayment(market.service.ctx, paymentId);
+    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.equal((await standing(person)).plan, "free", "it may be on its way back by now");
     market.clock.forward(30 * DAY_MS);
     givenBack.add(paymentId);

@@ -9,15 +9,15 @@ import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
-import { confirmLetter, type Due, endedLetter, failedLetter } from "./letters.ts";
+import { confirmPaymentEmail, type DueMonth, planEndedEmail, renewalFailedEmail } from "./plan-emails.ts";
 import {
-  changeSubscriptionRow,
   deleteSubscription,
   findSubscription,
   listDueDowngrades,
   type Period,
   replaceSubscription,
   type SubscriptionRow,
+  updateSubscription,
 } from "./queries.ts";
 
 /** Moves an account to a plan, for its callers at once, and tells the account so; an account that has it stays untold. */
@@ -35,7 +35,7 @@ export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Pla
   });
 }
 
-export interface Bought {
+export interface PaidPlan {
   userId: string;
   plan: Plan;
   priceMinor: bigint;
@@ -44,7 +44,7 @@ export interface Bought {
 }
 
 /** The plan holds from now on, for a month that is paid. */
-export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise<Period> {
+export async function startPeriod(ctx: Context, tx: Tx, bought: PaidPlan): Promise<Period> {
   const now = ctx.now();
   const period = await writePeriod(tx, bought, now, now.getUTCDate());
   await changePlan(ctx, tx, bought.userId, bought.plan);
@@ -59,7 +59,7 @@ export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise
 export async function continuePeriod(
   ctx: Context,
   tx: Tx,
-  bought: Bought,
+  bought: PaidPlan,
   renewsFrom: Date,
 ): Promise<Period> {
   const subscription = await findSubscription(tx, bought.userId);
@@ -70,7 +70,7 @@ export async function continuePeriod(
   return writePeriod(tx, bought, renewsFrom, anchorDay);
 }
 
-async function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number): Promise<Period> {
+async function writePeriod(tx: Tx, bought: PaidPlan, start: Date, anchorDay: number): Promise<Period> {
   const end = monthAfter(start, anchorDay);
   await replaceSubscription(tx, {
     user_id: bought.userId,
@@ -86,41 +86,46 @@ async function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: numbe
   return { start, end };
 }
 
-interface DueOf extends Due {
+interface DueMonthOfUser extends DueMonth {
   userId: string;
 }
 
 /** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
-const TRY_AGAIN_AFTER_DAYS = [3, 7];
+const RETRY_AFTER_DAYS = [3, 7];
 
 /**
  * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
  * its owner tried in between is not counted: they have seen the answer.
  */
-export async function countFailedTry(
+export async function recordFailedRenewal(
   ctx: Context,
   tx: Tx,
-  due: DueOf,
+  due: DueMonthOfUser,
   declineCode: string | null = null,
 ): Promise<void> {
   const subscription = await findSubscription(tx, due.userId);
   if (!subscription || subscription.nextTryAt > ctx.now()) return;
   const { email } = (await findAccount(tx, due.userId))!;
-  const days = TRY_AGAIN_AFTER_DAYS[subscription.tries];
+  const days = RETRY_AFTER_DAYS[subscription.tries];
   if (days === undefined) {
     await endSubscription(ctx, tx, due.userId, "free");
-    return queueEmail(ctx, tx, email, endedLetter(due));
+    return queueEmail(ctx, tx, email, planEndedEmail(due));
   }
-  const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
+  const previous = subscription.tries === 0 ? 0 : RETRY_AFTER_DAYS[subscription.tries - 1]!;
   const nextTry = daysAfter(ctx.now(), days - previous);
-  await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
-  await queueEmail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
+  await updateSubscription(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
+  await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
 }
 
 /** Only its owner can confirm what the bank asks about, and they are not there. */
-export async function askToConfirm(ctx: Context, tx: Tx, due: DueOf, url: string): Promise<void> {
+export async function emailConfirmation(
+  ctx: Context,
+  tx: Tx,
+  due: DueMonthOfUser,
+  url: string,
+): Promise<void> {
   const { email } = (await findAccount(tx, due.userId))!;
-  await queueEmail(ctx, tx, email, confirmLetter(due, url));
+  await queueEmail(ctx, tx, email, confirmPaymentEmail(due, url));
 }
 
 /** The plan holds from now on, and costs nothing. */
@@ -129,12 +134,12 @@ export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan
   await changePlan(ctx, tx, userId, plan);
 }
 
-export const isPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
+export const isPeriodPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
   subscription !== undefined && subscription.periodEnd > now;
 
 /** What is unused of the paid period, by time, in the currency that a new one is paid in. */
-export function creditMinor(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
-  if (!subscription || !isPaid(subscription, now) || subscription.currency !== currency) return 0n;
+export function unusedCredit(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
+  if (!subscription || !isPeriodPaid(subscription, now) || subscription.currency !== currency) return 0n;
   const { priceMinor, periodStart, periodEnd } = subscription;
   const unused = priceMinor * BigInt(periodEnd.getTime() - now.getTime());
   return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
@@ -163,11 +168,11 @@ const downgrade = (ctx: Context, userId: string) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, userId);
     const subscription = await findSubscription(tx, userId);
-    if (!subscription?.nextPlan || isPaid(subscription, ctx.now())) return;
+    if (!subscription?.nextPlan || isPeriodPaid(subscription, ctx.now())) return;
     const { nextPlan } = subscription;
     if (planPriceMinor(ctx.config.planConfig, nextPlan) === 0n)
       return endSubscription(ctx, tx, userId, nextPlan);
     // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
-    await changeSubscriptionRow(tx, userId, { plan: nextPlan, next_plan: null });
+    await updateSubscription(tx, userId, { plan: nextPlan, next_plan: null });
     await changePlan(ctx, tx, userId, nextPlan);
   });

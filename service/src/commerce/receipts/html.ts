@@ -39,7 +39,7 @@ footer { margin-top: 2.5rem; }
 `;
 
 /** What the browser may do on a receipt: apply its one style, and nothing else. */
-export const receiptPolicy = [
+export const receiptPageCsp = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
   "form-action 'none'",
@@ -48,7 +48,7 @@ export const receiptPolicy = [
 ].join("; ");
 
 /** The address is a signed link that lets anybody in: it must not travel in a Referer or end up in an index. */
-export function drawReceiptPage(text: ReceiptText): string {
+export function renderReceiptPage(text: ReceiptText): string {
   return `<!doctype html>
 <html lang="en">
 <head>

@@ -17,7 +17,7 @@ const SUM_HEIGHT = 48;
 const SUMS_WIDTH = 350;
 
 /** The receipt on A4. */
-export function drawReceiptPdf(text: ReceiptText): Promise<Buffer> {
+export function renderReceiptPdf(text: ReceiptText): Promise<Buffer> {
   const doc = new PDFDocument({
     size: "A4",
     margin: MARGIN,

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { inflateSync } from "node:zlib";
 import { Faces } from "./fonts.ts";
 import { runsOf } from "./pdf.ts";
-import { type Receipt, receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
+import { type Receipt, receiptPdf, receiptPolicy, renderReceiptHtml } from "./receipt.ts";
 
 const paid: Receipt = {
   number: "R-3F7K2-2026-00042",
@@ -27,7 +27,7 @@ const paid: Receipt = {
 };
 
 test("a receipt says who bought what from whom, when, and how it was paid", () => {
-  const page = receiptHtml(paid);
+  const page = renderReceiptHtml(paid);
   for (const words of [
     paid.number,
     "1 August 2026",
@@ -46,11 +46,11 @@ test("a receipt says who bought what from whom, when, and how it was paid", () =
 });
 
 test("a receipt has no rows for a discount, a tax or a refund that there was not", () => {
-  assert.doesNotMatch(receiptHtml(paid), /Discount|Tax|refund/i);
+  assert.doesNotMatch(renderReceiptHtml(paid), /Discount|Tax|refund/i);
 });
 
 test("discount, tax and refund each have their row", () => {
-  const page = receiptHtml({
+  const page = renderReceiptHtml({
     ...paid,
     status: "partially_refunded",
     discountMinor: 1000n,
@@ -67,7 +67,7 @@ test("discount, tax and refund each have their row", () => {
 });
 
 test("discount and tax say by what they came about", () => {
-  const page = receiptHtml({
+  const page = renderReceiptHtml({
     ...paid,
     discountMinor: 1000n,
     discountReason: "SPRING",
@@ -81,12 +81,12 @@ test("discount and tax say by what they came about", () => {
 
 test("a tax that the price holds already stands below the total", () => {
   const taxRate = { percent: 5.5, inclusive: true, country: "FR" };
-  const page = receiptHtml({ ...paid, taxMinor: 104n, taxRate });
+  const page = renderReceiptHtml({ ...paid, taxMinor: 104n, taxRate });
   assert.match(page, /<dt>Total<\/dt><dd>19\.99 USD.*<dt>Tax included \(FR, 5\.5 %\)<\/dt><dd>1\.04 USD/s);
 });
 
 test("every refund has its row and its day, and so has what came back without one", () => {
-  const page = receiptHtml({
+  const page = renderReceiptHtml({
     ...paid,
     status: "refunded",
     refundedMinor: 1999n,
@@ -108,7 +108,7 @@ test("a PDF of many refunds goes on on the next page", async () => {
 });
 
 test("a free copy has a receipt too", () => {
-  const page = receiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
+  const page = renderReceiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
   assert.match(page, /Nothing to pay/);
   assert.match(page, /<dt>Status<\/dt><dd>Free</);
   assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
@@ -116,7 +116,7 @@ test("a free copy has a receipt too", () => {
 
 test("what people wrote is escaped", () => {
   const attack = `"><script>alert('1')</script>&amp;`;
-  const page = receiptHtml({
+  const page = renderReceiptHtml({
     ...paid,
     number: attack,
     buyer: { name: attack, email: attack },
@@ -130,11 +130,11 @@ test("what people wrote is escaped", () => {
 });
 
 test("the policy lets the page's own style apply and nothing else", () => {
-  const style = /<style>(.*)<\/style>/s.exec(receiptHtml(paid))?.[1] ?? "";
+  const style = /<style>(.*)<\/style>/s.exec(renderReceiptHtml(paid))?.[1] ?? "";
   const hash = createHash("sha256").update(style).digest("base64");
   assert.match(receiptPolicy, /^default-src 'none'; /);
   assert.ok(receiptPolicy.includes(`style-src 'sha256-${hash}'`));
-  assert.doesNotMatch(receiptHtml(paid), / style=|<script|<link|<img/);
+  assert.doesNotMatch(renderReceiptHtml(paid), / style=|<script|<link|<img/);
 });
 
 test("the PDF prints Łukasz Żółć and the euro sign", async () => {

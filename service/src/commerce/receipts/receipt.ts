@@ -2,10 +2,10 @@ import { type OrderStatus, toVisibleLine } from "@stoa/contract";
 import { toLongDate } from "../../core/dates.ts";
 import { formatMoney } from "../../core/money/amount.ts";
 import type { TaxRate } from "../../core/money/percent.ts";
-import { drawReceiptPage } from "./html.ts";
+import { renderReceiptPage } from "./html.ts";
 
 /** What the marketplace calls itself on receipts. */
-export const SERVICE = "Stoa";
+export const ISSUER_NAME = "Stoa";
 
 /** What a receipt is made from. All amounts are minor units of `currency`. */
 export interface Receipt {
@@ -52,18 +52,18 @@ interface Sum {
 }
 
 /** The receipt as one page of HTML, to be sent with `receiptPolicy` as its Content-Security-Policy. */
-export function receiptHtml(receipt: Receipt): string {
-  return drawReceiptPage(receiptText(receipt));
+export function renderReceiptHtml(receipt: Receipt): string {
+  return renderReceiptPage(receiptText(receipt));
 }
 
 /** The receipt as a PDF; one receipt always gives the same bytes. */
 export async function receiptPdf(receipt: Receipt): Promise<Buffer> {
   // Loaded when the first PDF is asked for: the library costs a quarter of a second that a start need not pay.
-  const { drawReceiptPdf } = await import("./pdf.ts");
+  const { renderReceiptPdf: drawReceiptPdf } = await import("./pdf.ts");
   return drawReceiptPdf(receiptText(receipt));
 }
 
-export { receiptPolicy } from "./html.ts";
+export { receiptPageCsp as receiptPolicy } from "./html.ts";
 
 function receiptText(receipt: Receipt): ReceiptText {
   const { service, issuedAt, buyer, seller } = receipt;
@@ -74,7 +74,7 @@ function receiptText(receipt: Receipt): ReceiptText {
     facts: [
       { label: "Receipt number", value: receipt.number },
       { label: "Date", value: toLongDate(issuedAt) },
-      { label: "Status", value: statusOf(receipt) },
+      { label: "Status", value: describeStatus(receipt) },
       { label: "Payment", value: paymentText(receipt.paymentMethod) },
     ],
     parties: [
@@ -84,14 +84,17 @@ function receiptText(receipt: Receipt): ReceiptText {
     lines: receipt.lines.map(({ title, detail, amountMinor }) => ({
       title: toVisibleLine(title),
       detail,
-      amount: printMoney(amountMinor, receipt.currency),
+      amount: formatAmount(amountMinor, receipt.currency),
     })),
-    sums: sumsOf(receipt),
+    sums: toSumLines(receipt),
   };
 }
 
-function sumsOf(receipt: Receipt): Sum[] {
-  const sum = (label: string, minor: bigint): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
+function toSumLines(receipt: Receipt): Sum[] {
+  const sum = (label: string, minor: bigint): Sum => ({
+    label,
+    amount: formatAmount(minor, receipt.currency),
+  });
   const sums = [sum("Subtotal", receipt.subtotalMinor)];
   const tax = receipt.taxMinor ? [sum(taxLabel(receipt), receipt.taxMinor)] : [];
   const total = { ...sum("Total", receipt.totalMinor), isMain: true };
@@ -99,7 +102,7 @@ function sumsOf(receipt: Receipt): Sum[] {
   // What is added stands above the total, what it holds already below.
   sums.push(...(receipt.taxRate?.inclusive ? [total, ...tax] : [...tax, total]));
   if (receipt.refundedMinor) {
-    sums.push(...refundsOf(receipt).map(({ label, amountMinor }) => sum(label, -amountMinor)));
+    sums.push(...toRefundLines(receipt).map(({ label, amountMinor }) => sum(label, -amountMinor)));
     sums.push(sum("Paid after refund", receipt.totalMinor - receipt.refundedMinor));
   }
   return sums;
@@ -115,7 +118,7 @@ function taxLabel({ taxRate }: Receipt): string {
 }
 
 /** Row by row, and what came back in another way: by a dispute that was lost. */
-function refundsOf({ refunds, refundedMinor }: Receipt) {
+function toRefundLines({ refunds, refundedMinor }: Receipt) {
   const rest = refunds.reduce((left, { amountMinor }) => left - amountMinor, refundedMinor);
   const rows = refunds.map(({ at, amountMinor }) => ({
     label: `Refunded on ${toLongDate(at)}`,
@@ -125,7 +128,7 @@ function refundsOf({ refunds, refundedMinor }: Receipt) {
 }
 
 /** Nobody paid for a free copy. */
-const statusOf = ({ status, totalMinor }: Receipt): string =>
+const describeStatus = ({ status, totalMinor }: Receipt): string =>
   status === "completed" && totalMinor === 0n ? "Free" : statusNames[status];
 
 const statusNames: Record<OrderStatus, string> = {
@@ -145,6 +148,6 @@ function paymentText(method: Receipt["paymentMethod"]): string {
 }
 
 /** With a true minus sign, which stands as wide as a digit. */
-function printMoney(minor: bigint, currency: string): string {
+function formatAmount(minor: bigint, currency: string): string {
   return formatMoney(minor, currency).replace("-", "−");
 }

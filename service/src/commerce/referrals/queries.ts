@@ -18,7 +18,7 @@ export async function insertOrFindCode(
   return (await known())!.code;
 }
 
-export const findOwner = (db: Queries, code: string) =>
+export const findCodeOwner = (db: Queries, code: string) =>
   db
     .selectFrom("referral_codes as r")
     .innerJoin("users as u", "u.id", "r.user_id")
@@ -30,7 +30,7 @@ export const findOwner = (db: Queries, code: string) =>
     .executeTakeFirst();
 
 /** What of commissions is in payouts that were not given back, by currency. */
-export async function sumPaid(db: Queries, userId: string): Promise<Map<string, bigint>> {
+export async function sumPaidCommissions(db: Queries, userId: string): Promise<Map<string, bigint>> {
   const { rows } = await sql<{ currency: string; paid: string }>`
     select currency, sum(commission_minor)::text as paid from payouts
      where seller_id = ${userId} and status in ('pending', 'in_transit', 'completed') group by currency`.execute(

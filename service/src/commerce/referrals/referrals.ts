@@ -4,38 +4,40 @@ import type { Context, Member } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
-import { countReferred, findOwner, insertOrFindCode, sumPaid } from "./queries.ts";
+import { countReferred, findCodeOwner, insertOrFindCode, sumPaidCommissions } from "./queries.ts";
 
 /** No vowels, so that no word comes about, and no two that look alike. 21^9 codes: nobody guesses one. */
 const LETTERS = "CDFGHJKMNPQRTVWX34679";
 const LENGTH = 9;
 
 /** What sellers give until they say otherwise (0001_people.sql). */
-const USUAL_COMMISSION_BASIS_POINTS = 1_000;
+const DEFAULT_COMMISSION_BASIS_POINTS = 1_000;
 
-const drawCode = () => Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
+const generateCode = () => Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 
 type Commission = Balance["referrer"];
 
 /** One's own code, made at the first look, and what it has earned. */
 export async function readReferral(ctx: Context, { userId }: Member): Promise<Referral> {
-  const made = { user_id: userId, code: drawCode(), created_at: ctx.now() };
+  const made = { user_id: userId, code: generateCode(), created_at: ctx.now() };
   const code = await insertOrFindCode(ctx.db, made);
   return {
     code,
     url: `${ctx.links.origin()}/?ref=${code}`,
-    commissionBasisPoints: USUAL_COMMISSION_BASIS_POINTS,
+    commissionBasisPoints: DEFAULT_COMMISSION_BASIS_POINTS,
     sales: await countReferred(ctx.db, userId),
-    earnings: await earningsOf(ctx, userId),
+    earnings: await readEarnings(ctx, userId),
   };
 }
 
 /** In one snapshot, so that a payout that is drawn meanwhile is in it whole, or not at all. */
-async function earningsOf(ctx: Context, userId: string): Promise<Referral["earnings"]> {
+async function readEarnings(ctx: Context, userId: string): Promise<Referral["earnings"]> {
   const [balances, paid] = await ctx.db
     .transaction()
     .setIsolationLevel("repeatable read")
-    .execute(async (tx) => [await balancesOf(tx, userId, ctx.now()), await sumPaid(tx, userId)] as const);
+    .execute(
+      async (tx) => [await balancesOf(tx, userId, ctx.now()), await sumPaidCommissions(tx, userId)] as const,
+    );
   return balances
     .map(({ currency, referrer }) => toEarnings(currency, referrer, paid.get(currency) ?? 0n))
     .filter((earned) =>
@@ -65,7 +67,7 @@ export interface Referrer {
   code: string;
 }
 
-const unusable = (reason: string) => ruleViolation("referralCode", reason);
+const invalidCodeError = (reason: string) => ruleViolation("referralCode", reason);
 
 /** Codes are read aloud and typed: neither case nor blanks matter. */
 export async function findReferrer(
@@ -73,13 +75,13 @@ export async function findReferrer(
   code: string,
   { buyerId, sellerId }: { buyerId: string; sellerId: string },
 ): Promise<Referrer> {
-  const owner = await findOwner(ctx.db, code.trim().toUpperCase());
-  if (!owner) throw unusable("is not a code that anybody uses");
-  if (owner.isGone) throw expiredReferral();
-  if (owner.userId === buyerId) throw unusable("is your own");
-  if (owner.userId === sellerId) throw unusable("is the seller's own");
+  const owner = await findCodeOwner(ctx.db, code.trim().toUpperCase());
+  if (!owner) throw invalidCodeError("is not a code that anybody uses");
+  if (owner.isGone) throw expiredReferralError();
+  if (owner.userId === buyerId) throw invalidCodeError("is your own");
+  if (owner.userId === sellerId) throw invalidCodeError("is the seller's own");
   return { userId: owner.userId, code: owner.code };
 }
 
 /** Its owner has left, maybe a moment ago. */
-export const expiredReferral = () => unusable("has expired: whoever it belonged to has left");
+export const expiredReferralError = () => invalidCodeError("has expired: whoever it belonged to has left");

@@ -3,12 +3,12 @@ import { toUuid } from "../../core/ids.ts";
 import type { ListedRefund } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
-import { ANSWERED_WITHIN_MS } from "../charges/silence.ts";
+import { ASKED_RECENTLY_MS } from "../charges/provider-errors.ts";
 import { findOrder, lockOrder } from "../orders/queries.ts";
-import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
-import { approveRefund, type Locked, moveRefund, startRefund, theService } from "./refund-moves.ts";
-import { settleLocked } from "./refund-payment.ts";
+import { approveRefund, createRefund, type LockedRefund, moveRefund, SERVICE_ACTOR } from "./refund-moves.ts";
 import { findProviderRefund, listOrdersOfProviderRefunds } from "./refund-queries.ts";
+import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
+import { settleLockedRefund } from "./refund-submission.ts";
 
 /**
  * Follows the refunds that were made at the payment provider's own dashboard: the order, the use of the product and the books move as
@@ -21,7 +21,7 @@ export async function syncProviderRefunds(ctx: Context, orderId: string): Promis
 
 /** The job: a bank may take days for a refund, and the notice of its end may be lost. */
 export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
-  const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
+  const before = new Date(ctx.now().getTime() - ASKED_RECENTLY_MS);
   await forEachRow(
     await listOrdersOfProviderRefunds(ctx.db, before),
     ({ orderId }) => syncRefundsOfOrder(ctx, orderId),
@@ -35,7 +35,7 @@ export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
 
 async function syncRefundsOfOrder(ctx: Context, id: string): Promise<void> {
   const order = await findOrder(ctx.db, id);
-  if (!order?.paymentId || !isPaid(order)) return;
+  if (!order?.paymentId || !isPaidOrder(order)) return;
   for (const refund of await ctx.integrations.payments.listRefundsOf(order.paymentId))
     if (refund.refundId === null)
       await ctx.db.transaction().execute((tx) => applyProviderRefund(ctx, tx, order.id, refund));
@@ -48,12 +48,12 @@ async function applyProviderRefund(
   listed: ListedRefund,
 ): Promise<void> {
   const order = await lockOrder(tx, orderId);
-  if (!order || !isPaid(order)) return;
+  if (!order || !isPaidOrder(order)) return;
   const refund = await findProviderRefund(tx, listed.providerRefundId);
   const locked = refund ? { order, refund } : await insertProviderRefund(ctx, tx, order, listed);
   if (!locked || listed.state === "processing") return;
   const { providerRefundId, failureCode } = listed;
-  await settleLocked(
+  await settleLockedRefund(
     ctx,
     tx,
     locked,
@@ -69,9 +69,9 @@ async function insertProviderRefund(
   tx: Tx,
   order: PaidOrder,
   { providerRefundId, amountMinor, currency, state }: ListedRefund,
-): Promise<Locked | null> {
+): Promise<LockedRefund | null> {
   if (state === "failed") return null;
-  if (amountMinor > remainingOf(order) || currency !== order.currency) {
+  if (amountMinor > remainingAmount(order) || currency !== order.currency) {
     // A refund of ours is under way, which the provider will refuse; or the bank had taken it before.
     ctx.log.error(
       { order: order.id, providerRefundId, amountMinor },
@@ -86,7 +86,7 @@ async function insertProviderRefund(
     details: "It was refunded at the payment provider.",
     decide_by: null,
   };
-  const started = await startRefund(ctx, tx, order, wish, theService);
-  const approved = (await approveRefund(ctx, tx, started, theService))!;
-  return moveRefund(ctx, tx, approved, "ask", theService, { provider_refund_id: providerRefundId });
+  const started = await createRefund(ctx, tx, order, wish, SERVICE_ACTOR);
+  const approved = (await approveRefund(ctx, tx, started, SERVICE_ACTOR))!;
+  return moveRefund(ctx, tx, approved, "ask", SERVICE_ACTOR, { provider_refund_id: providerRefundId });
 }

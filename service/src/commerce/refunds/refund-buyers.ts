@@ -1,5 +1,5 @@
 import type { RefundedBuyers } from "@stoa/contract";
-import { isTakenFromBuyers } from "../../catalog/products/goods.ts";
+import { isWithheldFromBuyers } from "../../catalog/products/product-lookup.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -7,14 +7,14 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { lockOrder } from "../orders/queries.ts";
-import { remainingOf } from "./giving-back.ts";
-import { carryOut } from "./refund-payment.ts";
 import { countRefundableOrders, listRefundableOrders } from "./refund-queries.ts";
-import { mustBeGivable } from "./refund-rules.ts";
-import { giveUnasked } from "./refunds.ts";
+import { mustBeRefundableByAdmin } from "./refund-rules.ts";
+import { remainingAmount } from "./refund-settlement.ts";
+import { submitRefund } from "./refund-submission.ts";
+import { createAdminRefund } from "./refunds.ts";
 
 const SINCE_DAYS = 90;
-const AT_ONCE = 100;
+const BATCH_SIZE = 100;
 
 export const refundBuyersJob: JobDefinition = {
   name: "refund-buyers",
@@ -25,7 +25,7 @@ export const refundBuyersJob: JobDefinition = {
 };
 
 /** What the job is given: all of it is in the order of the administrator. */
-export interface RefundBuyers {
+export interface RefundBuyersData {
   productId: string;
   adminId: string;
   since: string;
@@ -39,12 +39,12 @@ export async function refundBuyers(
   productId: string,
   source: RequestSource,
 ): Promise<RefundedBuyers> {
-  const id = await mustBeTakenFromBuyers(ctx, productId);
+  const id = await mustBeWithheld(ctx, productId);
   const startedAt = ctx.now();
   const since = daysAfter(startedAt, -SINCE_DAYS);
   return ctx.db.transaction().execute(async (tx) => {
     const count = await countRefundableOrders(tx, { productId: id, since, startedAt });
-    const wish: RefundBuyers = {
+    const wish: RefundBuyersData = {
       productId: id,
       adminId: caller.userId,
       since: since.toISOString(),
@@ -64,9 +64,9 @@ export async function refundBuyers(
   });
 }
 
-async function mustBeTakenFromBuyers(ctx: Context, productId: string): Promise<string> {
+async function mustBeWithheld(ctx: Context, productId: string): Promise<string> {
   const id = toUuid("prod", productId);
-  const taken = id ? await isTakenFromBuyers(ctx.db, id) : undefined;
+  const taken = id ? await isWithheldFromBuyers(ctx.db, id) : undefined;
   if (!id || taken === undefined) throw new ApiError("PRODUCT_NOT_FOUND");
   if (taken) return id;
   throw new ApiError(
@@ -83,22 +83,22 @@ async function mustBeTakenFromBuyers(ctx: Context, productId: string): Promise<s
  * The job: one purchase after the other. What has a refund of it is passed over, so that it goes on where it was interrupted; one that
  * cannot be refunded keeps no other from its turn, and lets the job be tried again.
  */
-export async function carryOutRefundBuyers(
+export async function runRefundBuyersJob(
   ctx: Context,
-  wish: RefundBuyers,
+  wish: RefundBuyersData,
   signal: AbortSignal,
 ): Promise<void> {
   const of = { ...wish, since: new Date(wish.since), startedAt: new Date(wish.startedAt) };
   let after: string | null = null;
   let failures = 0;
   for (;;) {
-    const orders: { id: string }[] = await listRefundableOrders(ctx.db, of, after, AT_ONCE);
+    const orders: { id: string }[] = await listRefundableOrders(ctx.db, of, after, BATCH_SIZE);
     for (const { id } of orders) {
       signal.throwIfAborted();
       if (!(await refundBuyer(ctx, id, wish.adminId))) failures++;
       after = id;
     }
-    if (orders.length < AT_ONCE) break;
+    if (orders.length < BATCH_SIZE) break;
   }
   if (failures > 0) throw new Error(`${failures} purchases of ${wish.productId} could not be refunded`);
 }
@@ -106,11 +106,11 @@ export async function carryOutRefundBuyers(
 async function refundBuyer(ctx: Context, orderId: string, adminId: string): Promise<boolean> {
   try {
     const refundId = await ctx.db.transaction().execute(async (tx) => {
-      const order = mustBeGivable((await lockOrder(tx, orderId))!);
-      const wish = { amountMinor: remainingOf(order), reason: REASON, details: null };
-      return giveUnasked(ctx, tx, order, wish, { actorId: adminId, source: null });
+      const order = mustBeRefundableByAdmin((await lockOrder(tx, orderId))!);
+      const wish = { amountMinor: remainingAmount(order), reason: REASON, details: null };
+      return createAdminRefund(ctx, tx, order, wish, { actorId: adminId, source: null });
     });
-    await carryOut(ctx, refundId);
+    await submitRefund(ctx, refundId);
     return true;
   } catch (error) {
     ctx.log.warn({ order: orderId, err: error }, "a buyer of a withdrawn product could not be refunded");

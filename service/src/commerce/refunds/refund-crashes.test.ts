@@ -4,8 +4,8 @@ import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../
 import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
-import { verifyLedger } from "../ledger/verify.ts";
-import { reconcileRefunds } from "./refund-payment.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+import { reconcileRefunds } from "./refund-submission.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -10,27 +10,27 @@ export interface RefundMove {
   /** A verdict: somebody's, or that of the rules. */
   decides?: true;
   /** What the audit log calls it. */
-  deed?: `refund.${string}`;
+  auditAction?: `refund.${string}`;
 }
 
 /** The life of a refund: every move that there is. */
 export const refundMoves: Record<RefundMoveName, RefundMove> = {
-  approve: { by: "seller", from: ["pending"], to: "approved", decides: true, deed: "refund.approved" },
-  reject: { by: "seller", from: ["pending"], to: "rejected", decides: true, deed: "refund.rejected" },
-  cancel: { by: "buyer", from: ["pending"], to: "canceled", deed: "refund.canceled" },
+  approve: { by: "seller", from: ["pending"], to: "approved", decides: true, auditAction: "refund.approved" },
+  reject: { by: "seller", from: ["pending"], to: "rejected", decides: true, auditAction: "refund.rejected" },
+  cancel: { by: "buyer", from: ["pending"], to: "canceled", auditAction: "refund.canceled" },
   // A dispute gives the money back, or another refund did.
-  withdraw: { from: ["pending", "approved"], to: "canceled", deed: "refund.withdrawn" },
+  withdraw: { from: ["pending", "approved"], to: "canceled", auditAction: "refund.withdrawn" },
   // Again, as long as nobody knows whether the provider heard it: under the same id.
   ask: { from: ["approved", "processing"], to: "processing" },
-  succeed: { from: ["processing"], to: "succeeded", deed: "refund.succeeded" },
-  fail: { from: ["processing"], to: "failed", deed: "refund.failed" },
+  succeed: { from: ["processing"], to: "succeeded", auditAction: "refund.succeeded" },
+  fail: { from: ["processing"], to: "failed", auditAction: "refund.failed" },
 };
 
 /** Nothing moves any more. */
-export const isEnded = (status: RefundStatus) =>
+export const isFinal = (status: RefundStatus) =>
   !Object.values(refundMoves).some(({ from }) => from.includes(status));
 
 /** Its amount is set aside of what remains of the order. */
-export const isOnItsWay = (status: RefundStatus) => status === "approved" || status === "processing";
+export const isInProgress = (status: RefundStatus) => status === "approved" || status === "processing";
 
-export const OPEN_REFUND: RefundStatus[] = ["pending", "approved", "processing"];
+export const OPEN_REFUND_STATUSES: RefundStatus[] = ["pending", "approved", "processing"];

@@ -5,8 +5,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { lockOrder } from "../orders/queries.ts";
-import { type PaidOrder, remainingOf, setAside } from "./giving-back.ts";
-import { isEnded, isOnItsWay, type RefundMoveName, refundMoves } from "./refund-lifecycle.ts";
+import { isFinal, isInProgress, type RefundMoveName, refundMoves } from "./refund-lifecycle.ts";
 import {
   findRefundRow,
   insertRefund,
@@ -14,43 +13,44 @@ import {
   type NewRefund,
   type RefundChange,
   type RefundRow,
-  writeRefund,
+  updateRefundRow,
 } from "./refund-queries.ts";
+import { type PaidOrder, remainingAmount, reserveRefund } from "./refund-settlement.ts";
 
 /** Who makes a move; the service by itself has neither a name nor an address. */
-export interface Doer {
+export interface RefundActor {
   actorId: string | null;
   source: RequestSource | null;
 }
 
-export const theService: Doer = { actorId: null, source: null };
+export const SERVICE_ACTOR: RefundActor = { actorId: null, source: null };
 
-export interface Locked {
+export interface LockedRefund {
   order: PaidOrder;
   refund: RefundRow;
 }
 
 /** The order first, as everybody does who moves what hangs on it. */
-export async function lockRefund(tx: Tx, id: string): Promise<Locked | undefined> {
+export async function lockRefund(tx: Tx, id: string): Promise<LockedRefund | undefined> {
   const found = await findRefundRow(tx, id);
   if (!found) return undefined;
   const order = (await lockOrder(tx, found.orderId)) as PaidOrder;
   return { order, refund: (await findRefundRow(tx, id))! };
 }
 
-type Wish = Pick<
+type RefundInput = Pick<
   NewRefund,
   "origin" | "amount_minor" | "reason" | "details" | "decide_by" | "approval_reason"
 >;
 
 /** Writes a refund of a locked order, which nobody has decided yet. */
-export async function startRefund(
+export async function createRefund(
   ctx: Context,
   tx: Tx,
   order: PaidOrder,
-  wish: Wish,
-  by: Doer,
-): Promise<Locked> {
+  wish: RefundInput,
+  by: RefundActor,
+): Promise<LockedRefund> {
   const id = ctx.newId();
   await insertRefund(tx, {
     ...wish,
@@ -60,7 +60,7 @@ export async function startRefund(
     created_at: ctx.now(),
   });
   const refund = (await findRefundRow(tx, id))!;
-  await recordRefund(ctx, tx, refund, "refund.requested", by);
+  await auditRefund(ctx, tx, refund, "refund.requested", by);
   return { order, refund };
 }
 
@@ -71,44 +71,54 @@ export async function startRefund(
 export async function moveRefund(
   ctx: Context,
   tx: Tx,
-  { order, refund }: Locked,
+  { order, refund }: LockedRefund,
   name: RefundMoveName,
-  by: Doer,
+  by: RefundActor,
   change: Omit<RefundChange, "status"> = {},
-): Promise<Locked | null> {
-  const { from, to, deed, decides } = refundMoves[name];
+): Promise<LockedRefund | null> {
+  const { from, to, auditAction, decides } = refundMoves[name];
   if (!from.includes(refund.status)) return null;
-  const moved = await writeRefund(tx, refund.id, refund.status, {
+  const moved = await updateRefundRow(tx, refund.id, refund.status, {
     ...change,
     status: to,
     ...(decides && { decided_at: ctx.now(), decided_by: by.actorId }),
-    ...(isEnded(to) && { completed_at: ctx.now() }),
+    ...(isFinal(to) && { completed_at: ctx.now() }),
   });
   if (!moved) return null;
   const after = (await findRefundRow(tx, refund.id))!;
-  if (deed) await recordRefund(ctx, tx, after, deed, by);
-  return { order: await reserve(tx, order, refund, after), refund: after };
+  if (auditAction) await auditRefund(ctx, tx, after, auditAction, by);
+  return { order: await adjustReservation(tx, order, refund, after), refund: after };
 }
 
 /** What is on its way is set aside, and given free when it is not any more. */
-async function reserve(tx: Tx, order: PaidOrder, before: RefundRow, after: RefundRow): Promise<PaidOrder> {
-  const by = amountOnItsWay(after) - amountOnItsWay(before);
-  return by === 0n ? order : setAside(tx, order, by);
+async function adjustReservation(
+  tx: Tx,
+  order: PaidOrder,
+  before: RefundRow,
+  after: RefundRow,
+): Promise<PaidOrder> {
+  const by = reservedAmount(after) - reservedAmount(before);
+  return by === 0n ? order : reserveRefund(tx, order, by);
 }
 
-const amountOnItsWay = ({ status, amountMinor }: RefundRow) => (isOnItsWay(status) ? amountMinor : 0n);
+const reservedAmount = ({ status, amountMinor }: RefundRow) => (isInProgress(status) ? amountMinor : 0n);
 
 /** Approves a refund of as much as was asked for, or of what of that remains. */
-export async function approveRefund(ctx: Context, tx: Tx, locked: Locked, by: Doer): Promise<Locked | null> {
-  const remaining = remainingOf(locked.order);
-  if (remaining === 0n) throw onItsWay();
+export async function approveRefund(
+  ctx: Context,
+  tx: Tx,
+  locked: LockedRefund,
+  by: RefundActor,
+): Promise<LockedRefund | null> {
+  const remaining = remainingAmount(locked.order);
+  if (remaining === 0n) throw alreadyRefundingError();
   const { amountMinor } = locked.refund;
   return moveRefund(ctx, tx, locked, "approve", by, {
     amount_minor: amountMinor < remaining ? amountMinor : remaining,
   });
 }
 
-export const onItsWay = () =>
+export const alreadyRefundingError = () =>
   new ApiError("CONFLICT", "All that remains of this purchase is on its way back already: read its refunds.");
 
 /** Takes back what nobody has asked the provider for yet. */
@@ -120,7 +130,7 @@ export async function withdrawRefunds(
 ): Promise<PaidOrder> {
   let after = order;
   for (const refund of await listRefundsOfOrder(tx, order.id)) {
-    const moved = await moveRefund(ctx, tx, { order: after, refund }, "withdraw", theService, {
+    const moved = await moveRefund(ctx, tx, { order: after, refund }, "withdraw", SERVICE_ACTOR, {
       decision_note: note,
     });
     after = moved?.order ?? after;
@@ -129,12 +139,12 @@ export async function withdrawRefunds(
 }
 
 /** In the audit log. */
-export const recordRefund = (
+export const auditRefund = (
   ctx: Context,
   tx: Tx,
   refund: RefundRow,
   action: string,
-  { actorId, source }: Doer,
+  { actorId, source }: RefundActor,
 ) =>
   recordAudit(ctx, tx, {
     actorId,

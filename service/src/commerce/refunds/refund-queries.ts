@@ -4,7 +4,7 @@ import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-am
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
-import { OPEN_REFUND, refundMoves } from "./refund-lifecycle.ts";
+import { OPEN_REFUND_STATUSES, refundMoves } from "./refund-lifecycle.ts";
 
 export interface RefundRow {
   id: string;
@@ -86,7 +86,7 @@ export const findOpenRefund = (db: Queries, orderId: string) =>
     .selectFrom("refunds")
     .select("id")
     .where("order_id", "=", orderId)
-    .where("status", "in", OPEN_REFUND)
+    .where("status", "in", OPEN_REFUND_STATUSES)
     .orderBy("id")
     .limit(1)
     .executeTakeFirst();
@@ -100,9 +100,9 @@ export interface RefundFilter extends Paging {
   orderId?: string | null | undefined;
 }
 
-type Row = ExpressionBuilder<{ r: DB["refunds"]; o: DB["orders"] }, "r" | "o">;
+type RowBuilder = ExpressionBuilder<{ r: DB["refunds"]; o: DB["orders"] }, "r" | "o">;
 
-const fits = (filter: RefundFilter) => (row: Row) => {
+const matchesFilter = (filter: RefundFilter) => (row: RowBuilder) => {
   const sides = [
     ...(filter.buyerId ? [row("o.buyer_id", "=", filter.buyerId)] : []),
     ...(filter.sellerId ? [row("o.seller_id", "=", filter.sellerId)] : []),
@@ -117,7 +117,7 @@ const fits = (filter: RefundFilter) => (row: Row) => {
 export async function listRefundRows(db: Queries, filter: RefundFilter): Promise<Page<RefundRow>> {
   if (filter.orderId === null) return { items: [], total: 0 };
   const items = await refunds(db)
-    .where(fits(filter))
+    .where(matchesFilter(filter))
     .orderBy("r.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
@@ -125,7 +125,7 @@ export async function listRefundRows(db: Queries, filter: RefundFilter): Promise
   const { total } = await db
     .selectFrom("refunds as r")
     .innerJoin("orders as o", "o.id", "r.order_id")
-    .where(fits(filter))
+    .where(matchesFilter(filter))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items: items.map(toRow), total };
@@ -162,7 +162,7 @@ export interface RefundChange {
 }
 
 /** By compare-and-set: false when it is no longer in the state that the move starts from. */
-export async function writeRefund(
+export async function updateRefundRow(
   tx: Tx,
   id: string,
   from: RefundStatus,
@@ -186,7 +186,7 @@ export interface AskedRefund {
 }
 
 /** Notes that the provider is asked now; undefined when nobody must ask. */
-export async function stampRefundAsked(db: Queries, id: string, now: Date): Promise<AskedRefund | undefined> {
+export async function markRefundAsked(db: Queries, id: string, now: Date): Promise<AskedRefund | undefined> {
   const { from, to } = refundMoves.ask;
   const asked = await db
     .updateTable("refunds as r")
@@ -201,7 +201,7 @@ export async function stampRefundAsked(db: Queries, id: string, now: Date): Prom
 }
 
 /** The bank sent back what had succeeded; false when that is known already. */
-export async function stampReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
+export async function markReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
     .set({ returned_at: now, failure_code: failureCode })
@@ -214,7 +214,7 @@ export async function stampReturned(tx: Tx, id: string, failureCode: string, now
 }
 
 /** What the bank sent back was given in another way; false when that is known already. */
-export async function stampSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
+export async function markSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
     .set({ settled_at: now, settlement_reference: reference })
@@ -339,14 +339,14 @@ export const listRefundableOrders = (
     .execute();
 
 /** Of purchases and sales of an account, how many are neither kept nor given back for good. */
-export const countUnsettled = async (db: Queries, userId: string) => {
+export const countOpenRefundsAndDisputes = async (db: Queries, userId: string) => {
   const ofAccount = (row: ExpressionBuilder<{ o: DB["orders"] }, "o">) =>
     row.or([row("o.buyer_id", "=", userId), row("o.seller_id", "=", userId)]);
   const openRefunds = await db
     .selectFrom("refunds as r")
     .innerJoin("orders as o", "o.id", "r.order_id")
     .where((row) => ofAccount(row))
-    .where("r.status", "in", OPEN_REFUND)
+    .where("r.status", "in", OPEN_REFUND_STATUSES)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   const openDisputes = await db

@@ -1,5 +1,5 @@
 import type { ApprovalReason, Refundable, RefundObstacle } from "@stoa/contract";
-import { findEntitlementOfOrder } from "../../catalog/entitlements/entitlements.ts";
+import { findEntitlementByOrder } from "../../catalog/entitlements/entitlements.ts";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
@@ -7,11 +7,11 @@ import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { OrderRow } from "../orders/queries.ts";
-import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
+import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 
 /** So long after the last refund that nobody was asked for comes the next one: the first, the second … and all after the last. */
-const BETWEEN_AUTOMATIC_DAYS = [0, 30, 90, 180] as const;
+const DAYS_BETWEEN_INSTANT_REFUNDS = [0, 30, 90, 180] as const;
 
 /** The end of the window that the seller's policy gave when it was bought. */
 const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(completedAt, refundDays);
@@ -19,25 +19,25 @@ const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(complete
 /** Why nobody can give money of an order back now, neither at a buyer's wish nor unasked. */
 function obstacleOf(order: OrderRow): RefundObstacle | null {
   if (order.status === "disputed") return "disputed";
-  if (!isPaid(order)) return "not_completed";
+  if (!isPaidOrder(order)) return "not_completed";
   if (order.totalMinor === 0n) return "free_copy";
   return order.refundedMinor === order.totalMinor ? "already_refunded" : null;
 }
 
-const buyersObstacle = (ctx: Context, order: OrderRow, openId: string | undefined): RefundObstacle | null =>
+const buyerObstacle = (ctx: Context, order: OrderRow, openId: string | undefined): RefundObstacle | null =>
   obstacleOf(order) ??
   (openId ? "refund_open" : null) ??
-  (isPaid(order) && ctx.now() > windowEnd(order) ? "refund_window_expired" : null);
+  (isPaidOrder(order) && ctx.now() > windowEnd(order) ? "refund_window_expired" : null);
 
 /** What a purchase says of it. */
-export async function refundableOf(ctx: Context, order: OrderRow): Promise<Refundable> {
+export async function readRefundable(ctx: Context, order: OrderRow): Promise<Refundable> {
   const open = await findOpenRefund(ctx.db, order.id);
-  const reasonIfNot = buyersObstacle(ctx, order, open?.id);
-  const approval = reasonIfNot ? null : await approvalOf(ctx, ctx.db, order);
+  const reasonIfNot = buyerObstacle(ctx, order, open?.id);
+  const approval = reasonIfNot ? null : await decideApproval(ctx, ctx.db, order);
   const instantFrom = approval?.instantFrom ?? null;
   return {
-    until: isPaid(order) ? windowEnd(order).toISOString() : null,
-    amount: reasonIfNot ? 0 : toDecimal(remainingOf(order), order.currency),
+    until: isPaidOrder(order) ? windowEnd(order).toISOString() : null,
+    amount: reasonIfNot ? 0 : toDecimal(remainingAmount(order), order.currency),
     reasonIfNot,
     approval: approval && (approval.reason === "unused" ? "instant" : "seller"),
     approvalReason: approval?.reason ?? null,
@@ -53,8 +53,8 @@ interface Approval {
 }
 
 /** Who would approve a request now, and why. Inside a transaction, the buyer's account and the use are locked. */
-export async function approvalOf(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
-  const entitlement = await findEntitlementOfOrder(db, order.id);
+export async function decideApproval(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
+  const entitlement = await findEntitlementByOrder(db, order.id);
   if (entitlement?.usedAt != null) return { reason: "used", instantFrom: null };
   const from = await instantRefundsFrom(db, order.buyerId);
   return from && ctx.now() < from
@@ -62,15 +62,16 @@ export async function approvalOf(ctx: Context, db: Queries, order: OrderRow): Pr
     : { reason: "unused", instantFrom: null };
 }
 
-const inState = (order: OrderRow, message: string) =>
+const invalidStateError = (order: OrderRow, message: string) =>
   new ApiError("INVALID_STATE", message, {
     current: order.status,
     allowed: ["completed", "partially_refunded"],
   });
 
-const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiError> = {
-  not_completed: (order) => inState(order, "Only a completed purchase can be refunded."),
-  disputed: (order) => inState(order, "Its payment is disputed at the bank, which decides about the money."),
+const obstacleErrors: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiError> = {
+  not_completed: (order) => invalidStateError(order, "Only a completed purchase can be refunded."),
+  disputed: (order) =>
+    invalidStateError(order, "Its payment is disputed at the bank, which decides about the money."),
   free_copy: () => ruleViolation("orderId", "was free: there is nothing to give back"),
   already_refunded: () => new ApiError("ALREADY_REFUNDED"),
   refund_open: (_order, openId) =>
@@ -95,21 +96,21 @@ const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiE
 /** Throws unless its buyer may ask for the money of a locked order back. */
 export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): Promise<PaidOrder> {
   const open = await findOpenRefund(tx, order.id);
-  const obstacle = buyersObstacle(ctx, order, open?.id);
-  if (obstacle) throw refusals[obstacle](order, open?.id ?? "");
+  const obstacle = buyerObstacle(ctx, order, open?.id);
+  if (obstacle) throw obstacleErrors[obstacle](order, open?.id ?? "");
   return order as PaidOrder;
 }
 
 /** Throws unless something of a locked order can be given back unasked, at whatever time. */
-export function mustBeGivable(order: OrderRow): PaidOrder {
+export function mustBeRefundableByAdmin(order: OrderRow): PaidOrder {
   const obstacle = obstacleOf(order);
-  if (obstacle) throw refusals[obstacle](order, "");
+  if (obstacle) throw obstacleErrors[obstacle](order, "");
   return order as PaidOrder;
 }
 
 /** A buyer who often returns what they never used must ask the seller. null: they had no refund at once yet. */
 async function instantRefundsFrom(db: Queries, buyerId: string): Promise<Date | null> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
-  const days = BETWEEN_AUTOMATIC_DAYS[Math.min(count, BETWEEN_AUTOMATIC_DAYS.length - 1)]!;
+  const days = DAYS_BETWEEN_INSTANT_REFUNDS[Math.min(count, DAYS_BETWEEN_INSTANT_REFUNDS.length - 1)]!;
   return last && daysAfter(last, days);
 }

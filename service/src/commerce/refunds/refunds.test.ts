@@ -7,7 +7,11 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { accountsOf, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { run } from "../../../test/runs.ts";
 import { hasFile } from "../../../test/uploads.ts";
-import { holdUse, lockUse, resumeUse } from "../../catalog/entitlements/entitlements.ts";
+import {
+  holdEntitlement,
+  lockEntitlement,
+  resumeEntitlement,
+} from "../../catalog/entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import {
   type FakeProvider,
@@ -15,8 +19,8 @@ import {
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
-import { carryOutRefundBuyers } from "./refund-buyers.ts";
-import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./refund-payment.ts";
+import { runRefundBuyersJob } from "./refund-buyers.ts";
+import { approveOverdueRefunds, reconcileRefunds, syncRefundFromProvider } from "./refund-submission.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -256,14 +260,14 @@ suite("the use of what is given back", () => {
     const id = toUuid("ord", orderId)!;
     const { ctx } = market.service;
     const look = await ctx.db.transaction().execute(async (tx) => {
-      await lockUse(tx, id);
+      await lockEntitlement(tx, id);
       const begun = buyer.get(`/v1/products/${productId}`);
       await somebodyWaits(market);
-      await holdUse(tx, id);
+      await holdEntitlement(tx, id);
       return [begun];
     });
     assertError(await look[0]!, 403, "UNAUTHORIZED");
-    await ctx.db.transaction().execute((tx) => resumeUse(tx, id));
+    await ctx.db.transaction().execute((tx) => resumeEntitlement(tx, id));
   });
 
   test("and its refund never both happen, of twenty looks and a request at once", async () => {
@@ -388,7 +392,7 @@ test("an overdue request of what is on its way by another refund waits for that,
     ...kept,
     outcome: { state: "failed", providerRefundId: "re_late", failureCode: "card_closed" },
   });
-  await hearOfRefund(market.service.ctx, given.body.data.id);
+  await syncRefundFromProvider(market.service.ctx, given.body.data.id);
   await approveOverdueRefunds(market.service.ctx);
   assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "succeeded");
 });
@@ -740,11 +744,11 @@ suite("all buyers of a withdrawn product", () => {
       if (book.asked === 2) interrupted.abort();
       return refund(request);
     };
-    await assert.rejects(carryOutRefundBuyers(market.service.ctx, wish, interrupted.signal));
+    await assert.rejects(runRefundBuyersJob(market.service.ctx, wish, interrupted.signal));
     market.service.ctx.integrations.payments.refund = refund;
     assert.equal(book.asked, 3);
-    await carryOutRefundBuyers(market.service.ctx, wish, never);
-    await carryOutRefundBuyers(market.service.ctx, wish, never);
+    await runRefundBuyersJob(market.service.ctx, wish, never);
+    await runRefundBuyersJob(market.service.ctx, wish, never);
     const { rows } = await market.query(
       "select id, status, refunded_minor from orders where product_id = $1",
       [toUuid("prod", productId)],

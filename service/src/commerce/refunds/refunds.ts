@@ -9,7 +9,7 @@ import type {
 import { refundReasons } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import { lockUse } from "../../catalog/entitlements/entitlements.ts";
+import { lockEntitlement } from "../../catalog/entitlements/entitlements.ts";
 import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
@@ -20,22 +20,22 @@ import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
 import { lockOrder, type OrderRow } from "../orders/queries.ts";
-import { type PaidOrder, remainingOf } from "./giving-back.ts";
-import { tellOfRefund } from "./refund-letters.ts";
+import { emailRefund } from "./refund-emails.ts";
 import { type RefundMoveName, refundMoves } from "./refund-lifecycle.ts";
 import {
+  alreadyRefundingError,
   approveRefund,
-  type Doer,
-  type Locked,
+  createRefund,
+  type LockedRefund,
   lockRefund,
   moveRefund,
-  onItsWay,
-  startRefund,
-  theService,
+  type RefundActor,
+  SERVICE_ACTOR,
 } from "./refund-moves.ts";
-import { carryOut, continueRefund } from "./refund-payment.ts";
 import { findRefundRow, listRefundRows, type RefundRow } from "./refund-queries.ts";
-import { approvalOf, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
+import { decideApproval, mustBeRefundable, mustBeRefundableByAdmin } from "./refund-rules.ts";
+import { type PaidOrder, remainingAmount } from "./refund-settlement.ts";
+import { continueRefund, submitRefund } from "./refund-submission.ts";
 
 /** How long a seller may think about it. */
 const DECISION_DAYS = 7;
@@ -53,18 +53,18 @@ export async function requestRefund(
 ): Promise<Refund> {
   const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, caller.userId);
-    const order = await mustBeRefundable(ctx, tx, await lockOwn(tx, caller.userId, orderId));
-    await lockUse(tx, order.id);
-    const { reason } = await approvalOf(ctx, tx, order);
+    const order = await mustBeRefundable(ctx, tx, await lockOwnOrder(tx, caller.userId, orderId));
+    await lockEntitlement(tx, order.id);
+    const { reason } = await decideApproval(ctx, tx, order);
     const automatic = reason === "unused";
     const by = { actorId: caller.userId, source };
-    const started = await startRefund(ctx, tx, order, wishOfBuyer(ctx, order, wish, reason), by);
+    const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, wish, reason), by);
     await bindToRefund(ctx, tx, started.refund.id);
-    if (!automatic) await tellOfRefund(ctx, tx, started.refund, "requested");
-    return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, theService)) };
+    if (!automatic) await emailRefund(ctx, tx, started.refund, "requested");
+    return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, SERVICE_ACTOR)) };
   });
-  if (approved) await carryOut(ctx, refund.id);
-  return readAfresh(ctx, refund.id);
+  if (approved) await submitRefund(ctx, refund.id);
+  return readRefundById(ctx, refund.id);
 }
 
 const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
@@ -72,21 +72,21 @@ const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
 
 /** Of a refund that was written or decided under the same Idempotency-Key; one that is on its way goes on under its own id. */
 export async function resumeRefund(ctx: Context, caller: Member, refundId: string): Promise<Refund> {
-  const { id } = await findVisible(ctx, caller, refundId);
+  const { id } = await findVisibleRefund(ctx, caller, refundId);
   await continueRefund(ctx, id);
-  return readAfresh(ctx, id);
+  return readRefundById(ctx, id);
 }
 
-async function lockOwn(tx: Tx, buyerId: string, orderId: string): Promise<OrderRow> {
+async function lockOwnOrder(tx: Tx, buyerId: string, orderId: string): Promise<OrderRow> {
   const id = toUuid("ord", orderId);
   const order = id ? await lockOrder(tx, id) : undefined;
   if (order?.buyerId !== buyerId) throw new ApiError("ORDER_NOT_FOUND");
   return order;
 }
 
-const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason: ApprovalReason) => ({
+const toRefundInput = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason: ApprovalReason) => ({
   origin: "buyer" as const,
-  amount_minor: remainingOf(order),
+  amount_minor: remainingAmount(order),
   reason: wish.reason,
   details: wish.details ?? null,
   approval_reason: reason,
@@ -96,11 +96,11 @@ const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason
 /** The seller gives in, or an administrator decides so. */
 export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "approve", (tx, locked) => {
-    mustBeGivable(locked.order);
+    mustBeRefundableByAdmin(locked.order);
     return approveRefund(ctx, tx, locked, { actorId: caller.userId, source });
   });
-  await carryOut(ctx, refund.id);
-  return readAfresh(ctx, refund.id);
+  await submitRefund(ctx, refund.id);
+  return readRefundById(ctx, refund.id);
 }
 
 export async function rejectRequest(
@@ -111,17 +111,17 @@ export async function rejectRequest(
   source: RequestSource,
 ): Promise<Refund> {
   const { refund } = await decide(ctx, caller, refundId, "reject", async (tx, locked) => {
-    mustBeInTime(ctx, locked.refund);
+    mustBeBeforeDeadline(ctx, locked.refund);
     const by = { actorId: caller.userId, source };
     const moved = await moveRefund(ctx, tx, locked, "reject", by, { decision_note: reason });
-    if (moved) await tellOfRefund(ctx, tx, moved.refund, "rejected");
+    if (moved) await emailRefund(ctx, tx, moved.refund, "rejected");
     return moved;
   });
   return toRefund(refund);
 }
 
 /** The seller's days are over: it is as good as approved, whenever the job comes to it. */
-function mustBeInTime(ctx: Context, { status, decideBy }: RefundRow): void {
+function mustBeBeforeDeadline(ctx: Context, { status, decideBy }: RefundRow): void {
   if (status !== "pending" || !decideBy || ctx.now() < decideBy) return;
   throw new ApiError(
     "INVALID_STATE",
@@ -136,7 +136,7 @@ function mustBeInTime(ctx: Context, { status, decideBy }: RefundRow): void {
 export async function cancelRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "cancel", async (tx, locked) => {
     const moved = await moveRefund(ctx, tx, locked, "cancel", { actorId: caller.userId, source });
-    if (moved) await tellOfRefund(ctx, tx, moved.refund, "canceled");
+    if (moved) await emailRefund(ctx, tx, moved.refund, "canceled");
     return moved;
   });
   return toRefund(refund);
@@ -148,13 +148,13 @@ async function decide(
   caller: Member,
   refundId: string,
   name: RefundMoveName,
-  move: (tx: Tx, locked: Locked) => Promise<Locked | null>,
-): Promise<Locked> {
-  const { id } = await findVisible(ctx, caller, refundId);
+  move: (tx: Tx, locked: LockedRefund) => Promise<LockedRefund | null>,
+): Promise<LockedRefund> {
+  const { id } = await findVisibleRefund(ctx, caller, refundId);
   return ctx.db.transaction().execute(async (tx) => {
     const locked = (await lockRefund(tx, id))!;
-    mustBeSideOf(locked.refund, caller, refundMoves[name].by);
-    mustBeIn(locked.refund, name);
+    mustBeParty(locked.refund, caller, refundMoves[name].by);
+    mustHaveStatus(locked.refund, name);
     const moved = await move(tx, locked);
     if (!moved) throw new ApiError("INVALID_STATE");
     await bindToRefund(ctx, tx, id);
@@ -163,13 +163,13 @@ async function decide(
 }
 
 /** A request is the buyer's to take back, and the seller's or an administrator's to decide. */
-function mustBeSideOf(refund: RefundRow, caller: Member, side: "buyer" | "seller" | undefined): void {
+function mustBeParty(refund: RefundRow, caller: Member, side: "buyer" | "seller" | undefined): void {
   const isTheirs = side === "buyer" ? refund.buyerId === caller.userId : refund.sellerId === caller.userId;
   if (isTheirs || (side === "seller" && isAdmin(caller))) return;
   throw new ApiError("UNAUTHORIZED", `Only its ${side} may do this.`, { required: side });
 }
 
-function mustBeIn({ status }: RefundRow, name: RefundMoveName): void {
+function mustHaveStatus({ status }: RefundRow, name: RefundMoveName): void {
   const { from } = refundMoves[name];
   if (from.includes(status)) return;
   const message = `The refund is ${status}; this needs ${from.join(" or ")}.`;
@@ -177,7 +177,7 @@ function mustBeIn({ status }: RefundRow, name: RefundMoveName): void {
 }
 
 /** An administrator gives back what remains or a part of it, at any time. */
-export async function giveRefund(
+export async function refundOrder(
   ctx: Context,
   caller: SessionCaller,
   orderId: string,
@@ -189,20 +189,20 @@ export async function giveRefund(
   const refundId = await ctx.db.transaction().execute(async (tx) => {
     const found = id ? await lockOrder(tx, id) : undefined;
     if (!found) throw new ApiError("ORDER_NOT_FOUND");
-    const order = mustBeGivable(found);
-    const amountMinor = amount === undefined ? remainingOf(order) : amountOf(ctx, order, amount);
-    const given = await giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
+    const order = mustBeRefundableByAdmin(found);
+    const amountMinor = amount === undefined ? remainingAmount(order) : parseAmount(ctx, order, amount);
+    const given = await createAdminRefund(ctx, tx, order, { amountMinor, reason, details: null }, by);
     await bindToRefund(ctx, tx, given);
     return given;
   });
-  await carryOutOrLeave(ctx, refundId);
-  return readAfresh(ctx, refundId);
+  await trySubmitRefund(ctx, refundId);
+  return readRefundById(ctx, refundId);
 }
 
 /** Of parts there may be several: whoever heard of a failure would ask again, and give another one beside that of the job. */
-async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
+async function trySubmitRefund(ctx: Context, refundId: string): Promise<void> {
   try {
-    await carryOut(ctx, refundId);
+    await submitRefund(ctx, refundId);
   } catch (error) {
     ctx.log.error(
       { refund: refundId, err: error },
@@ -211,28 +211,28 @@ async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
   }
 }
 
-function amountOf(ctx: Context, order: PaidOrder, amount: number): bigint {
+function parseAmount(ctx: Context, order: PaidOrder, amount: number): bigint {
   const minor = toMinor(amount, order.currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${order.currency}`);
   const { stepMinor } = ctx.integrations.payments.limitsOf(order.currency);
   const why = whyNotOnStep(stepMinor, minor, order.currency);
   if (why) throw invalidRequest("amount", why);
-  const remaining = remainingOf(order);
+  const remaining = remainingAmount(order);
   if (minor <= remaining) return minor;
   throw ruleViolation("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
 }
 
 /** Of a locked order that something can be given back of. Answers what is to be carried out after the commit. */
-export async function giveUnasked(
+export async function createAdminRefund(
   ctx: Context,
   tx: Tx,
   order: PaidOrder,
   { amountMinor, reason, details }: { amountMinor: bigint; reason: string; details: string | null },
-  by: Doer,
+  by: RefundActor,
 ): Promise<string> {
   const wish = { origin: "admin" as const, amount_minor: amountMinor, reason, details, decide_by: null };
-  if (amountMinor === 0n) throw onItsWay();
-  const started = await startRefund(ctx, tx, order, wish, by);
+  if (amountMinor === 0n) throw alreadyRefundingError();
+  const started = await createRefund(ctx, tx, order, wish, by);
   await approveRefund(ctx, tx, started, by);
   return started.refund.id;
 }
@@ -262,10 +262,10 @@ export const listAllRefunds = async (ctx: Context, query: Omit<RefundQuery, "rol
   mapPage(await listRefundRows(ctx.db, toFilter(query)), toAdminRefund);
 
 export const readRefund = async (ctx: Context, caller: Member, refundId: string): Promise<Refund> =>
-  toRefund(await findVisible(ctx, caller, refundId));
+  toRefund(await findVisibleRefund(ctx, caller, refundId));
 
 /** Its buyer's, its seller's and an administrator's. */
-async function findVisible(ctx: Context, caller: Member, refundId: string): Promise<RefundRow> {
+async function findVisibleRefund(ctx: Context, caller: Member, refundId: string): Promise<RefundRow> {
   const id = toUuid("refund", refundId);
   const refund = id ? await findRefundRow(ctx.db, id) : undefined;
   const isTheirs = refund?.buyerId === caller.userId || refund?.sellerId === caller.userId;
@@ -273,7 +273,7 @@ async function findVisible(ctx: Context, caller: Member, refundId: string): Prom
   return refund;
 }
 
-const readAfresh = async (ctx: Context, id: string): Promise<Refund> =>
+const readRefundById = async (ctx: Context, id: string): Promise<Refund> =>
   toRefund((await findRefundRow(ctx.db, id))!);
 
 export function toRefund(refund: RefundRow): Refund {
@@ -290,7 +290,7 @@ export function toRefund(refund: RefundRow): Refund {
     details: refund.details,
     requestedBy: refund.origin,
     decideBy: time(refund.decideBy),
-    decidedBy: deciderOf(refund),
+    decidedBy: toDecider(refund),
     approvalReason: refund.approvalReason,
     decisionNote: refund.decisionNote,
     failureCode: refund.failureCode,
@@ -302,7 +302,7 @@ export function toRefund(refund: RefundRow): Refund {
   };
 }
 
-function deciderOf({ decidedAt, decidedBy, sellerId }: RefundRow): Refund["decidedBy"] {
+function toDecider({ decidedAt, decidedBy, sellerId }: RefundRow): Refund["decidedBy"] {
   if (!decidedAt) return null;
   if (!decidedBy) return "rules";
   return decidedBy === sellerId ? "seller" : "admin";

@@ -8,7 +8,7 @@ import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
 import { type Receiver, startReceiver } from "../../../test/receiver.ts";
 import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
-import { reconcileOrders } from "../../commerce/checkout/payment.ts";
+import { reconcileOrders } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {

@@ -1,5 +1,5 @@
 import type { ProductRuns } from "@stoa/contract";
-import { mustMayChange } from "../../catalog/products/ownership.ts";
+import { authorizeChange } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { type CountedRun, countRunsOf, insertCountedRun } from "./product-run-queries.ts";
@@ -8,7 +8,7 @@ const LATELY_DAYS = 30;
 
 /** How often buyers ran a product: all that its author learns of their runs. */
 export async function readProductRuns(ctx: Context, caller: Member, productId: string): Promise<ProductRuns> {
-  const product = await mustMayChange(ctx, caller, productId);
+  const product = await authorizeChange(ctx, caller, productId);
   return countRunsOf(ctx.db, product, daysAfter(ctx.now(), -LATELY_DAYS));
 }
 

@@ -9,7 +9,7 @@ import {
   ProtocolErrorCode,
 } from "@modelcontextprotocol/server";
 import { toVisibleLine, toVisibleText, type Variable } from "@stoa/contract";
-import { noteReveal } from "../../catalog/products/detail.ts";
+import { recordReveal } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
 import { type Product, renderedFor } from "../prompt-runs/prepare-run.ts";
@@ -51,7 +51,7 @@ export async function getPrompt(
 ): Promise<GetPromptResult> {
   const product = await mustFindPrompt(ctx, caller, name);
   const { messages } = await renderedFor(ctx, product, { variables, options: {} });
-  await noteReveal(ctx, caller, product);
+  await recordReveal(ctx, caller, product);
   const { authorName, versionDescription: description } = product;
   return { description: sellersText({ authorName, description }), messages: messages.map(toPromptMessage) };
 }

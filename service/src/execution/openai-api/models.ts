@@ -1,6 +1,6 @@
 import { type OpenAiModel, toVisibleLine } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
-import { findRunnableVersion } from "../../catalog/products/goods.ts";
+import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";

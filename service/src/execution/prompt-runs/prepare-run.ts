@@ -1,6 +1,6 @@
 import type { Execute } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
-import { findRunnableVersion } from "../../catalog/products/goods.ts";
+import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, fieldError, ruleViolation } from "../../core/errors.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";

@@ -1,5 +1,5 @@
 import type { ExecutionResult } from "@stoa/contract";
-import { noteUse } from "../../catalog/entitlements/entitlements.ts";
+import { recordFirstUse } from "../../catalog/entitlements/entitlements.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -70,7 +70,7 @@ export async function noteFirstUse(
   { userId }: Pick<Run, "userId">,
   { product }: Pick<Prepared, "product">,
 ): Promise<void> {
-  if (product.reason === "purchased" && !product.usedAt) await noteUse(ctx, userId, product.id);
+  if (product.reason === "purchased" && !product.usedAt) await recordFirstUse(ctx, userId, product.id);
 }
 
 /** Whole for who waits for all of it; else in pieces. */

@@ -8,12 +8,12 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { hasEarned } from "../../../test/payouts.ts";
 import { accountsOf } from "../../../test/refunds.ts";
 import { type StripeServer, startStripeServer } from "../../../test/stripe-server.ts";
-import { forgetAtProvider } from "../../commerce/charges/methods.ts";
-import { reconcileOrders } from "../../commerce/checkout/payment.ts";
-import { verifyLedger } from "../../commerce/ledger/verify.ts";
+import { detachAtProvider } from "../../commerce/charges/payment-methods.ts";
+import { reconcileOrders } from "../../commerce/checkout/order-payment.ts";
+import { verifyLedger } from "../../commerce/ledger/verification.ts";
+import { reconcilePayouts, syncPayoutFromProvider } from "../../commerce/payouts/payout-submission.ts";
 import { payOutBySchedule } from "../../commerce/payouts/schedule.ts";
-import { hearOfPayout, reconcilePayouts } from "../../commerce/payouts/sending.ts";
-import { reconcilePayments } from "../../commerce/plans/payment.ts";
+import { reconcilePayments } from "../../commerce/plans/plan-payment.ts";
 import { renewSubscriptions } from "../../commerce/plans/renewal.ts";
 import { toUuid } from "../../core/ids.ts";
 import { currencies } from "../../core/money/amount.ts";
@@ -701,11 +701,11 @@ suite("a shop that is paid through Stripe", () => {
     const { rows } = await market.query("select data from pgboss.job where name = 'forget-payment-method'");
     assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
     const kept = await keeps(remover);
-    await forgetAtProvider(market.service.ctx, { methodId: kept });
+    await detachAtProvider(market.service.ctx, { methodId: kept });
     assert.notEqual(server.objectOf(kept)["customer"], null, "what is kept stays");
     server.loseAnswer(/POST .*\/detach$/);
     for (const methodId of [removed, left, removed]) {
-      await forgetAtProvider(market.service.ctx, { methodId });
+      await detachAtProvider(market.service.ctx, { methodId });
       assert.equal(server.objectOf(methodId)["customer"], null);
     }
     assert.equal(await payments.findMethod("usr_1", removed), null, "and it can be kept no more");
@@ -932,12 +932,12 @@ suite("a shop that pays its sellers through Stripe", () => {
     const transferId: string = (await market.query("select provider_payout_id as id from payouts")).rows[0]
       .id;
     server.change(transferId, { amount_reversed: 2_000 });
-    for (let times = 0; times < 2; times++) await hearOfPayout(market.service.ctx, id);
+    for (let times = 0; times < 2; times++) await syncPayoutFromProvider(market.service.ctx, id);
     const { rows } = await market.query("select status, reversed_minor from payouts");
     assert.deepEqual(rows, [{ status: "completed", reversed_minor: 2_000 }]);
     assert.equal(market.logs.filter((line) => line.includes("took back a part")).length, 1);
     server.change(transferId, { amount_reversed: 5_000, reversed: true });
-    await hearOfPayout(market.service.ctx, id);
+    await syncPayoutFromProvider(market.service.ctx, id);
     const again = await market.hasSession(seller.userId);
     assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
   });

@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { open, readFile } from "node:fs/promises";
+import type { Sharp } from "sharp";
+import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import type { UploadedFile } from "../../platform/http/multipart.ts";
+import { IMAGE_WIDTHS } from "../search/card.ts";
+import { type DetectedType, detectType } from "./file-type-check.ts";
+import { stripTextChunks } from "./png.ts";
+
+const MAX_PIXELS = 40_000_000;
+const TIMEOUT_SECONDS = 20;
+const QUALITY = 82;
+const MAX_WIDTH = Math.max(...IMAGE_WIDTHS);
+/** A strip that is taller would be a page of its own. */
+const MAX_HEIGHT = 3 * MAX_WIDTH;
+const HEAD_BYTES = 512;
+const IMAGE_FAMILIES: readonly DetectedType["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
+
+/** One decodes and one is ready: a picture takes a thread of the pool that files are read by too. */
+const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 50 });
+
+interface EncodedImage {
+  /** The digest of the widest: the image's name. */
+  hash: string;
+  width: number;
+  height: number;
+  /** By the widths under which they are asked for: what was smaller has stayed so. */
+  renditions: { width: number; sha256: string; bytes: Buffer }[];
+}
+
+const invalidFile = (reason: string) => invalidRequest("file", reason);
+
+/** The picture and nothing else that the file held: turned upright, in sRGB, without metadata, as WebP in three widths. */
+export async function encodeImage(upload: UploadedFile): Promise<EncodedImage> {
+  const family = await detectFamily(upload);
+  return withConcurrencyLimit(async () => {
+    try {
+      return await encode(family === "png" ? stripTextChunks(await readFile(upload.path)) : upload.path);
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      throw invalidFile(describeSharpError((error as Error).message));
+    }
+  });
+}
+
+async function detectFamily({ path, size }: UploadedFile): Promise<DetectedType["family"]> {
+  if (size === 0) throw invalidFile("is empty");
+  const file = await open(path, "r");
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const sniffed = detectType(buffer.subarray(0, bytesRead));
+    if (sniffed && IMAGE_FAMILIES.includes(sniffed.family)) return sniffed.family;
+    throw invalidFile(
+      `is ${sniffed?.what ?? "no picture"}: PNG, JPEG, WebP, GIF and AVIF are taken, SVG is not`,
+    );
+  } finally {
+    await file.close();
+  }
+}
+
+/** libvips is loaded with the first picture; of its readers those stay that are needed. */
+let sharpModule: Promise<typeof import("sharp").default> | null = null;
+function loadSharp() {
+  sharpModule ??= import("sharp").then(({ default: sharp }) => {
+    sharp.cache(false);
+    sharp.concurrency(1);
+    sharp.block({ operation: ["VipsForeignLoad"] });
+    sharp.unblock({
+      operation: ["Png", "Jpeg", "Webp", "Nsgif", "Heif"].map((reader) => `VipsForeignLoad${reader}`),
+    });
+    return sharp;
+  });
+  return sharpModule;
+}
+
+/** Decoded once, at its widest; what is smaller is made from that. */
+async function encode(picture: string | Buffer): Promise<EncodedImage> {
+  const sharp = await loadSharp();
+  const { data, info } = await sharp(picture, {
+    limitInputPixels: MAX_PIXELS,
+    failOn: "error",
+    sequentialRead: true,
+  })
+    .autoOrient()
+    .resize({ width: MAX_WIDTH, height: MAX_HEIGHT, fit: "inside", withoutEnlargement: true })
+    .toColourspace("srgb")
+    .timeout({ seconds: TIMEOUT_SECONDS })
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  const raw = { width: info.width, height: info.height, channels: info.channels };
+  const renditions = [];
+  for (const width of IMAGE_WIDTHS) {
+    const bytes = await toWebp(sharp(data, { raw }), width);
+    renditions.push({ width, sha256: createHash("sha256").update(bytes).digest("hex"), bytes });
+  }
+  return { hash: renditions.at(-1)!.sha256, width: info.width, height: info.height, renditions };
+}
+
+const toWebp = (picture: Sharp, width: number) =>
+  picture
+    .resize({ width, withoutEnlargement: true })
+    .webp({ quality: QUALITY })
+    .timeout({ seconds: TIMEOUT_SECONDS })
+    .toBuffer();
+
+/** libvips's words are for nobody. */
+function describeSharpError(message: string): string {
+  if (/pixel limit/i.test(message)) return `has more than ${MAX_PIXELS / 1_000_000} megapixels`;
+  if (/timeout/i.test(message)) return `takes longer than ${TIMEOUT_SECONDS} seconds to read`;
+  return "cannot be read as a picture: it is damaged, or cut off";
+}

@@ -1,0 +1,178 @@
+import { type ChangeProduct, ImportedChange, ImportedProduct, type ProductStatus } from "@stoa/contract";
+import type { Context } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { parse, parseNew } from "../../platform/http/validate.ts";
+import { findOwnProducts, type LockedProduct } from "../products/ownership.ts";
+import { type CheckedChange, type Draft, validateChange, validateDraft } from "../products/products.ts";
+import { isNewerVersion } from "../products/semantic-version.ts";
+import { filterKnownCategories } from "../search/categories.ts";
+import { fieldLocation, type Item, yieldToEventLoop } from "./import-items.ts";
+import { type ImportProblems, WHOLE_PRODUCT } from "./import-problems.ts";
+import { findProductsByName } from "./product-names.ts";
+
+interface StepBase {
+  item: Item;
+  /** What its author calls it. */
+  name: string | undefined;
+  /** The status that the line wants. */
+  wanted: ProductStatus | undefined;
+}
+export interface CreateStep extends StepBase {
+  draft: Draft;
+}
+export interface UpdateStep extends StepBase {
+  productId: string;
+  line: ImportedChange;
+  /** As the change would leave it, and whether that differs. */
+  title: string;
+  status: ProductStatus;
+  differs: boolean;
+}
+/** What is to be done for one product of a file. */
+export type ImportStep = CreateStep | UpdateStep;
+
+/** So few products at once that even the longest contents are some megabytes. */
+const BATCH_SIZE = 50;
+
+/** What the file asks for, all of it checked and nothing written; everything that is wrong goes to `problems`. */
+export async function buildSteps(
+  ctx: Context,
+  authorId: string,
+  items: Item[],
+  problems: ImportProblems,
+): Promise<ImportStep[]> {
+  const names = items.map(({ value }) => nameIn(value)).filter((name) => name !== undefined);
+  const named = await findProductsByName(ctx.db, authorId, names);
+  const once = dropDuplicates(items, named, problems);
+  const drafts: CreateStep[] = [];
+  const changes: UpdateCandidate[] = [];
+  for (const item of once) {
+    const productId = named.get(nameIn(item.value) ?? "");
+    await collectProblems(problems, item, async () => {
+      if (productId === undefined) drafts.push(await toCreateStep(ctx, item));
+      else changes.push(toUpdateCandidate(item, productId));
+    });
+    await yieldToEventLoop();
+  }
+  await checkCategories(ctx, [...drafts, ...changes], problems);
+  const changing = await compareUpdates(ctx, authorId, changes, problems);
+  const places = new Map(items.map((item, at) => [item, at]));
+  return [...drafts, ...changing].toSorted((a, b) => places.get(a.item)! - places.get(b.item)!);
+}
+
+type UpdateCandidate = Pick<UpdateStep, "item" | "name" | "wanted" | "productId" | "line">;
+
+async function collectProblems(
+  problems: ImportProblems,
+  item: Item,
+  check: () => Promise<void>,
+): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    problems.add(error, fieldLocation(item));
+  }
+}
+
+/** The id of a line that is not checked yet. */
+function nameIn(value: unknown): string | undefined {
+  const id = (value as { id?: unknown } | null)?.id;
+  return typeof id === "string" && id.trim() !== "" ? id.trim() : undefined;
+}
+
+/** Two lines for one product would contradict each other: the first one counts, the others are told. */
+function dropDuplicates(items: Item[], named: Map<string, string>, problems: ImportProblems): Item[] {
+  const first = new Map<string, Item>();
+  return items.filter((item) => {
+    const name = nameIn(item.value);
+    if (name === undefined) return true;
+    const key = named.get(name) ?? name;
+    const other = first.get(key);
+    if (!other) {
+      first.set(key, item);
+      return true;
+    }
+    problems.add(
+      invalidRequest("id", `is that of ${other.file ?? `line ${other.line}`} too`),
+      fieldLocation(item),
+    );
+    return false;
+  });
+}
+
+async function toCreateStep(ctx: Context, item: Item): Promise<CreateStep> {
+  const { id: name, status: wanted, ...wish } = parseNew(ImportedProduct, item.value, WHOLE_PRODUCT);
+  return { item, name, wanted, draft: await validateDraft(ctx, wish) };
+}
+
+function toUpdateCandidate(item: Item, productId: string): UpdateCandidate {
+  const line = parse(ImportedChange, item.value, WHOLE_PRODUCT);
+  return { item, name: line.id, wanted: line.status, productId, line };
+}
+
+async function checkCategories(
+  ctx: Context,
+  steps: (CreateStep | UpdateCandidate)[],
+  problems: ImportProblems,
+): Promise<void> {
+  const categoryOf = (step: CreateStep | UpdateCandidate) =>
+    ("draft" in step ? step.draft : step.line).category;
+  const asked = steps.map(categoryOf).filter((slug) => slug !== undefined);
+  const known = await filterKnownCategories(ctx, [...new Set(asked)]);
+  for (const step of steps) {
+    const slug = categoryOf(step);
+    if (slug !== undefined && !known.has(slug))
+      problems.add(invalidRequest("category", "is not a slug of GET /categories"), fieldLocation(step.item));
+  }
+}
+
+/** The changes beside the products that they would change, as these are now. */
+async function compareUpdates(
+  ctx: Context,
+  authorId: string,
+  changes: UpdateCandidate[],
+  problems: ImportProblems,
+): Promise<UpdateStep[]> {
+  const changing: UpdateStep[] = [];
+  for (const some of inBatches(changes)) {
+    const ids = some.map(({ productId }) => productId);
+    const products = new Map((await findOwnProducts(ctx.db, authorId, ids)).map((row) => [row.id, row]));
+    for (const aimed of some) {
+      const before = products.get(aimed.productId);
+      if (!before) continue;
+      await collectProblems(problems, aimed.item, async () => {
+        const { after, fields } = await checkUpdate(ctx, ctx.db, before, aimed.line);
+        changing.push({ ...aimed, title: after.title, status: before.status, differs: fields.length > 0 });
+      });
+      await yieldToEventLoop();
+    }
+  }
+  return changing;
+}
+
+export function* inBatches<T>(all: T[]): Generator<T[]> {
+  for (let from = 0; from < all.length; from += BATCH_SIZE) yield all.slice(from, from + BATCH_SIZE);
+}
+
+/** What a line makes of its product; refused by the same rules as PATCH. */
+export async function checkUpdate(
+  ctx: Context,
+  db: Queries,
+  before: LockedProduct,
+  line: ImportedChange,
+): Promise<CheckedChange> {
+  return validateChange(ctx, db, before, toPatch(before, line));
+}
+
+/**
+ * A file tells the version from which it was made, and that version's note: no wish to go back to it. Only a greater one
+ * is a wish, and without one a change of content takes the next.
+ */
+function toPatch(before: LockedProduct, line: ImportedChange): ChangeProduct {
+  const { id: _, status: __, version, changelog, ...patch } = line;
+  if (!before.firstPublishedAt) return { ...patch, version, changelog };
+  const isNew = version !== undefined && isNewerVersion(version, before.version);
+  const isOldNote = !isNew && changelog === before.changelog;
+  return { ...patch, version: isNew ? version : undefined, changelog: isOldNote ? undefined : changelog };
+}

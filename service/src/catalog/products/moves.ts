@@ -1,0 +1,198 @@
+import { findAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { publishEvent } from "../../events/outbox/outbox.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderCard } from "../search/card.ts";
+import { updateListing } from "../search/listing.ts";
+import { mustBeComplete } from "./checklist.ts";
+import { checkIfMatch } from "./detail.ts";
+import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
+import { type ModerationReason, renderModerationEmail } from "./moderation-email.ts";
+import { authorizeChange, detailAfterChange, type LockedProduct, lockProductForChange } from "./ownership.ts";
+import { lockProductsOf, type ModerationDecision, writeMove } from "./queries.ts";
+import { parseVersion } from "./semantic-version.ts";
+
+interface MoveOptions extends Partial<ModerationReason> {
+  source: RequestSource | null;
+  /** The product as the caller has seen it. */
+  ifMatch?: string | null;
+}
+
+/** Moves a product as the table of lifecycle.ts says; answers it as whoever moved it sees it. */
+export async function moveProduct(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  name: MoveName,
+  wish: MoveOptions,
+) {
+  const { id } = await lockAndMove(ctx, caller, productId, name, wish);
+  return detailAfterChange(ctx, caller, id);
+}
+
+/** Of a product that was moved under the same Idempotency-Key. */
+export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
+  detailAfterChange(ctx, caller, toUuid("prod", productId)!);
+
+/** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
+export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: RequestSource) {
+  const { id, updatedAt } = await lockAndMove(ctx, caller, productId, "delete", { source });
+  return {
+    id: toId("prod", id),
+    status: "deleted" as const,
+    deletedAt: updatedAt.toISOString(),
+    message: "The product is removed from the marketplace. Buyers keep access.",
+  };
+}
+
+/** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
+export async function unpublishAll(ctx: Context, tx: Tx, authorId: string, source: RequestSource | null) {
+  const by = { actorId: authorId, source };
+  for (const product of await lockProductsOf(tx, authorId)) {
+    if (product.status === "published") await move(ctx, tx, product, "unpublish", by);
+    if (product.status === "pending_review") await move(ctx, tx, product, "withdraw", by);
+  }
+}
+
+async function lockAndMove(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  name: MoveName,
+  wish: MoveOptions,
+) {
+  const seen = await authorizeChange(ctx, caller, productId, moves[name].by);
+  return ctx.db.transaction().execute(async (tx) => {
+    const product = await lockProductForChange(tx, seen.id);
+    mustHaveStatus(product, moves[name].from);
+    checkIfMatch(wish.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
+    const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
+    await ctx.idempotencyKey?.bind(tx, toId("prod", product.id));
+    return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
+  });
+}
+
+function mustHaveStatus({ status }: LockedProduct, allowed: Move["from"]): void {
+  if (allowed.includes(status)) return;
+  const message = `The product is ${status}; this needs ${allowed.join(" or ")}.`;
+  throw new ApiError("INVALID_STATE", message, { current: status, allowed });
+}
+
+/** All that belongs to one move, in the transaction that holds the product: the state, the lists, who is told, the trace. */
+async function move(
+  ctx: Context,
+  tx: Tx,
+  product: LockedProduct,
+  name: MoveName,
+  { actorId, source, reasonCode = null, reason = null }: MoveOptions & { actorId: string },
+): Promise<LockedProduct> {
+  const { to, complete, auditAction } = moves[name];
+  if (complete) await mustBeSellable(ctx, tx, product);
+  const said = { reasonCode, reason };
+  const after = { ...productAfterMove(ctx, product, name), ...decisionAfterMove(ctx, name, said) };
+  await writeMove(tx, after, renderCard(after));
+  await updateListing(tx, after);
+  await publishMoveEvent(ctx, tx, product, moves[name]);
+  await emailAuthor(ctx, tx, product, name, said);
+  await recordAudit(ctx, tx, {
+    actorId,
+    action: auditAction,
+    target: { type: "product", id: toId("prod", product.id) },
+    source,
+    details: { from: product.status, to, ...(reasonCode && { reasonCode }), ...(reason && { reason }) },
+  });
+  return after;
+}
+
+async function mustBeSellable(ctx: Context, tx: Tx, product: LockedProduct): Promise<void> {
+  if (product.authorClosedAt !== null)
+    throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
+  await mustBeComplete(tx, product);
+  // Its price may be older than the payment provider.
+  const { priceMinor, currency } = product;
+  mustBeChargeable(ctx.integrations.payments, BigInt(priceMinor), currency, (why) =>
+    ruleViolation("price", why),
+  );
+}
+
+function productAfterMove(ctx: Context, product: LockedProduct, name: MoveName): LockedProduct {
+  const { to: status } = moves[name];
+  const now = ctx.now();
+  if (status !== "published") return { ...product, status, updatedAt: now };
+  return { ...product, status, updatedAt: now, publishedAt: now, released: parseVersion(product.version) };
+}
+
+function decisionAfterMove(
+  ctx: Context,
+  name: MoveName,
+  { reasonCode, reason }: ModerationReason,
+): ModerationDecision | null {
+  const { moderationNote } = moves[name];
+  if (moderationNote === "kept") return null;
+  if (!moderationNote) return { moderationCode: null, moderationReason: null, moderatedAt: null };
+  return { moderationCode: reasonCode, moderationReason: reason, moderatedAt: ctx.now() };
+}
+
+/** A letter for what moderators decided; what authors do themselves they know. */
+async function emailAuthor(
+  ctx: Context,
+  tx: Tx,
+  product: LockedProduct,
+  name: MoveName,
+  said: ModerationReason,
+): Promise<void> {
+  const letter = renderModerationEmail(name, product.title, said);
+  if (!letter || product.authorClosedAt) return;
+  const author = await findAccount(tx, product.authorId);
+  await queueEmail(ctx, tx, author!.email, letter);
+}
+
+async function publishMoveEvent(
+  ctx: Context,
+  tx: Tx,
+  product: LockedProduct,
+  { event }: Move,
+): Promise<void> {
+  if (!event) return;
+  if (event === "product.published") {
+    await publishPublishedEvent(ctx, tx, product);
+    return;
+  }
+  const wasOnSale = event.if === "ever" ? product.firstPublishedAt : product.status === "published";
+  if (wasOnSale) await publishUnpublishedEvent(ctx, tx, product, event.unpublished);
+}
+
+const publishPublishedEvent = (ctx: Context, tx: Tx, product: LockedProduct) =>
+  publishEvent(ctx, tx, [product.authorId], "product.published", {
+    product: {
+      id: toId("prod", product.id),
+      title: product.title,
+      type: product.type,
+      price: toDecimal(product.priceMinor, product.currency),
+      authorId: toUserId(product.authorId),
+    },
+  });
+
+const publishUnpublishedEvent = (
+  ctx: Context,
+  tx: Tx,
+  product: LockedProduct,
+  reason: "unpublished" | "suspended" | "deleted",
+) =>
+  publishEvent(ctx, tx, [product.authorId], "product.unpublished", {
+    product: {
+      id: toId("prod", product.id),
+      title: product.title,
+      type: product.type,
+      authorId: toUserId(product.authorId),
+      reason,
+      unpublishedAt: ctx.now().toISOString(),
+    },
+  });

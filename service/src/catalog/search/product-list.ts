@@ -1,0 +1,95 @@
+import type { Caller, Context } from "../../core/context.ts";
+import { offsetOf, type Page } from "../../platform/db/paging.ts";
+import { RawPage } from "../../platform/http/envelope.ts";
+import { RawJson } from "../../platform/http/route.ts";
+import { insertCounters } from "./card.ts";
+import { buildTotalQuery } from "./facet-cells.ts";
+import { ANONYMOUS_CALLER, isOwnProductList, type ListQuery, listConditions, type Where } from "./filters.ts";
+import {
+  type CardRow,
+  countBounded,
+  countMatches,
+  listRankedPage,
+  listSortedPage,
+  runTotalQuery,
+  type Total,
+} from "./list-queries.ts";
+import { buildMatches, type Matches, type SearchRequest } from "./matches.ts";
+import { findFallback } from "./search-fallback.ts";
+import { parseSearch } from "./search-terms.ts";
+
+/** A search lists this many; its total is exact up to here. */
+const MAX_FOUND = 1_000;
+/** From here on a page is worth asking for the total first. */
+const DEEP_OFFSET = 2_000;
+
+type Found = Total & { rows: CardRow[] };
+
+/**
+ * Published products that fit the filters, or with `author=me` the caller's own in every state. What everybody may see
+ * is asked for as nobody in particular, and kept.
+ */
+export async function listProducts(ctx: Context, caller: Caller, query: ListQuery) {
+  if (isOwnProductList(caller, query)) return findProducts(ctx, caller, query);
+  const find = async () => new RawPage(await findProducts(ctx, ANONYMOUS_CALLER, query));
+  return ctx.listCache.get(`products ${JSON.stringify(query)}`, find);
+}
+
+async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
+  const question = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
+  const found = await find(ctx, caller, query, question && { terms: question, words: "every" });
+  if (!question || question.length === 0 || found.total > 0) return found;
+  const fallback = await findFallback(ctx, caller, query, question);
+  if (!fallback) return found;
+  const { correctedSearch } = fallback;
+  return { ...(await find(ctx, caller, query, fallback)), ...(correctedSearch && { correctedSearch }) };
+}
+
+async function find(ctx: Context, caller: Caller, query: ListQuery, asked: SearchRequest | null) {
+  const { rows, ...counted } = asked
+    ? await search(ctx, await buildMatches(ctx, caller, query, asked), query)
+    : await browse(ctx, await listConditions(ctx, caller, query), query);
+  return {
+    items: rows.map((row) => new RawJson(insertCounters(row.card, row, ctx.links.origin()))),
+    ...counted,
+    // Counted beside the page, not with it: something may have come in between.
+    total: Math.max(counted.total, rows.length > 0 ? offsetOf(query) + rows.length : 0),
+  } satisfies Page<RawJson>;
+}
+
+/** How much of the page lies before the end of the list. */
+const pageLength = (query: ListQuery, end: number) =>
+  Math.max(0, Math.min(query.limit, end - offsetOf(query)));
+
+async function search(ctx: Context, matches: Matches, query: ListQuery): Promise<Found> {
+  const limit = pageLength(query, MAX_FOUND);
+  const counting = countMatches(ctx, matches, MAX_FOUND);
+  if (limit === 0) return { rows: [], ...(await counting) };
+  if (query.sort === "relevance") {
+    const [counted, rows] = await Promise.all([counting, listRankedPage(ctx, matches, query, limit)]);
+    return { rows, ...counted };
+  }
+  const counted = await counting;
+  // Few matches are found and then sorted; of many the order is walked, which meets enough of them soon.
+  const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
+  const source = counted.totalIsEstimate ? matches.all : few;
+  return {
+    rows: await listSortedPage(ctx, { source, values: matches.values }, query, { limit }),
+    ...counted,
+  };
+}
+
+async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {
+  const sum = await buildTotalQuery(ctx, query);
+  const listings = { source: `listings l ${where.text}`, values: where.values };
+  if (sum && offsetOf(query) > DEEP_OFFSET) {
+    const { total } = await runTotalQuery(ctx, sum);
+    const limit = pageLength(query, total);
+    return { rows: await listSortedPage(ctx, listings, query, { limit, total }), total };
+  }
+  const [rows, counted] = await Promise.all([
+    listSortedPage(ctx, listings, query, { limit: query.limit }),
+    sum ? runTotalQuery(ctx, sum) : countBounded(ctx, listings),
+  ]);
+  return { rows, ...counted };
+}

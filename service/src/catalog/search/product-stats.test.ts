@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+import { countSale, uncountSale } from "./product-stats.ts";
+
+const DAY_MS = 86_400_000;
+const HALF_LIFE_MS = 7 * DAY_MS;
+/** In half-lives: a minute of waiting is a ten-thousandth of one. */
+const TOLERANCE = 1e-6;
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  market.inventsBooks();
+  seller = await market.hasUser();
+});
+after(() => market.close());
+
+async function numbersOf(id: string) {
+  const { rows } = await market.query(
+    `select s.purchases, s.trending, l.purchases as "listedPurchases", l.trending as "listedTrending"
+       from product_stats s join listings l on l.product_id = s.product_id where s.product_id = $1`,
+    [id],
+  );
+  const { listedPurchases, listedTrending, ...numbers } = rows[0];
+  assert.deepEqual({ purchases: listedPurchases, trending: listedTrending }, numbers, "the listing's copy");
+  return numbers as { purchases: number; trending: number };
+}
+
+/** Σ 2^(-(now - t) / 7 d), as a log2 that does not depend on now. */
+function slowly(sales: Date[], now: Date): number {
+  const sum = sales.reduce((all, at) => all + 2 ** ((at.getTime() - now.getTime()) / HALF_LIFE_MS), 0);
+  return Math.log2(sum) + now.getTime() / HALF_LIFE_MS;
+}
+
+const count = (id: string, at: Date) =>
+  market.service.ctx.db.transaction().execute((tx) => countSale(tx, id, at));
+const uncount = (id: string, at: Date) =>
+  market.service.ctx.db.transaction().execute((tx) => uncountSale(tx, id, at));
+
+const momentWithin = (days: number) =>
+  fc.integer({ min: 0, max: days * DAY_MS }).map((ms) => new Date(market.clock.now.getTime() - ms));
+
+const check = <T>(arbitrary: fc.Arbitrary<T>, holds: (value: T) => Promise<void>) =>
+  fc.assert(fc.asyncProperty(arbitrary, holds), { numRuns: 25 });
+
+suite("trending", () => {
+  test("is the sum of all sales, each worth half as much after 7 days, in whatever order they came", async () => {
+    await check(fc.array(momentWithin(200), { minLength: 1, maxLength: 25 }), async (sales) => {
+      const id = toUuid("prod", await hasProduct(seller))!;
+      for (const at of sales) await count(id, at);
+      const { purchases, trending } = await numbersOf(id);
+      assert.equal(purchases, sales.length);
+      assert.ok(Math.abs(trending - slowly(sales, market.clock.now)) < TOLERANCE, `${trending}`);
+    });
+  });
+
+  test("is the same whichever of parallel sales comes first", async () => {
+    const id = toUuid("prod", await hasProduct(seller))!;
+    const sales = Array.from({ length: 20 }, (_, at) => new Date(market.clock.now.getTime() - at * DAY_MS));
+    await Promise.all(sales.map((at) => count(id, at)));
+    const { purchases, trending } = await numbersOf(id);
+    assert.equal(purchases, 20);
+    assert.ok(Math.abs(trending - slowly(sales, market.clock.now)) < TOLERANCE);
+  });
+
+  test("is what it was without the sales that were taken back", async () => {
+    const history = fc.record({
+      kept: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
+      takenBack: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
+    });
+    await check(history, async ({ kept, takenBack }) => {
+      const id = toUuid("prod", await hasProduct(seller))!;
+      for (const at of [...kept, ...takenBack]) await count(id, at);
+      for (const at of takenBack) await uncount(id, at);
+      const { purchases, trending } = await numbersOf(id);
+      assert.equal(purchases, kept.length);
+      assert.ok(Math.abs(trending - slowly(kept, market.clock.now)) < TOLERANCE);
+    });
+  });
+
+  test("of a product whose every sale was taken back is that of one that never sold", async () => {
+    const [id, unsold] = [await hasProduct(seller), await hasProduct(seller)];
+    const [sold, never] = [toUuid("prod", id)!, toUuid("prod", unsold)!];
+    const sales = [3, 90, 0].map((days) => new Date(market.clock.now.getTime() - days * DAY_MS));
+    for (const at of sales) await count(sold, at);
+    for (const at of sales) await uncount(sold, at);
+    assert.deepEqual(await numbersOf(sold), await numbersOf(never));
+  });
+
+  test("loses no more than what nobody would see, when a fresh sale of an old shelf warmer is taken back", async () => {
+    const id = toUuid("prod", await hasProduct(seller))!;
+    const [old, fresh] = [new Date(market.clock.now.getTime() - 3_650 * DAY_MS), market.clock.now];
+    for (const at of [old, fresh]) await count(id, at);
+    await uncount(id, fresh);
+    const { purchases, trending } = await numbersOf(id);
+    assert.equal(purchases, 1);
+    assert.ok(trending <= fresh.getTime() / HALF_LIFE_MS - 29, "as if it had sold half a year ago");
+  });
+
+  test("orders the list: one sale of today before one of each of three weeks ago", async () => {
+    const [hot, old] = [
+      await hasProduct(seller, { tags: ["warm"] }),
+      await hasProduct(seller, { tags: ["warm"] }),
+    ];
+    const buyer = await market.hasUser();
+    await hasBought(buyer, old);
+    market.clock.forward(3 * HALF_LIFE_MS);
+    await hasBought(await market.hasUser(), hot);
+    const { body } = await buyer.get("/v1/products?tag=warm&sort=trending");
+    assert.deepEqual(
+      body.data.map((item: { id: string }) => item.id),
+      [hot, old],
+    );
+  });
+});

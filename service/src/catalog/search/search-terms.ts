@@ -1,0 +1,151 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+import { tokenize } from "./tokenizer.ts";
+
+/** PostgreSQL keeps no position beyond this one. */
+const MAX_POSITION = 16_383;
+const MAX_SEARCH_WORDS = 12;
+const MIN_PREFIX_CHARACTERS = 2;
+const MAX_LEXEMES = 50;
+/** For each PostgreSQL reads a list of products: words with more of them together share these. */
+const MAX_LEXEMES_TOTAL = 100;
+/** Nothing in Unicode comes after it. */
+const LAST_CHARACTER = "\u{10FFFF}";
+/** A shorter word has too many neighbours to guess from. */
+const MIN_CORRECTED_CHARACTERS = 4;
+const MAX_CORRECTIONS = 3;
+
+/** The parts of a product that are searched, with the weights of PostgreSQL: a match in the title counts most. */
+export interface SearchableText {
+  title: string;
+  tags: string[];
+  description: string;
+  /** Its words count least, so that a seller's name lifts no product above those that are about the word. */
+  authorName: string;
+}
+
+const quote = (word: string) => `'${word.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;
+
+/** The text of a `tsvector`: https://www.postgresql.org/docs/current/datatype-textsearch.html */
+export function toTsVector({ title, tags, description, authorName }: SearchableText): string {
+  let position = 0;
+  const lexemes = (text: string, weight: "A" | "B" | "C" | "D") =>
+    tokenize(text, "stored").map((word) => {
+      position = Math.min(position + 1, MAX_POSITION);
+      return `${quote(word)}:${position}${weight}`;
+    });
+  return [
+    ...lexemes(title, "A"),
+    ...lexemes(tags.join(" "), "B"),
+    ...lexemes(description, "C"),
+    ...lexemes(authorName, "D"),
+  ].join(" ");
+}
+
+/** The part of `toVector` that is the seller's. */
+export const toAuthorTsVector = (authorName: string): string =>
+  toTsVector({ title: "", tags: [], description: "", authorName });
+
+/** Snowball stemmers that come with PostgreSQL, by language. */
+const STEMMERS: Record<string, string> = {
+  ...{ ar: "arabic", ca: "catalan", da: "danish", de: "german", el: "greek", en: "english", es: "spanish" },
+  ...{ et: "estonian", eu: "basque", fi: "finnish", fr: "french", ga: "irish", hi: "hindi", hu: "hungarian" },
+  ...{ hy: "armenian", id: "indonesian", it: "italian", lt: "lithuanian", ne: "nepali", nl: "dutch" },
+  ...{ no: "norwegian", pt: "portuguese", ro: "romanian", ru: "russian", sr: "serbian", sv: "swedish" },
+  ...{ ta: "tamil", tr: "turkish", yi: "yiddish" },
+};
+function stemmerOf(lang = "en"): string | null {
+  const code = lang.split("-", 1)[0]!.toLowerCase();
+  return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
+}
+
+/** The words of a question, each with all that may stand for it. */
+export interface SearchTerm {
+  word: string;
+  /** As stored: the word itself, words that begin with it or with its stem. */
+  lexemes: string[];
+}
+export type SearchTerms = SearchTerm[];
+
+/**
+ * What is asked for, word by word. Each is a beginning, too, and so is its stem, so that `writing` finds `writes`: they
+ * stand for the words of listings that begin so, at most the 50 commonest, and fewer where many words are asked for,
+ * because PostgreSQL cuts lists of words against each other quickly, and of beginnings it must read all. Words that a language counts as noise are left out,
+ * unless there are no others.
+ */
+export async function parseSearch(db: Queries, text: string, lang: string | undefined): Promise<SearchTerms> {
+  const words = [...new Set(tokenize(text, "asked"))].slice(0, MAX_SEARCH_WORDS);
+  if (words.length === 0) return [];
+  const stemmer = stemmerOf(lang);
+  const most = Math.min(MAX_LEXEMES, Math.floor(MAX_LEXEMES_TOTAL / words.length));
+  const { rows } = await sql<{ word: string; stems: string[] | null; known: string[] | null }>`
+    with asked as (
+      select word, at, ts_lexize(${`${stemmer ?? "simple"}${stemmer ? "_stem" : ""}`}::regdictionary, word) as stems
+        from unnest(${words}::text[]) with ordinality as w (word, at))
+    select a.word, a.stems, (
+             select array_agg(k.word) from (
+               select s.word, max(s.listings) as listings
+                 from unnest(array[a.word] || a.stems) as b (beginning)
+                 join search_words s on s.word ~>=~ b.beginning and s.word ~<~ (b.beginning || ${LAST_CHARACTER}::text)
+                where length(b.beginning) >= ${MIN_PREFIX_CHARACTERS}
+                group by s.word order by 2 desc, 1 limit ${most}) k) as known
+      from asked a order by a.at`.execute(db);
+  const asked = rows.map(({ word, stems, known }) => ({
+    word,
+    isNoise: stems?.length === 0,
+    lexemes: [...new Set([word, ...(known ?? [])])],
+  }));
+  const telling = asked.filter(({ isNoise }) => !isNoise);
+  return telling.length > 0 ? telling : asked;
+}
+
+/** One of the lexemes that stand for a word. They are quoted, so that no input is an operator. */
+const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
+
+/** The text of a `tsquery`: every word of the question. */
+export const matchAllTerms = (question: SearchTerms): string => question.map(matchTerm).join(" & ");
+
+/** The text of a `tsquery`: any word of the question. */
+export const matchAnyTerm = (question: SearchTerms): string => question.map(matchTerm).join(" | ");
+
+/** The text of a `tsquery`: at least `count` words of the question, whichever they are. */
+export const matchAtLeast = (question: SearchTerms, count: number): string =>
+  combinations(question, count)
+    .map((choice) => `(${matchAllTerms(choice)})`)
+    .join(" | ");
+
+function combinations(question: SearchTerms, count: number): SearchTerms[] {
+  if (count === 0) return [[]];
+  return question.flatMap((asked, at) =>
+    combinations(question.slice(at + 1), count - 1).map((choice) => [asked, ...choice]),
+  );
+}
+
+/**
+ * The question with what its mistyped words may have been meant to be, by the words of what is for sale: at most one
+ * wrong letter in a short word, two in a longer one. null when no word has a near one.
+ */
+export async function correctSpelling(
+  db: Queries,
+  question: SearchTerms,
+  mistyped: SearchTerms,
+): Promise<SearchTerms | null> {
+  const words = mistyped.map(({ word }) => word).filter((word) => word.length >= MIN_CORRECTED_CHARACTERS);
+  if (words.length === 0) return null;
+  const { rows } = await sql<{ asked: string; meant: string[] }>`
+    select w.word as asked, array_agg(near.word order by near.place) as meant
+      from unnest(${words}::text[]) as w (word)
+     cross join lateral (
+       select s.word, row_number() over (order by levenshtein(s.word, w.word), max(s.listings) desc, s.word) as place
+         from search_words s
+        where s.word % w.word and s.word <> w.word and s.listings > 0 and length(s.word) <= 60
+          and levenshtein_less_equal(s.word, w.word, 2) <= case when length(w.word) < 6 then 1 else 2 end
+        group by s.word order by 2 limit ${MAX_CORRECTIONS}) near
+     group by w.word`.execute(db);
+  if (rows.length === 0) return null;
+  const meant = new Map(rows.map((row) => [row.asked, row.meant]));
+  return question.map((asked) => {
+    const lexemes = mistyped.includes(asked) ? meant.get(asked.word) : undefined;
+    return lexemes ? { word: lexemes[0]!, lexemes } : asked;
+  });
+}

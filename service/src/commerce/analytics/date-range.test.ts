@@ -1,0 +1,288 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { toUuid } from "../../core/ids.ts";
+import { saleSums } from "../ledger/sales-sums.ts";
+import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
+import { type Sums, sumRange } from "./range-sums-queries.ts";
+import { rollUpSales } from "./sales-sums.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+  market.inventsBooks();
+});
+after(() => market.close());
+
+/** Clocks that change at night, at midnight, over it, by half an hour and by two; that skipped a day; that never change. */
+const zones = [
+  ...["UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"],
+  ...[
+    "America/Sao_Paulo",
+    "America/Havana",
+    "Atlantic/Azores",
+    "Asia/Beirut",
+    "Antarctica/Troll",
+    "Pacific/Kiritimati",
+  ],
+];
+const zone = fc.constantFrom(...zones);
+const interval = fc.constantFrom<DateRangeQuery["interval"]>("day", "week", "month");
+/** Anywhere, and often where clocks change somewhere. */
+const firstDay = fc.oneof(
+  fc.date({ min: new Date("2005-01-01"), max: new Date("2026-12-31"), noInvalidDate: true }),
+  fc
+    .constantFrom("2011-12-20", "2018-10-28", "2018-02-10", "2025-03-05", "2025-10-20", "2024-03-25")
+    .map((day) => new Date(day)),
+);
+const isoDay = (at: Date) => at.toISOString().slice(0, 10);
+
+const QUARTER_MS = 15 * 60_000;
+
+/** What clocks of a zone show, without a word of PostgreSQL. */
+function localDays(timezone: string) {
+  const format = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
+  return (at: Date) => format.format(at);
+}
+
+/** The first day of the week or month in which a day lies, or of the span where that is later. */
+function bucketOf(day: string, by: DateRangeQuery["interval"], startDate: string): string {
+  const at = new Date(`${day}T00:00:00Z`);
+  if (by === "week") at.setUTCDate(at.getUTCDate() - ((at.getUTCDay() + 6) % 7));
+  if (by === "month") at.setUTCDate(1);
+  const first = by === "day" ? day : isoDay(at);
+  return first < startDate ? startDate : first;
+}
+
+suite("days of a zone", () => {
+  test("begin when its clocks show their date for the first time, and weeks on Monday", async () => {
+    const property = fc.asyncProperty(
+      zone,
+      interval,
+      firstDay,
+      fc.integer({ min: 0, max: 45 }),
+      async (timezone, by, first, days) => {
+        const [startDate, endDate] = [isoDay(first), isoDay(daysAfter(first, days))];
+        const span = await parseDateRange(market.service.ctx, {
+          period: "day",
+          interval: by,
+          timezone,
+          startDate,
+          endDate,
+        });
+        const showing = localDays(timezone);
+        const firstShown = (day: string) => {
+          let at = daysAfter(new Date(`${day}T00:00:00Z`), -1).getTime();
+          while (showing(new Date(at)) < day) at += QUARTER_MS;
+          return new Date(at);
+        };
+        const all = Array.from({ length: days + 1 }, (_, day) => isoDay(daysAfter(first, day)));
+        const dates = [...new Set(all.map((day) => bucketOf(day, by, startDate)))];
+        assert.deepEqual(span.dates, dates);
+        assert.deepEqual(span.edges, [...dates, isoDay(daysAfter(first, days + 1))].map(firstShown));
+      },
+    );
+    await fc.assert(property, { numRuns: 100 });
+  });
+
+  const setBack: Record<string, [zone: string, day: string, begins: string]> = {
+    "two hours, at midnight": ["Antarctica/Vostok", "2023-12-18", "2023-12-17T17:00:00.000Z"],
+    "two hours, over midnight": ["America/St_Johns", "1988-10-30", "1988-10-30T01:30:00.000Z"],
+    "three hours, at midnight": ["Antarctica/Casey", "2020-03-08", "2020-03-07T13:00:00.000Z"],
+    "three hours, over midnight": ["Antarctica/Casey", "2010-03-05", "2010-03-04T13:00:00.000Z"],
+  };
+  for (const [how, [timezone, day, begins]] of Object.entries(setBack))
+    test(`begin when clocks first show them, set back by ${how}`, async () => {
+      const { edges } = await spanOn(day, timezone);
+      assert.equal(edges[0]!.toISOString(), begins);
+    });
+
+  test("follow the zone, where its name is also that of an offset without summers", async () => {
+    for (const [timezone, begins] of [
+      ["CET", "2026-06-14T22:00:00.000Z"],
+      ["met", "2026-06-14T22:00:00.000Z"],
+      ["EET", "2026-06-14T21:00:00.000Z"],
+      ["WET", "2026-06-14T23:00:00.000Z"],
+    ] as const) {
+      const span = await spanOn("2026-06-15", timezone);
+      assert.deepEqual([span.timezone, span.edges[0]!.toISOString()], [timezone, begins]);
+    }
+  });
+});
+
+const spanOn = (day: string, timezone: string) =>
+  parseDateRange(market.service.ctx, {
+    period: "day",
+    interval: "day",
+    timezone,
+    startDate: day,
+    endDate: day,
+  });
+
+suite("sums of a span", () => {
+  const [me, other] = ["01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002"];
+  const products = [1, 2, 3].map((end) => `01900000-0000-7000-9000-00000000000${end}`);
+  const referrers = [null, "01900000-0000-7000-a000-000000000001", "01900000-0000-7000-a000-000000000002"];
+
+  interface Movement extends Sums {
+    sellerId: string;
+    productId: string;
+    referrerId: string | null;
+    currency: string;
+    at: Date;
+  }
+
+  const minor = fc.bigInt({ min: -999n, max: 9_999n });
+  const movement = fc
+    .record({
+      sellerId: fc.constantFrom(me!, me!, me!, other!),
+      productId: fc.constantFrom(...products),
+      referrerId: fc.constantFrom(...referrers),
+      currency: fc.constantFrom("USD", "EUR"),
+      /** Within some weeks around the changes of November 2025, often at a beginning of a quarter of an hour. */
+      at: fc.oneof(
+        fc.integer({ min: 0, max: 60 * 96 }).map((quarters) => quarters * QUARTER_MS),
+        fc.integer({ min: 0, max: 60 * 86_400_000 }),
+      ),
+      ...{
+        sales: fc.bigInt({ min: 0n, max: 1n }),
+        gross: minor,
+        discounts: minor,
+        refunds: minor,
+        disputes: minor,
+      },
+      ...{ tax: minor, fees: minor, commissions: minor },
+    })
+    .map(
+      (drawn): Movement => ({
+        ...drawn,
+        at: new Date(Date.parse("2025-10-05") + drawn.at),
+        net: drawn.gross - drawn.refunds - drawn.disputes - drawn.fees - drawn.commissions,
+      }),
+    );
+
+  const write = (moved: Movement[]) => {
+    const rows = moved.map(({ sellerId, productId, referrerId, currency, at, ...sums }) => ({
+      ...{ seller_id: sellerId, product_id: productId, referrer_id: referrerId, currency, moved_at: at },
+      ...Object.fromEntries(saleSums.map((name) => [name, String(sums[name])])),
+    }));
+    return market.query(
+      `insert into sales_movements
+       select (json_populate_recordset(null::sales_movements, json_agg(jsonb_set(row, '{id}', to_jsonb(gen_random_uuid())))::json)).*
+         from jsonb_array_elements($1::jsonb) as row`,
+      [JSON.stringify(rows)],
+    );
+  };
+
+  const forScope = { all: "sellerId", product: "productId", referrer: "referrerId" } as const;
+
+  /** By whose sums and what bucket, as anybody would add them up who had nothing but the movements. */
+  function addUp(
+    moved: Movement[],
+    scope: keyof typeof forScope,
+    { dates, timezone, by }: { dates: string[]; timezone: string; by: DateRangeQuery["interval"] },
+  ) {
+    const showing = localDays(timezone);
+    const sums = new Map<string, Sums>();
+    for (const one of moved) {
+      const bucket = dates.indexOf(bucketOf(showing(one.at), by, dates[0]!));
+      const whose = one[forScope[scope]];
+      if (one.sellerId !== me || whose === null || bucket < 0) continue;
+      const key = `${one.currency} ${whose} ${bucket}`;
+      const known = sums.get(key);
+      sums.set(
+        key,
+        Object.fromEntries(saleSums.map((name) => [name, (known?.[name] ?? 0n) + one[name]])) as Sums,
+      );
+    }
+    return sums;
+  }
+
+  const isSomething = (sums: Sums) => saleSums.some((name) => sums[name] !== 0n);
+
+  test("are those of the movements whose local days lie in it, folded or not, by whatever sums they are read", async () => {
+    const property = fc.asyncProperty(
+      fc.array(movement, { minLength: 1, maxLength: 25 }),
+      ...[fc.nat(25), zone, interval, fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 40 })],
+      fc.constantFrom("all", "product", "referrer"),
+      fc.constantFrom("day", "month"),
+      async (moved, foldedUpTo, timezone, by, start, days, scope, level) => {
+        await market.query("truncate sales_sums, sales_movements");
+        await write(moved.slice(0, foldedUpTo));
+        await rollUpSales(market.service.ctx, 7);
+        await write(moved.slice(foldedUpTo));
+        const first = daysAfter(new Date("2025-10-08"), start);
+        const [startDate, endDate] = [isoDay(first), isoDay(daysAfter(first, days))];
+        const span = await parseDateRange(market.service.ctx, {
+          period: "day",
+          interval: by,
+          timezone,
+          startDate,
+          endDate,
+        });
+        const wanted = {
+          sellerId: me!,
+          scope,
+          currencies: ["USD", "EUR"],
+          edges: span.edges,
+          by: level,
+        } as const;
+        const rows = await sumRange(
+          market.service.ctx.db,
+          { ...wanted, currencies: ["USD", "EUR"] },
+          saleSums,
+        );
+        const found = rows.map(
+          ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
+        );
+        const showing = localDays(timezone);
+        const inSpan = moved.filter(({ at }) => showing(at) >= startDate && showing(at) <= endDate);
+        const due = addUp(inSpan, scope, { dates: span.dates, timezone, by });
+        const told = (sums: Iterable<readonly [string, Sums]>) =>
+          [...sums].filter(([, sum]) => isSomething(sum)).sort();
+        assert.deepEqual(told(found), told(due));
+      },
+    );
+    await fc.assert(property as fc.IAsyncProperty<unknown>, { numRuns: 60 });
+  });
+});
+
+test("sums of more than fifteen digits are told, by the closest number that JSON has", async () => {
+  const seller = await market.hasUser({ role: "seller" });
+  const productId = toUuid("prod", await hasProduct(seller))!;
+  for (let sale = 0; sale < 3; sale++)
+    await market.query(
+      `insert into sales_movements (id, seller_id, product_id, currency, moved_at, sales, gross, tax, fees, net)
+       values (gen_random_uuid(), $1, $2, 'USD', $3, 1, 999999999999999, 5, 99999999999999, 900000000000000)`,
+      [seller.userId, productId, market.clock.now],
+    );
+  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  for (const fold of [() => {}, () => rollUpSales(market.service.ctx)]) {
+    await fold();
+    const { summary, breakdown, timeline } = await dataOf(seller, "/v1/analytics/revenue");
+    assert.deepEqual(
+      [summary.grossRevenue, summary.avgOrderValue, summary.tax, breakdown[0].grossRevenue],
+      [29999999999999.97, 9999999999999.99, 0.15, 29999999999999.97],
+    );
+    assert.equal(timeline.at(-1).grossRevenue, 29999999999999.97);
+    const products = await dataOf(seller, "/v1/analytics/products");
+    assert.deepEqual(
+      [products.summary.totalRevenue, products.topProducts[0].revenue, products.timeline.at(-1).revenue],
+      [29999999999999.97, 29999999999999.97, 29999999999999.97],
+    );
+    const { currencies } = await dataOf(admin, "/v1/admin/stats");
+    const dollars = currencies.find(({ currency }: { currency: string }) => currency === "USD");
+    assert.equal(dollars.topSellers[0].grossRevenue, 29999999999999.97);
+  }
+});
+
+async function dataOf(reader: Client, path: string) {
+  const reply = await reader.get(path);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}

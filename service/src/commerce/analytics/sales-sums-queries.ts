@@ -1,0 +1,43 @@
+import { type Insertable, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import type { SalesMovements } from "../../platform/db/tables.gen.ts";
+import { eachColumn } from "../ledger/sales-sums.ts";
+
+export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
+  tx.insertInto("sales_movements").values(movement).execute();
+
+/** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
+export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;
+
+/** Any number, but the same in every process: sums are folded, or made anew, by one at a time. */
+export const SUMS_LOCK = 7_200_412;
+
+/**
+ * Moves rows from the movements into the sums: in one statement, so that every other one sees each of them in one place. Answers
+ * how many; none, as long as another process is at it.
+ */
+export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
+  const { rows: locks } = await sql<{ locked: boolean }>`
+    select pg_try_advisory_xact_lock(${SUMS_LOCK}) as locked`.execute(tx);
+  if (!locks[0]!.locked) return 0;
+  const { rows } = await sql<{ folded: number }>`
+    with moved as (
+      delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
+    added as (
+      insert into sales_sums as s (${KEY}, ${eachColumn((name) => name)})
+      select m.seller_id, c.scope, c.of_id, c.grain, m.currency, c.starts_at, ${eachColumn((name) => `sum_bigint(m.${name})`)}
+        from moved m
+       cross join lateral sales_cells(m.seller_id, m.product_id, m.referrer_id, m.moved_at) as c
+       group by 1, 2, 3, 4, 5, 6
+      on conflict (${KEY}) do update
+        set ${eachColumn((name) => `${name} = s.${name} + excluded.${name}`)})
+    select count(*) as folded from moved`.execute(tx);
+  return rows[0]!.folded;
+}
+
+/** What waits to be folded, and the moment of the oldest. */
+export async function countMovements(db: Queries): Promise<{ count: number; oldestAt: Date | null }> {
+  const { rows } = await sql<{ count: number; oldestAt: Date | null }>`
+    select count(*) as count, min(moved_at) as "oldestAt" from sales_movements`.execute(db);
+  return rows[0]!;
+}

@@ -1,0 +1,282 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { sql } from "kysely";
+import { type BookOrder, booksOf } from "../../../test/books.ts";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
+import { toUuid } from "../../core/ids.ts";
+import { openDatabase, openPool, type Tx } from "../../platform/db/database.ts";
+import { findProblems, verifyLedger } from "../ledger/verification.ts";
+import { rebuildSums } from "./rebuild.ts";
+import { rollUpSales } from "./sales-sums.ts";
+
+let market: Market;
+let books: ReturnType<typeof booksOf>;
+before(async () => {
+  market = await openMarket();
+  const [seller, buyer, referrer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const productId = toUuid("prod", await hasProduct(seller))!;
+  const people = { sellerId: seller.userId, buyerId: buyer.userId, referrerId: referrer.userId };
+  books = booksOf(market.service.ctx, { ...people, productId });
+});
+after(() => market.close());
+
+const inTransaction = <T>(work: (tx: Tx) => Promise<T>) => market.service.ctx.db.transaction().execute(work);
+const sells = () => inTransaction((tx) => books.sells(tx));
+const does = async (statement: string) => void (await market.query(statement));
+const problems = async () => (await verifyLedger(market.service.ctx.db)).problems;
+
+/** All cells as they stand, however much of them is folded. */
+async function cells() {
+  const { rows } = await market.query(
+    `select scope, of_id, grain, starts_at, currency, sum(sales)::bigint as sales, sum(gross)::bigint as gross,
+            sum(refunds)::bigint as refunds, sum(disputes)::bigint as disputes, sum(net)::bigint as net
+       from sales_cells_now group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5`,
+  );
+  return rows;
+}
+const count = async (table: string) =>
+  (await market.query(`select count(*) as count from ${table}`)).rows[0].count;
+
+/** A history with everything that moves an order's money, over two months. */
+async function history(): Promise<void> {
+  const steps: ((tx: Tx, order: BookOrder) => Promise<unknown>)[][] = [
+    [(tx, order) => books.refunds(tx, order, 700n), (tx, order) => books.refunds(tx, order, 1_299n)],
+    [(tx, order) => books.disputes(tx, order), (tx, order) => books.wins(tx, order)],
+    [
+      (tx, order) => books.refunds(tx, order, 500n),
+      (tx, order) => books.disputes(tx, order),
+      (tx, order) => books.loses(tx, order),
+    ],
+    [(tx, order) => books.disputes(tx, order), (tx, order) => books.refunds(tx, order, 300n)],
+  ];
+  for (const moves of steps) {
+    const order = await sells();
+    for (const move of moves) {
+      market.clock.forward(9 * 86_400_000);
+      await inTransaction((tx) => move(tx, order));
+    }
+  }
+  await inTransaction((tx) => books.sells(tx, { discountMinor: 1_999n }));
+}
+
+suite("sums", () => {
+  test("are the same before and after they are folded, and after all of them are made anew", async () => {
+    await history();
+    const before = await cells();
+    assert.deepEqual([await problems(), await count("sales_sums")], [[], 0]);
+    await rollUpSales(market.service.ctx, 3);
+    assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [before, [], 0]);
+    await sells();
+    const [after, sums] = [await cells(), await count("sales_sums")];
+    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 9, removed: 0 });
+    assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [after, [], 0]);
+    await does("delete from sales_sums");
+    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: sums, removed: 0 });
+    assert.deepEqual([await cells(), await problems()], [after, []]);
+  });
+
+  test("that are wrong, missing or of nothing are the only ones that are written anew", async () => {
+    const [before, sums] = [await cells(), await count("sales_sums")];
+    const one = (nth: number) =>
+      `ctid = (select ctid from sales_sums order by starts_at, grain, scope offset ${nth} limit 1)`;
+    await does(`update sales_sums set gross = gross + 1, net = net + 1 where ${one(0)}`);
+    await does(`delete from sales_sums where ${one(1)}`);
+    await does(`update sales_sums set seller_id = gen_random_uuid() where ${one(2)}`);
+    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 3, removed: 1 });
+    assert.deepEqual([await cells(), await problems()], [before, []]);
+  });
+
+  test("are made anew by stoa-server analytics rebuild, too", async () => {
+    await does("update sales_sums set gross = gross + 1, net = net + 1 where grain = 'month'");
+    const [months, sums] = [await count("sales_sums where grain = 'month'"), await count("sales_sums")];
+    const { config } = market.service.ctx;
+    const keys = config.masterKeys
+      .map(({ id, bytes }) => `${id}:${Buffer.from(bytes).toString("base64")}`)
+      .join();
+    const env = {
+      ...{
+        ...process.env,
+        DATABASE_URL: market.target,
+        STOA_ENVIRONMENT: "test",
+        STOA_DATA_DIR: config.dataDir,
+      },
+      ...{ STOA_MASTER_KEYS: keys, STOA_SESSION_KEYS: keys },
+    };
+    const command = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));
+    const said = await promisify(execFile)(process.execPath, [command, "analytics", "rebuild", "--json"], {
+      env,
+    });
+    assert.deepEqual(JSON.parse(said.stdout), { sums, changed: months, removed: 0 });
+    assert.deepEqual(await problems(), []);
+  });
+
+  test("lose and double nothing while they are folded and made anew beside sales", async () => {
+    const { ctx } = market.service;
+    const sold = Promise.all(Array.from({ length: 40 }, sells));
+    for (let times = 0; times < 5; times++) {
+      await Promise.all([rollUpSales(ctx, 2), rollUpSales(ctx), rebuildSums(ctx), rollUpSales(ctx)]);
+      assert.deepEqual(await problems(), []);
+    }
+    await sold;
+    await rollUpSales(ctx);
+    assert.deepEqual([await problems(), await count("sales_movements")], [[], 0]);
+  });
+});
+
+test("/metrics tells how many bookings wait to be folded, and how old the oldest is", async () => {
+  const figures = async () =>
+    (await market.as(null).get("/metrics")).text.match(/^analytics_waiting\S* \S+$/gm)!.toSorted();
+  await rollUpSales(market.service.ctx);
+  assert.deepEqual(await figures(), ["analytics_waiting 0", "analytics_waiting_oldest_seconds 0"]);
+  await sells();
+  market.clock.forward(90_000);
+  await sells();
+  assert.deepEqual(await figures(), ["analytics_waiting 2", "analytics_waiting_oldest_seconds 90"]);
+});
+
+test("a round that is cut off in the middle has done nothing, and the next one does it", async () => {
+  const { ctx } = market.service;
+  await sells();
+  await rollUpSales(ctx);
+  await sells();
+  const before = await cells();
+  const holder = await ctx.pool.connect();
+  await holder.query("begin");
+  await holder.query("lock table sales_sums in share mode");
+  const cutOff = rollUpSales(ctx);
+  const ended = assert.rejects(cutOff);
+  const kill = `select pg_terminate_backend(pid) from pg_locks
+                 where relation = 'sales_sums'::regclass and database = (select oid from pg_database where datname = current_database())
+                   and mode = 'RowExclusiveLock' and not granted`;
+  await until("the round is cut off", async () => (await holder.query(kill)).rows.length > 0);
+  await ended;
+  await holder.query("commit");
+  holder.release();
+  assert.deepEqual([await cells(), await count("sales_movements")], [before, 1]);
+  await rollUpSales(ctx);
+  assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
+});
+
+test("a round that takes too long leaves what it had not folded to the next one", async () => {
+  const { ctx } = market.service;
+  await rollUpSales(ctx);
+  for (let times = 0; times < 4; times++) await sells();
+  const before = await cells();
+  const holder = await ctx.pool.connect();
+  await holder.query("begin");
+  await holder.query("select from sales_movements order by id desc limit 1 for update");
+  const pool = openPool({ target: market.target, maxConnections: 1 });
+  await pool.query("set statement_timeout = 20");
+  await assert.rejects(rollUpSales({ db: openDatabase(pool) }, 2), { code: "57014" });
+  await pool.end();
+  await holder.query("commit");
+  holder.release();
+  assert.deepEqual([await cells(), await count("sales_movements")], [before, 2]);
+  await rollUpSales(ctx);
+  assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
+});
+
+/** What is done in a transaction that is never kept: what would be said of it? */
+async function problemsAfter(...statements: string[]): Promise<string[]> {
+  const kept = new Error("not kept");
+  let found: string[] = [];
+  const work = inTransaction(async (tx) => {
+    for (const statement of statements) await sql.raw(statement).execute(tx);
+    found = await findProblems(tx);
+    throw kept;
+  });
+  await assert.rejects(work, kept);
+  return found;
+}
+
+suite("ledger verify tells", () => {
+  before(async () => {
+    await sells();
+    await rollUpSales(market.service.ctx);
+  });
+
+  const WHOSE = "Analytics of usr_\\w{26}";
+  const wrongs: Record<string, { deed: string; said: RegExp[] }> = {
+    "a cent too many in a quarter of an hour, which its day then lacks": {
+      deed: "update sales_sums set gross = gross + 1, net = net + 1 where (grain, scope) = ('quarter', 'all') and starts_at = (select max(starts_at) from sales_sums)",
+      said: [
+        new RegExp(
+          `^${WHOSE} have in the quarter of an hour from 20\\S+ gross of (\\d+) and not \\d+, net of \\d+ and not \\d+, gross of \\1 and not the \\d+ of receipts, in minor units of USD\\.$`,
+        ),
+        new RegExp(
+          `^${WHOSE} have on the day from 20\\d\\d-\\d\\d-\\d\\dT00:00:00\\.000Z gross of \\d+ and not \\d+, net of`,
+        ),
+      ],
+    },
+    "a month of a product that is not there": {
+      deed: "delete from sales_sums where (grain, scope) = ('month', 'product') and starts_at = (select min(starts_at) from sales_sums where grain = 'month')",
+      said: [
+        new RegExp(
+          `^${WHOSE}, of prod_\\w{26} have in the month from 2026-06-01T00:00:00\\.000Z sales of 0 and not \\d+, gross of 0 and`,
+        ),
+      ],
+    },
+    "a sale of a referrer that was counted twice": {
+      deed: "update sales_sums set sales = 2 * sales where scope = 'referrer' and starts_at = (select max(starts_at) from sales_sums)",
+      said: [
+        new RegExp(
+          `^${WHOSE}, by usr_\\w{26} have in the quarter of an hour from 20\\S+ sales of \\d+ and not \\d+, in`,
+        ),
+        new RegExp(`^${WHOSE}, by usr_\\w{26} have on the day from 20\\S+ sales of \\d+ and not \\d+, in`),
+      ],
+    },
+    "a seller of whom the books know nothing": {
+      deed: "update sales_sums set seller_id = gen_random_uuid() where (grain, scope) = ('day', 'all') and starts_at = (select min(starts_at) from sales_sums where grain = 'day')",
+      said: [
+        new RegExp(`^${WHOSE} have on the day from 20\\S+ sales of \\d+ and not 0, gross of`),
+        new RegExp(`^${WHOSE} have on the day from 20\\S+ sales of 0 and not \\d+, gross of`),
+        new RegExp(`^${WHOSE} have in the month from 20\\S+ sales of \\d+ and not 0, gross of`),
+        new RegExp(`^${WHOSE} have in the month from 20\\S+ sales of`),
+      ],
+    },
+    "a booking of the day after its order": {
+      deed: `alter table ledger_transactions disable trigger user;
+             update ledger_transactions set occurred_at = occurred_at + interval '1 day'
+              where id = (select id from ledger_transactions where kind = 'sale' order by id limit 1)`,
+      said: [
+        /^Ledger transaction [\w-]{36} \(sale\) is of 20\S+, and what it is about of 20\S+\.$/,
+        new RegExp(
+          `^${WHOSE}(, (of prod|by usr)_\\w{26})? have in the quarter of an hour from 20\\S+ gross of`,
+        ),
+      ],
+    },
+  };
+  /** So many of each as the rule between them wants. */
+  const units = {
+    "a sale": "sales = sales + 1",
+    gross: "gross = gross + 1, net = net + 1",
+    discounts: "discounts = discounts - 1",
+    refunds: "refunds = refunds + 1, net = net - 1",
+    disputes: "disputes = disputes + 1, gross = gross + 1",
+    tax: "tax = tax + 1",
+    fees: "fees = fees - 1, net = net + 1",
+    commissions: "commissions = commissions - 1, fees = fees + 1",
+    net: "net = net - 1, commissions = commissions + 1",
+  };
+  for (const table of ["sales_sums", "sales_movements"])
+    for (const [what, off] of Object.entries(units))
+      test(`${what} a unit off in any one row of ${table}`, async () => {
+        await sells();
+        const one = `select ctid from ${table} order by random() limit 1`;
+        const found = await problemsAfter(`update ${table} set ${off} where ctid = (${one})`);
+        assert.match(found[0]!, /^Analytics of usr_/);
+      });
+
+  for (const [what, { deed, said }] of Object.entries(wrongs))
+    test(what, async () => {
+      const found = await problemsAfter(deed);
+      const untold = said.filter((pattern) => !found.some((problem) => pattern.test(problem)));
+      const unforeseen = found.filter((problem) => !said.some((pattern) => pattern.test(problem)));
+      assert.deepEqual({ untold, unforeseen }, { untold: [], unforeseen: [] });
+    });
+});

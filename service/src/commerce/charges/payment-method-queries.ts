@@ -1,0 +1,89 @@
+import type { Context } from "../../core/context.ts";
+import type { PaymentMethod } from "../../integrations/payments/payments.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+/** The method that somebody chose; null when they chose none, or removed it. */
+export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom("payment_customers")
+    .select("default_method_id as methodId")
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+  return row?.methodId ?? null;
+}
+
+export interface MethodRow extends PaymentMethod {
+  createdAt: Date;
+}
+
+const methods = (db: Queries, userId: string) =>
+  db
+    .selectFrom("payment_methods")
+    .select(["id", "brand", "last4", "created_at as createdAt"])
+    .where("user_id", "=", userId);
+
+export const findMethod = (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
+  methods(db, userId).where("id", "=", id).executeTakeFirst();
+
+export const countMethods = (db: Queries, userId: string) =>
+  db
+    .selectFrom("payment_methods")
+    .where("user_id", "=", userId)
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+
+export async function listMethods({ db }: Context, userId: string, paging: Paging): Promise<Page<MethodRow>> {
+  const items = await methods(db, userId)
+    .orderBy("created_at", "desc")
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  return { items, total: (await countMethods(db, userId)).count };
+}
+
+/** Whoever changes the same person's methods waits. Answers their default. */
+export async function lockCustomer(tx: Tx, userId: string): Promise<string | null> {
+  await tx
+    .insertInto("payment_customers")
+    .values({ user_id: userId })
+    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .execute();
+  const { methodId } = await tx
+    .selectFrom("payment_customers")
+    .select("default_method_id as methodId")
+    .where("user_id", "=", userId)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+  return methodId;
+}
+
+export const setDefaultMethod = (tx: Tx, userId: string, methodId: string | null) =>
+  tx
+    .updateTable("payment_customers")
+    .set({ default_method_id: methodId })
+    .where("user_id", "=", userId)
+    .execute();
+
+export const insertMethod = (tx: Tx, userId: string, { id, brand, last4 }: PaymentMethod, now: Date) =>
+  tx.insertInto("payment_methods").values({ id, user_id: userId, brand, last4, created_at: now }).execute();
+
+export const deleteMethod = (tx: Tx, userId: string, id: string) =>
+  tx.deleteFrom("payment_methods").where("user_id", "=", userId).where("id", "=", id).execute();
+
+/** Answers which. */
+export const deleteMethodsOf = (tx: Tx, userId: string) =>
+  tx.deleteFrom("payment_methods").where("user_id", "=", userId).returning("id").execute();
+
+/** By anybody. */
+export const isMethodStored = async (db: Queries, id: string): Promise<boolean> =>
+  (await db.selectFrom("payment_methods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
+
+/** Where payouts go stays: what is still owed goes there. */
+export const clearDefaultMethod = (tx: Tx, userId: string) =>
+  tx
+    .updateTable("payment_customers")
+    .set({ default_method_id: null })
+    .where("user_id", "=", userId)
+    .execute();

@@ -1,0 +1,184 @@
+import type { PaymentMethod } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import type { PaymentMethod as ProvidersMethod } from "../../integrations/payments/payments.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
+import {
+  clearDefaultMethod,
+  countMethods,
+  deleteMethod,
+  deleteMethodsOf,
+  findDefaultMethod,
+  findMethod,
+  insertMethod,
+  isMethodStored,
+  listMethods,
+  lockCustomer,
+  type MethodRow,
+  setDefaultMethod,
+} from "./payment-method-queries.ts";
+import { unavailableIfUnreachable } from "./provider-errors.ts";
+
+/** More than anybody pays with; each is a row that we keep of a stranger's word. */
+const MAX_METHODS = 10;
+
+/** Providers' ids are words. What is none names nothing, and is not for the database to read. */
+const METHOD_ID = /^\w{1,255}$/;
+
+const findOwnMethod = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
+  METHOD_ID.test(id) ? findMethod(db, userId, id) : undefined;
+
+const findSharedMethod = (ctx: Context, id: string): ProvidersMethod | undefined =>
+  ctx.integrations.payments.sharedMethods.find((method) => method.id === id);
+
+const defaultOr = (ctx: Context, chosen: string | null): string | null =>
+  chosen ?? ctx.integrations.payments.sharedMethods[0]?.id ?? null;
+
+/** The method that pays when a person names none: their own choice, else the one that everybody has. */
+export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
+  defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
+
+/** Whether a method is a person's own, or everybody's: one that was removed pays nothing more. */
+export const isUsableMethod = async (ctx: Context, userId: string, methodId: string): Promise<boolean> =>
+  findSharedMethod(ctx, methodId) !== undefined ||
+  (await findOwnMethod(ctx.db, userId, methodId)) !== undefined;
+
+/** The method that is to pay: the one that is named, which must be theirs or everybody's, else their default. */
+export async function choosePaymentMethod(
+  ctx: Context,
+  userId: string,
+  named: string | undefined,
+): Promise<string | null> {
+  if (named === undefined) return defaultMethodOf(ctx, userId);
+  if (await isUsableMethod(ctx, userId, named)) return named;
+  throw unknownMethodError(ctx, "paymentMethodId", named);
+}
+
+/** Where it can be no method of this provider's, why. */
+function unknownMethodError(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
+  const reason = ctx.integrations.payments.findTokenProblem(named);
+  if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
+  return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
+}
+
+const toMethod = (
+  { id, brand, last4, createdAt }: ProvidersMethod & { createdAt?: Date },
+  defaultId: string | null,
+): PaymentMethod => ({
+  id,
+  brand,
+  last4,
+  isDefault: id === defaultId,
+  createdAt: createdAt?.toISOString() ?? null,
+});
+
+/** A person's own, newest first, and then those that everybody has. */
+export async function listPaymentMethods(
+  ctx: Context,
+  caller: Member,
+  paging: Paging,
+): Promise<Page<PaymentMethod>> {
+  const { items, total } = await listMethods(ctx, caller.userId, paging);
+  const { sharedMethods } = ctx.integrations.payments;
+  const from = Math.max(0, offsetOf(paging) - total);
+  const shared = sharedMethods.slice(from, from + paging.limit - items.length);
+  const defaultId = await defaultMethodOf(ctx, caller.userId);
+  return {
+    items: [...items, ...shared].map((method) => toMethod(method, defaultId)),
+    total: total + sharedMethods.length,
+  };
+}
+
+/** Keeps a method by what the provider gave the browser for it; one that is kept already stays as it is. */
+export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
+  const { userId } = caller;
+  const found = await unavailableIfUnreachable(() =>
+    ctx.integrations.payments.findMethod(toId("usr", userId), token),
+  );
+  if (!found) throw unknownMethodError(ctx, "token", token, "The payment provider knows no such token.");
+  return ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, userId);
+    const kept = (await findMethod(tx, userId, found.id)) ?? (await saveMethod(ctx, tx, userId, found));
+    const defaultId = defaultOr(ctx, chosen);
+    if (defaultId === null) await setDefaultMethod(tx, userId, kept.id);
+    await ctx.idempotencyKey?.bind(tx, kept.id);
+    return toMethod(kept, defaultId ?? kept.id);
+  });
+}
+
+async function saveMethod(ctx: Context, tx: Tx, userId: string, method: ProvidersMethod): Promise<MethodRow> {
+  if ((await countMethods(tx, userId)).count >= MAX_METHODS)
+    throw ruleViolation(
+      "token",
+      `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`,
+    );
+  await insertMethod(tx, userId, method, ctx.now());
+  return { ...method, createdAt: ctx.now() };
+}
+
+/** From now on it pays when a purchase names none. */
+export const setDefaultPaymentMethod = (
+  ctx: Context,
+  caller: Member,
+  methodId: string,
+): Promise<PaymentMethod> =>
+  ctx.db.transaction().execute(async (tx) => {
+    await lockCustomer(tx, caller.userId);
+    const method = findSharedMethod(ctx, methodId) ?? (await findOwnMethod(tx, caller.userId, methodId));
+    if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await setDefaultMethod(tx, caller.userId, methodId);
+    await ctx.idempotencyKey?.bind(tx, methodId);
+    return toMethod(method, methodId);
+  });
+
+/** Of a method that was added, or became the default, under the same Idempotency-Key. */
+export async function resumeMethod(ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> {
+  const method = findSharedMethod(ctx, methodId) ?? (await findOwnMethod(ctx.db, caller.userId, methodId));
+  if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+  return toMethod(method, await defaultMethodOf(ctx, caller.userId));
+}
+
+export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
+  if (findSharedMethod(ctx, methodId))
+    throw ruleViolation("methodId", "is everybody's in this test environment, and cannot be removed");
+  await ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, caller.userId);
+    if (!(await findOwnMethod(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await deleteMethod(tx, caller.userId, methodId);
+    await queueDetach(ctx, tx, methodId);
+    if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
+  });
+  return { id: methodId, deleted: true as const };
+}
+
+/** When an account is closed. */
+export async function deletePaymentMethods(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  for (const { id } of await deleteMethodsOf(tx, userId)) await queueDetach(ctx, tx, id);
+  await clearDefaultMethod(tx, userId);
+}
+
+/** Tried for about two days. */
+export const detachMethodJob: JobDefinition = {
+  name: "forget-payment-method",
+  retries: 20,
+  retryDelaySeconds: 30,
+  maxRetryDelaySeconds: 14_400,
+  attemptTimeoutSeconds: 120,
+};
+
+export interface DetachedMethod {
+  methodId: string;
+}
+
+/** A job tells the provider after the commit, so that nobody waits for it and nothing is left there. */
+const queueDetach = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
+  ctx.jobs.send(tx, detachMethodJob.name, { methodId } satisfies DetachedMethod);
+
+/** Unless somebody keeps it again by now. */
+export async function detachAtProvider(ctx: Context, { methodId }: DetachedMethod): Promise<void> {
+  if (await isMethodStored(ctx.db, methodId)) return;
+  await ctx.integrations.payments.detachMethod(methodId);
+}

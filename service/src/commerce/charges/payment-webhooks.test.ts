@@ -1,0 +1,421 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request } from "node:http";
+import { after, before, beforeEach, suite, test } from "node:test";
+import fc from "fast-check";
+import { dumpOf } from "../../../test/dump.ts";
+import { hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { type NoticeReceiver, type PostedNotice, startNoticeReceiver } from "../../../test/notices.ts";
+import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { becomes, until } from "../../../test/until.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  signWebhook,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
+import { reconcileOrders } from "../checkout/order-payment.ts";
+
+const PATH = "/payments/webhooks/fake";
+const line: PaymentLine = { trouble: "none" };
+
+let provider: FakeProvider;
+let receiver: NoticeReceiver;
+let market: Market;
+let seller: Client;
+before(async () => {
+  const now = () => market.clock.now;
+  provider = await startFakeProvider({
+    store: memoryStore(),
+    now,
+    webhookDelays: { firstMs: 0, againMs: [] },
+  });
+  const { origin, secret } = provider;
+  market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
+  receiver = await startNoticeReceiver();
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  line.trouble = "none";
+  provider.sendWebhooksTo(receiver.url);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+  await receiver.close();
+});
+
+/** As the provider posts it, without a credential. */
+const deliver = ({ body, headers }: PostedNotice, path = PATH): Promise<Reply> =>
+  market.as(null).request("POST", path, {
+    body: new Uint8Array(body),
+    headers: { "content-type": "application/json", "fake-signature": headers["fake-signature"] ?? "" },
+  });
+
+const signed = (text: string): PostedNotice => ({
+  body: Buffer.from(text),
+  headers: { "fake-signature": signWebhook(provider.secret, text, market.clock.now) },
+});
+const noticeOf = (notice: object) => signed(JSON.stringify(notice));
+
+async function assertTaken(reply: Reply): Promise<void> {
+  assert.equal(reply.status, 200, reply.text);
+  assert.deepEqual(reply.body, { received: true });
+}
+
+interface Bought {
+  buyer: Client;
+  productId: string;
+  orderId: string;
+  reply: Reply;
+}
+
+async function buys(paymentMethodId = "pm_test_ok"): Promise<Bought> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const reply = await buyer.post("/v1/purchases", { productId, paymentMethodId });
+  return { buyer, productId, orderId: reply.body.data?.orderId, reply };
+}
+
+/** A purchase that was charged while its answer was lost. */
+async function hasPending(paymentMethodId?: string): Promise<Bought> {
+  line.trouble = "answers get lost";
+  const bought = await buys(paymentMethodId);
+  line.trouble = "none";
+  assert.equal(bought.reply.status, 202, bought.reply.text);
+  return bought;
+}
+
+/** As it is listed, which asks the provider nothing. */
+const statusOf = async ({ buyer }: Bought) => (await buyer.get("/v1/purchases")).body.data[0].status;
+
+async function soldOnce({ productId }: Bought): Promise<void> {
+  const { rows } = await market.query(
+    `select (select count(*) from events where type = 'purchase.completed' and strpos(body, $2) > 0) as events,
+            (select count(*) from ledger_transactions where kind = 'sale' and source_id in
+              (select id from orders where product_id = $1)) as booked,
+            (select count(*) from entitlements where product_id = $1) as entitlements`,
+    [toUuid("prod", productId), productId],
+  );
+  assert.deepEqual(rows, [{ events: 1, booked: 1, entitlements: 1 }]);
+}
+
+/** Every row, but for when keys were last used. */
+const dump = async () => (await dumpOf(market, ["api_keys"])).split("\n").sort().join("\n");
+
+suite("a notice of the payment provider", () => {
+  test("settles the purchase whose answer was lost, before anybody looks", async () => {
+    const bought = await hasPending();
+    assert.equal(await statusOf(bought), "pending");
+    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    assert.equal(await statusOf(bought), "completed");
+  });
+
+  test("is believed in nothing but what it is about: the provider is asked", async () => {
+    const bought = await buys("pm_test_requires_action");
+    const lie = { about: "payment", orderId: bought.orderId, state: "succeeded", amountMinor: 1 };
+    await assertTaken(await deliver(noticeOf(lie)));
+    assert.equal(await statusOf(bought), "requires_action");
+  });
+
+  test("completes what its buyer approved, though they never come back", async () => {
+    const bought = await buys("pm_test_requires_action");
+    const body = new URLSearchParams({ decision: "approve" });
+    await fetch(bought.reply.body.data.nextAction.url, { method: "POST", body });
+    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    assert.equal(await statusOf(bought), "completed");
+  });
+
+  test("settles the payment for a plan", async () => {
+    const session = await market.hasSession((await market.hasUser()).userId);
+    line.trouble = "answers get lost";
+    const asked = await session.put("/v1/account/subscription", { plan: "pro" });
+    line.trouble = "none";
+    assert.equal(asked.status, 202, asked.text);
+    for (const notice of await receiver.naming("pay_")) await assertTaken(await deliver(notice));
+    const { rows: users } = await market.query("select plan from users where id = $1", [session.userId]);
+    assert.equal(users[0].plan, "pro");
+  });
+
+  test("of a plan may come twice, at once and again: it is booked, numbered and announced once", async () => {
+    const session = await market.hasSession((await market.hasUser()).userId);
+    line.trouble = "answers get lost";
+    await session.put("/v1/account/subscription", { plan: "pro" });
+    line.trouble = "none";
+    const { rows } = await market.query("select id from subscription_payments where user_id = $1", [
+      session.userId,
+    ]);
+    const notice = () => deliver(noticeOf({ about: "payment", orderId: toId("pay", rows[0].id) }));
+    for (const reply of await Promise.all(Array.from({ length: 10 }, notice))) await assertTaken(reply);
+    const settled = await dump();
+    for (let times = 2; times > 0; times--) await assertTaken(await notice());
+    assert.equal(await dump(), settled);
+    const counts = await market.query(
+      `select (select count(*) from ledger_transactions where source_id = $1) as booked,
+              (select count(*) from subscription_payments where id = $1 and receipt_number is not null) as numbered,
+              (select count(*) from events where type = 'user.subscription.updated' and strpos(body, $2) > 0) as announced`,
+      [rows[0].id, toId("usr", session.userId)],
+    );
+    assert.deepEqual(counts.rows, [{ booked: 1, numbered: 1, announced: 1 }]);
+  });
+
+  test("that money came for a purchase that was given up completes it", async () => {
+    line.trouble = "down";
+    const bought = await buys();
+    market.clock.forward(11 * 60_000);
+    line.trouble = "none";
+    await reconcileOrders(market.service.ctx);
+    assert.equal(await statusOf(bought), "canceled");
+    await market.service.ctx.integrations.payments.charge({
+      orderId: bought.orderId,
+      amountMinor: 499n,
+      currency: "USD",
+      methodId: "pm_test_ok",
+      userId: "usr_late",
+      description: "came late",
+      buyer: "present",
+      recurs: false,
+    });
+    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    assert.equal(await statusOf(bought), "completed");
+  });
+
+  test("is refused while the provider does not answer, so that it comes again", async () => {
+    const bought = await hasPending();
+    const notice = noticeOf({ about: "payment", orderId: bought.orderId });
+    line.trouble = "down";
+    const refused = await deliver(notice);
+    assertError(refused, 503, "SERVICE_UNAVAILABLE");
+    assert.equal(refused.headers.get("retry-after"), "1");
+    line.trouble = "none";
+    await assertTaken(await deliver(notice));
+    assert.equal(await statusOf(bought), "completed");
+  });
+
+  test("about nothing of ours is taken, and changes nothing", async () => {
+    const before = await dump();
+    for (const notice of [
+      { about: "payment", orderId: "ord_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+      { about: "payment", orderId: "pay_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+      { about: "payment", orderId: "somebody else's" },
+      { about: "refund", refundId: "refund_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+      { about: "payout", payoutId: "payout_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+      { about: "dispute", disputeId: "dp_unheard_of" },
+      { about: "weather" },
+    ])
+      await assertTaken(await deliver(noticeOf(notice)));
+    await assertTaken(await deliver(signed("no JSON at all")));
+    assert.equal(await dump(), before);
+  });
+
+  test("that is not signed, or not by the provider, or long ago, is refused in the envelope", async () => {
+    const bought = await hasPending();
+    const notice = noticeOf({ about: "payment", orderId: bought.orderId });
+    const other = Buffer.from(notice.body.toString().replace("payment", "refund_"));
+    assertError(await deliver({ ...notice, headers: {} }), 400, "INVALID_REQUEST", "signature");
+    assertError(await deliver({ ...notice, body: other }), 400, "INVALID_REQUEST", "signature");
+    assertError(await deliver({ ...notice, body: Buffer.alloc(0) }), 400, "INVALID_REQUEST", "signature");
+    market.clock.forward(300_000);
+    await assertTaken(await deliver({ body: Buffer.from("{}"), headers: signed("{}").headers }));
+    market.clock.forward(1_000);
+    assertError(await deliver(notice), 400, "INVALID_REQUEST", "signature");
+    assert.equal(await statusOf(bought), "pending");
+  });
+
+  test("of a provider that is not in use has no door, and neither has one on the way in", async () => {
+    const notice = noticeOf({ about: "weather" });
+    for (const path of ["/payments/webhooks/stripe", "/payments/webhooks/", "/v1/payments/webhooks/fake"])
+      assert.ok([401, 404].includes((await deliver(notice, path)).status), path);
+    assertError(await deliver(notice, "/payments/webhooks/stripe"), 404, "NOT_FOUND");
+  });
+
+  test("of more than 256 KiB is not read", async () => {
+    const text = JSON.stringify({ about: "weather", forecast: "x".repeat(256 * 1024) });
+    assertError(await deliver(signed(text)), 413, "PAYLOAD_TOO_LARGE");
+    const fits = text.slice(0, 256 * 1024);
+    await assertTaken(await deliver(signed(fits)));
+  });
+});
+
+suite("notices", () => {
+  /** How a purchase by a method ends when the provider's word has reached us. */
+  const endings: Record<string, string> = {
+    pm_test_ok: "completed",
+    pm_test_declined: "failed",
+    pm_test_requires_action: "requires_action",
+    pm_test_duplicate_webhook: "completed",
+    pm_test_webhook_before_response: "completed",
+  };
+
+  test("in any order, doubled and at once, end in the same state; twice more and in reverse they change nothing", async () => {
+    const methods = fc.array(fc.constantFrom(...Object.keys(endings)), { minLength: 1, maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(methods, fc.gen(), async (named, choose) => {
+        const bought: Bought[] = [];
+        for (const method of named) bought.push(await hasPending(method));
+        const posted = (await Promise.all(bought.map(({ orderId }) => receiver.naming(orderId)))).flat();
+        const doubled = [...posted, ...posted];
+        const order = choose(
+          fc.shuffledSubarray,
+          doubled.map((_, at) => at),
+          { minLength: doubled.length },
+        );
+        for (const reply of await Promise.all(order.map((at) => deliver(doubled[at]!))))
+          await assertTaken(reply);
+        const expected = named.map((method) => endings[method]);
+        assert.deepEqual(await Promise.all(bought.map(statusOf)), expected);
+        const settled = await dump();
+        for (const notice of [...doubled, ...doubled.toReversed()]) await assertTaken(await deliver(notice));
+        assert.equal(await dump(), settled);
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  test("that come twice, or before the charge's own answer, sell once", async () => {
+    const taken = () =>
+      market.logs.filter((text) => /"route":"\/payments\/webhooks\/:provider","status":200/.test(text));
+    const before = taken().length;
+    provider.sendWebhooksTo(market.origin + PATH);
+    const early = await buys("pm_test_webhook_before_response");
+    const doubled = await buys("pm_test_duplicate_webhook");
+    for (const { reply } of [early, doubled]) assert.equal(reply.status, 201, reply.text);
+    await until("three notices are taken", () => taken().length >= before + 3);
+    for (const bought of [early, doubled]) await soldOnce(bought);
+  });
+});
+
+suite("the pages of the test payment provider", () => {
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  let own: Market;
+  let buyer: Client;
+  let productId: string;
+  before(async () => {
+    own = await openMarket();
+    buyer = await own.hasUser();
+    productId = await hasProduct(await own.hasUser());
+  });
+  after(() => own.close());
+  const buysAt = async (paymentMethodId: string, by = buyer) => {
+    const product = await hasProduct(await own.hasUser());
+    return (await by.post("/v1/purchases", { productId: product, paymentMethodId })).body.data;
+  };
+  const submit = (url: string, decision: string, headers = {}) =>
+    own.as(null).request("POST", url, { body: `decision=${decision}`, headers: { ...form, ...headers } });
+  /** As a browser on another machine, behind a proxy. */
+  const elsewhere = { "x-forwarded-for": "203.0.113.7" };
+  const statusBecomes = async (orderId: string, status: string) => {
+    const now = async () => (await buyer.get(`/v1/purchases/${orderId}`)).body.data.status;
+    await becomes(now, (current) => current === status);
+  };
+
+  test("nextAction.url: a buyer on another machine confirms at the service's own origin", async () => {
+    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
+    assert.ok(nextAction.url.startsWith(`${own.origin}/dev/payments/authorize/ch_`), nextAction.url);
+    const page = await own.as(null).get(nextAction.url, elsewhere);
+    assert.equal(page.status, 200);
+    assert.match(page.text, /Approve this payment/);
+    assert.match(page.headers.get("content-security-policy")!, /^default-src 'none'; style-src 'sha256-/);
+    assert.deepEqual(
+      ["cache-control", "x-frame-options", "referrer-policy"].map((name) => page.headers.get(name)),
+      ["no-store", "DENY", "same-origin"],
+    );
+    const sameOrigin = { ...elsewhere, origin: own.origin };
+    const reply = await submit(nextAction.url, "approve", sameOrigin);
+    assert.deepEqual(
+      [reply.status, reply.headers.get("location")],
+      [303, new URL(nextAction.url).pathname],
+      "back to the page",
+    );
+    assert.match((await own.as(null).get(nextAction.url, elsewhere)).text, /<h1>Payment approved/);
+    await statusBecomes(orderId, "completed");
+  });
+
+  test("a form that another site sends is refused and changes nothing", async () => {
+    const { orderId, nextAction } = await buysAt("pm_test_requires_action");
+    const foreign: object[] = [
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+      { origin: "https://evil.example" },
+      { origin: "null" },
+    ];
+    for (const headers of foreign) {
+      const reply = await submit(nextAction.url, "approve", headers);
+      assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "same-origin");
+    }
+    assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.status, "requires_action");
+  });
+
+  test("/dev/payments: the desk decides at the service's own origin, for the operator alone", async () => {
+    const { orderId } = await buysAt("pm_test_dispute");
+    const page = await own.as(null).get("/dev/payments");
+    assert.equal(page.status, 200);
+    assert.match(page.text, /Test bank: pending decisions/);
+    const [, action = ""] = new RegExp(`action="([^"]*)">\\n[^\\n]*${orderId}`).exec(page.text) ?? [];
+    assert.match(action, /^\/dev\/payments\/disputes\/dp_/);
+    assertError(await own.as(null).get("/dev/payments", elsewhere), 404, "NOT_FOUND");
+    assertError(await submit(action, "lost", elsewhere), 404, "NOT_FOUND");
+    assertError(await submit(action, "lost", { origin: "https://evil.example" }), 403, "UNAUTHORIZED");
+    const reply = await submit(action, "lost", { "sec-fetch-site": "same-origin" });
+    assert.deepEqual([reply.status, reply.headers.get("location")], [303, "/dev/payments"]);
+    await statusBecomes(orderId, "refunded");
+  });
+
+  test("an id that names nothing, or leads out of its folder, is 404", async () => {
+    const { port } = new URL(own.origin);
+    for (const id of [
+      "ch_nobody",
+      "..",
+      "%2e%2e",
+      "..%2f..%2fv1%2fcharges",
+      "%2e%2e%2fdisputes",
+      "a%00",
+      "a%3fb",
+    ]) {
+      for (const noun of ["authorize", "onboarding"]) {
+        // fetch resolves `..` itself.
+        const asking = request({ host: "127.0.0.1", port, path: `/dev/payments/${noun}/${id}` }).end();
+        const [reply] = await once(asking, "response");
+        reply.resume();
+        assert.equal(reply.statusCode, 404, `${noun}/${id}`);
+      }
+    }
+    for (const path of ["v1/charges", "v1/lists/charges", "authorize", "authorize/ch_a/confirm"])
+      assertError(await own.as(null).get(`/dev/payments/${path}`), 404, "NOT_FOUND");
+  });
+
+  test("the page that sets up payouts is below the same path, under an id that nobody can guess", async () => {
+    const seller = await own.hasUser({ role: "seller" });
+    const session = await own.hasSession(seller.userId);
+    const { url } = (await session.post("/v1/account/payout-account/onboarding")).body.data;
+    assert.match(url, new RegExp(`^${own.origin}/dev/payments/onboarding/acct_test_[0-9a-f]{32}$`));
+    assert.match((await own.as(null).get(url, elsewhere)).text, /Finish/);
+    const reply = await submit(url, "", { ...elsewhere, origin: own.origin });
+    assert.deepEqual([reply.status, reply.headers.get("location")], [303, new URL(url).pathname]);
+    assert.equal((await session.get("/v1/account/payout-account")).body.data.payoutsEnabled, true);
+  });
+
+  test("another payment provider has none", async () => {
+    assertError(await market.as(null).get("/dev/payments"), 404, "NOT_FOUND");
+    assertError(await market.as(null).get("/dev/payments/authorize/ch_a"), 404, "NOT_FOUND");
+  });
+});
+
+test("the test provider's own notices find the way by themselves", async () => {
+  const own = await openMarket();
+  try {
+    const [maker, buyer] = [await own.hasUser(), await own.hasUser()];
+    const productId = await hasProduct(maker);
+    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
+    await fetch(url, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
+    const status = async () => (await buyer.get("/v1/purchases")).body.data[0].status;
+    await becomes(status, (current) => current === "completed");
+  } finally {
+    await own.close();
+  }
+});

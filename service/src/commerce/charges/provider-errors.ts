@@ -1,0 +1,39 @@
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { PaymentUnknown } from "../../integrations/payments/payments.ts";
+
+const RETRY_AFTER_SECONDS = 1;
+
+/** Whoever asked the provider more recently may still be waiting for its answer: no job asks beside them. */
+export const ASKED_RECENTLY_MS = 60_000;
+
+/** Asks the provider where nothing of ours waits for the answer: whoever asked us may ask again. */
+export async function unavailableIfUnreachable<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof PaymentUnknown)) throw error;
+    const message = "The payment provider does not answer. Try again soon.";
+    throw new ApiError("SERVICE_UNAVAILABLE", message, undefined, RETRY_AFTER_SECONDS);
+  }
+}
+
+/**
+ * Asks the provider for what a row of ours waits for, which `row` names in log lines: null when no answer is understood. Whatever kept us
+ * from one, the row is written and stays as it is: whoever asked us shall hear that, and its job asks again under the same id.
+ */
+export async function nullIfUnreachable<T>(
+  { log }: Context,
+  row: Record<string, string>,
+  ask: () => Promise<T>,
+): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    const told = { ...row, err: error };
+    if (error instanceof PaymentUnknown)
+      log.warn(told, "the payment provider did not answer; it stays as it is");
+    else log.error(told, "the payment provider could not be asked; it stays as it is");
+    return null;
+  }
+}

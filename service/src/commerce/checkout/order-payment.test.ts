@@ -1,0 +1,615 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { until } from "../../../test/until.ts";
+import { toUuid } from "../../core/ids.ts";
+import { toMinor } from "../../core/money/amount.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
+import type { ChargeRequest } from "../../integrations/payments/payments.ts";
+import type { Settlement } from "../charges/charge-attempts.ts";
+import { listOpenMoney } from "../charges/open-money.ts";
+import { reconcileOrders, settleOrder } from "./order-payment.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const WAITS = { paymentMethodId: "pm_test_requires_action" };
+
+const store = memoryStore();
+const line: PaymentLine = { trouble: "none" };
+
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+before(async () => {
+  provider = await startFakeProvider({ store, now: () => market.clock.now });
+  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  line.trouble = "none";
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const buy = (buyer: Client, productId: string, wish: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...wish });
+const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
+const listed = async (buyer: Client) =>
+  (await buyer.get("/v1/purchases")).body.data.map(
+    (order: { status: string; amount: number }) => order.status,
+  );
+const reconcile = () => reconcileOrders(market.service.ctx);
+const chargeOf = async (orderId: string) => (await store.findByOrder(orderId))?.state;
+
+/** Presses a button on the provider's page, as a browser does. */
+async function press(url: string, decision: "approve" | "decline"): Promise<void> {
+  const reply = await fetch(url, {
+    method: "POST",
+    body: new URLSearchParams({ decision }),
+    redirect: "manual",
+  });
+  assert.equal(reply.status, 303);
+}
+
+async function soldEvents(productId: string): Promise<number> {
+  const { rows } = await market.query(
+    "select count(*) from events where type = 'purchase.completed' and strpos(body, $1) > 0",
+    [productId],
+  );
+  return rows[0].count;
+}
+
+interface Waiting {
+  buyer: Client;
+  productId: string;
+  orderId: string;
+  url: string;
+}
+
+/** A purchase that waits for its buyer. */
+async function hasWaiting(price = 10): Promise<Waiting> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller, { price });
+  const { status, body, text } = await buy(buyer, productId, WAITS);
+  assert.equal(status, 202, text);
+  return { buyer, productId, orderId: body.data.orderId, url: body.data.nextAction.url };
+}
+
+/** A purchase of which we do not know how it ended. */
+async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  line.trouble = kind;
+  const { status, body } = await buy(buyer, productId);
+  line.trouble = "none";
+  assert.deepEqual([status, body.data.status], [202, "pending"]);
+  return { buyer, productId, orderId: body.data.orderId };
+}
+
+test("a payment that the buyer must confirm is 202 and says where", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+    status: "requires_action",
+    nextAction: { url },
+    downloadUrl: null,
+    receipt: { url: null, pdf: null },
+    entitlement: null,
+  });
+  assert.match(await (await fetch(url)).text(), /Approve/);
+  assert.equal((await buyer.get(`/v1/products/${productId}`)).body.data.content, null);
+  assert.equal(await soldEvents(productId), 0);
+});
+
+test("approved at the provider, the purchase is completed when it is next read", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  market.clock.forward(MINUTE_MS);
+  await press(url, "approve");
+  const order = await orderOf(buyer, orderId);
+  assert.partialDeepStrictEqual(order, {
+    status: "completed",
+    completedAt: market.clock.now.toISOString(),
+    paymentMethod: { brand: "mastercard", last4: "3155" },
+    entitlement: { status: "active" },
+  });
+  assert.ok(order.downloadUrl && order.receipt.pdf);
+  assert.equal(order.nextAction, undefined);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("declined at the provider, the purchase has failed when it is next read", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await press(url, "decline");
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+    status: "failed",
+    declineCode: "authentication_failed",
+    entitlement: null,
+  });
+  assert.equal(await soldEvents(productId), 0);
+});
+
+test("buying again while an order waits answers that order, and after its approval completes it", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  const again = await buy(buyer, productId, WAITS);
+  assert.equal(again.status, 202);
+  assert.partialDeepStrictEqual(again.body.data, { orderId, nextAction: { url } });
+  await press(url, "approve");
+  const completed = await buy(buyer, productId, WAITS);
+  assert.partialDeepStrictEqual(completed.body.data, { orderId, status: "completed" });
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("another method replaces an order that waits, and what is approved too late moves nothing", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  assert.equal((await buy(buyer, productId, { paymentMethodId: "pm_test_ok" })).status, 201);
+  assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
+  assert.equal(await chargeOf(orderId), "canceled");
+  await press(url, "approve");
+  assert.equal(await chargeOf(orderId), "canceled");
+  assert.equal((await orderOf(buyer, orderId)).status, "canceled");
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("another method that comes after the approval buys nothing a second time", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await press(url, "approve");
+  const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_ok" });
+  assert.equal(assertError(reply, 409, "ALREADY_PURCHASED").orderId, orderId);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that waits at an old price is replaced by one at the price that is expected", async () => {
+  const { buyer, orderId, productId } = await hasWaiting(10);
+  await seller.patch(`/v1/products/${productId}`, { price: 5 });
+  const reply = await buy(buyer, productId, { ...WAITS, expectedPrice: 5 });
+  assert.equal(reply.status, 202);
+  assert.partialDeepStrictEqual(reply.body.data, { amount: 5, status: "requires_action" });
+  assert.equal(await chargeOf(orderId), "canceled");
+});
+
+test("an order that waits with another refund window is replaced by one with the window that is offered", async () => {
+  const { buyer, orderId, productId } = await hasWaiting();
+  const session = await market.hasSession(seller.userId);
+  const { refundDays } = (await session.get("/v1/account")).body.data;
+  await session.patch("/v1/account", { refundDays: 30 });
+  const reply = await buy(buyer, productId, WAITS);
+  await session.patch("/v1/account", { refundDays });
+  assert.equal(reply.status, 202);
+  assert.notEqual(reply.body.data.orderId, orderId);
+  assert.equal(await chargeOf(orderId), "canceled");
+});
+
+test("a charge without an answer leaves the order pending until the provider tells", async () => {
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  assert.equal(await chargeOf(orderId), "succeeded", "it was charged");
+  line.trouble = "down";
+  assert.equal((await orderOf(buyer, orderId)).status, "pending");
+  line.trouble = "none";
+  market.clock.forward(MINUTE_MS - 1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"], "not before a minute: it may still be under way");
+  market.clock.forward(2);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  await reconcile();
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("a charge that is made and never answered is pending, and completed by the job, once", async (t) => {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const patience = new AbortController();
+  const impatient = fakePayments({ origin: provider.origin, deadline: () => patience.signal });
+  t.mock.method(market.service.ctx.integrations.payments, "charge", impatient.charge);
+  const bought = buy(buyer, productId, { paymentMethodId: "pm_test_timeout_but_charged" });
+  await until("the order is listed", async () => (await listed(buyer)).length > 0);
+  const { orderId } = (await buyer.get("/v1/purchases")).body.data[0];
+  await until("the charge is made", () => chargeOf(orderId));
+  patience.abort();
+  const { status, body } = await bought;
+  assert.equal(status, 202);
+  assert.partialDeepStrictEqual(body.data, { orderId, status: "pending", downloadUrl: null });
+  assert.deepEqual(body.data.receipt, { url: null, pdf: null });
+  market.clock.forward(MINUTE_MS + 1);
+  for (const _ of [1, 2]) await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("a pending order that is bought again is the same charge", async () => {
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  const again = await buy(buyer, productId);
+  assert.equal(again.status, 201);
+  assert.equal(again.body.data.orderId, orderId);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that the provider never heard of is canceled after ten minutes", async () => {
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(10 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  market.clock.forward(1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  assert.equal(await chargeOf(orderId), undefined);
+  assert.equal((await buy(buyer, productId)).status, 201, "and it can be bought anew");
+});
+
+test("a pending order is never charged by another method than the one that was named for it", async () => {
+  const { buyer, productId, orderId } = await hasPending("down");
+  const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_declined" });
+  assert.equal(reply.status, 202, "it is not known yet how the first try ended");
+  assert.partialDeepStrictEqual(reply.body.data, { orderId, status: "pending" });
+  assert.equal(await chargeOf(orderId), undefined, "nor charged by the first one, now that another is named");
+});
+
+test("a provider that is down cancels nobody's order", async () => {
+  const { buyer } = await hasPending("answers get lost");
+  line.trouble = "down";
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  line.trouble = "none";
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that its buyer never confirms is given up after a day, at the provider too", async () => {
+  const { buyer, orderId, url } = await hasWaiting();
+  market.clock.forward(24 * HOUR_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["requires_action"]);
+  market.clock.forward(1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  assert.equal(await chargeOf(orderId), "canceled");
+  assert.doesNotMatch(await (await fetch(url)).text(), /Approve<\/button>/);
+});
+
+test("orders that wait for their buyers keep no other from being settled", async () => {
+  const { orderId } = await hasWaiting();
+  await market.query(
+    `with people as (
+       insert into users (id, email, name, created_at)
+       select gen_random_uuid(), 'waiting-' || n, 'Waiting', $2 from generate_series(1, 150) n returning id)
+     insert into orders (id, buyer_id, seller_id, buyer_name, buyer_email, seller_name, product_id, product_title, product_type, product_version, status,
+                         subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points, currency, refund_days, payment_method_id, created_at)
+     select gen_random_uuid(), people.id, seller_id, buyer_name, buyer_email, seller_name, product_id, product_title, product_type, product_version, status,
+            subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points, currency, refund_days, payment_method_id, created_at
+       from people, orders where orders.id = $1`,
+    [toUuid("ord", orderId), market.clock.now],
+  );
+  market.clock.forward(1);
+  const { buyer } = await hasPending("answers get lost");
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an outcome that comes twice, or too late, moves nothing", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId, url } = await hasWaiting();
+  await press(url, "approve");
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
+  const id = toUuid("ord", orderId)!;
+  const settled = await Promise.all(Array.from({ length: 5 }, () => settleOrder(ctx, id, paid)));
+  for (const order of settled) {
+    assert.deepEqual(
+      [order.status, order.entitlementStatus],
+      ["completed", "active"],
+      "all see it as it stands",
+    );
+  }
+  const before = await orderOf(buyer, orderId);
+  const { paymentId, method } = paid as Extract<Settlement, { state: "succeeded" }>;
+  market.clock.forward(1_000);
+  for (const late of [
+    paid,
+    { state: "declined", declineCode: "late", paymentId, method },
+    { state: "canceled", paymentId, method },
+    { state: "requires_action", url: "http://late.example", paymentId, method },
+  ] as Settlement[]) {
+    assert.equal((await settleOrder(ctx, id, late)).status, "completed");
+  }
+  const { downloadUrl, receipt, ...same } = before;
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), same);
+  assert.equal(await soldEvents(productId), 1);
+  assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.stats.purchases, 1);
+});
+
+test("money that comes after the order was given up still buys the product, once", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  const method = { brand: "visa", last4: "4242" };
+  const paid = { state: "succeeded", paymentId: "ch_late", method, feeMinor: null } as const;
+  await settleOrder(ctx, toUuid("ord", orderId)!, paid);
+  await settleOrder(ctx, toUuid("ord", orderId)!, paid);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("money that comes for a second order of what is owned already grants nothing twice, and goes back", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.equal((await buy(buyer, productId)).status, 201);
+  const method = { brand: "visa", last4: "4242" };
+  await settleOrder(ctx, toUuid("ord", orderId)!, {
+    state: "succeeded",
+    paymentId: "ch_twice",
+    method,
+    feeMinor: null,
+  });
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+    entitlement: null,
+    refunds: [{ requestedBy: "service", amount: 4.99 }],
+  });
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("an order that is asked for again is not given up while the answer may still come", async () => {
+  const { buyer, productId } = await hasPending("down");
+  market.clock.forward(10 * MINUTE_MS);
+  line.trouble = "down";
+  assert.equal((await buy(buyer, productId)).status, 202);
+  line.trouble = "none";
+  market.clock.forward(MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  market.clock.forward(9 * MINUTE_MS + 1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+});
+
+test("a price that changes between two looks of the buyer changes no order", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting(10);
+  await seller.patch(`/v1/products/${productId}`, { price: 20 });
+  await press(url, "approve");
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "completed", amount: 10 });
+});
+
+test("the buyer of a product that went off sale meanwhile still gets what was paid for", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await seller.post(`/v1/products/${productId}/unpublish`);
+  await press(url, "approve");
+  assert.equal((await orderOf(buyer, orderId)).status, "completed");
+  assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
+});
+
+test("money for what moderators took from its buyers meanwhile goes back, and buys nothing", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const suspended = await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
+  assert.equal(suspended.status, 200, suspended.text);
+  await press(url, "approve");
+  const order = await orderOf(buyer, orderId);
+  assert.deepEqual([order.status, order.entitlement], ["refunded", null]);
+  assert.equal(await soldEvents(productId), 0);
+});
+
+test("a failure inside the settling leaves the order open, and the next round settles it", async () => {
+  const { buyer, productId } = await hasPending("answers get lost");
+  const id = toUuid("prod", productId);
+  await market.query(
+    `alter table entitlements add constraint broken check (product_id <> '${id}') not valid`,
+  );
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  assert.equal(await soldEvents(productId), 0, "no event without its change");
+  await market.query("alter table entitlements drop constraint broken");
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("late money for orders with a code, and free copies by the same code, do not wait for each other", async () => {
+  const { ctx } = market.service;
+  const owner = await market.hasUser();
+  const [dear, cheap] = [await hasProduct(owner, { price: 10 }), await hasProduct(owner, { price: 5 })];
+  await owner.post("/v1/discount-codes", { code: "FIVE", amountOff: 5 });
+  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.hasUser()));
+  line.trouble = "down";
+  const late = await Promise.all(buyers.map((buyer) => buy(buyer, dear, { discountCode: "FIVE" })));
+  line.trouble = "none";
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  const method = { brand: "visa", last4: "4242" };
+  const paid = { state: "succeeded", paymentId: "ch_late", method, feeMinor: null } as const;
+  const settleInTurn = async () => {
+    for (const { body } of late) await settleOrder(ctx, toUuid("ord", body.data.orderId)!, paid);
+  };
+  const [free] = await Promise.all([
+    Promise.all(buyers.map((buyer) => buy(buyer, cheap, { discountCode: "FIVE" }))),
+    settleInTurn(),
+  ]);
+  assert.deepEqual(new Set(free.map(({ status }) => status)), new Set([201]));
+  assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 50);
+});
+
+test("of two orders of one product that are both paid in the end, the second one's money goes back", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  // We gave up on the first before its answer was found.
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  const second = (await buy(buyer, productId, WAITS)).body.data;
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
+  assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "completed");
+  await press(second.nextAction.url, "approve");
+  assert.partialDeepStrictEqual(await orderOf(buyer, second.orderId), {
+    status: "refunded",
+    entitlement: null,
+    refunds: [{ requestedBy: "service", status: "succeeded" }],
+  });
+  assert.equal(await soldEvents(productId), 1);
+});
+
+/** A charge that the provider heard of when we had given the order up, and of which no notice comes. */
+async function comesLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">, methodId = "pm_test_ok") {
+  const { amount, currency } = await orderOf(buyer, orderId);
+  await fakePayments({ origin: provider.origin }).charge({
+    ...{ orderId, amountMinor: toMinor(amount, currency)!, currency, methodId, userId: buyer.userId },
+    ...{ description: "Haiku", buyer: "present", recurs: false },
+  });
+}
+
+/** Nobody heard of it for ten minutes. */
+async function hasGivenUp(): Promise<Omit<Waiting, "url">> {
+  const order = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+  return order;
+}
+
+test("money that comes when the order was given up is found, though its notice is lost", async () => {
+  const order = await hasGivenUp();
+  await comesLate(order);
+  line.trouble = "down";
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  line.trouble = "none";
+  await reconcile();
+  assert.partialDeepStrictEqual(await orderOf(order.buyer, order.orderId), {
+    status: "completed",
+    entitlement: { status: "active" },
+  });
+});
+
+test("money that is found late goes back when another order bought the product meanwhile", async () => {
+  const order = await hasGivenUp();
+  assert.equal((await buy(order.buyer, order.productId)).status, 201);
+  await comesLate(order);
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.partialDeepStrictEqual(await orderOf(order.buyer, order.orderId), {
+    status: "refunded",
+    refunds: [{ requestedBy: "service", status: "succeeded" }],
+  });
+});
+
+test("what could still be confirmed when the order was given up is called off", async () => {
+  const order = await hasGivenUp();
+  await comesLate(order, "pm_test_requires_action");
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.equal(await chargeOf(order.orderId), "canceled");
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+});
+
+test("an order that was given up is asked about for a week, ever more seldom", async (t) => {
+  const { orderId } = await hasGivenUp();
+  const find = t.mock.method(market.service.ctx.integrations.payments, "findCharge");
+  const asked: number[] = [];
+  for (let hour = 1; hour <= 240; hour++) {
+    market.clock.forward(HOUR_MS);
+    find.mock.resetCalls();
+    await reconcile();
+    if (find.mock.calls.some(({ arguments: [id] }) => id === orderId)) asked.push(hour);
+  }
+  assert.deepEqual(asked, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
+});
+
+test("a provider that cannot be asked leaves the order to the job, whatever is wrong", async (t) => {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const charge = t.mock.method(market.service.ctx.integrations.payments, "charge", async () => {
+    throw new TypeError("the secret key is no key");
+  });
+  const reply = await buy(buyer, productId);
+  assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"]);
+  charge.mock.restore();
+  assert.equal((await buy(buyer, productId)).body.data.orderId, reply.body.data.orderId, "the same order");
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("what the provider understands and refuses is a decline", async (t) => {
+  const buyer = await market.hasUser();
+  const { payments } = market.service.ctx.integrations;
+  const { charge } = payments;
+  t.mock.method(payments, "charge", (request: ChargeRequest) => charge({ ...request, currency: "nothing" }));
+  const productId = await hasProduct(seller);
+  assert.equal(
+    assertError(await buy(buyer, productId), 402, "INSUFFICIENT_FUNDS").declineCode,
+    "invalid_request",
+  );
+  assert.deepEqual(await listed(buyer), ["failed"]);
+});
+
+test("late money for somebody who has closed their account goes back", async () => {
+  const { ctx } = market.service;
+  const { buyer, orderId } = await hasPending("answers get lost");
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  await market.query("update users set closed_at = $2 where id = $1", [buyer.userId, market.clock.now]);
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
+  assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
+});
+
+test("late money for what somebody sold who has closed their account goes back", async () => {
+  const { ctx } = market.service;
+  const buyer = await market.hasUser();
+  const owner = await market.hasUser();
+  const productId = await hasProduct(owner, { price: 10 });
+  line.trouble = "answers get lost";
+  const { orderId } = (await buy(buyer, productId)).body.data;
+  line.trouble = "none";
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  await market.query("update users set closed_at = $2 where id = $1", [owner.userId, market.clock.now]);
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
+  assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
+});
+
+test("asking again for what waits to be confirmed does not make it wait longer", async () => {
+  const { buyer, productId, orderId } = await hasWaiting();
+  for (let round = 0; round < 3; round++) {
+    market.clock.forward(10 * HOUR_MS);
+    assert.equal((await buy(buyer, productId, WAITS)).body.data.orderId, orderId);
+  }
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+});
+
+/** The provider took half of what was asked for, when the order was given up; until all of that is given back. */
+async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { givenBack: boolean }) {
+  const method = { brand: "visa", last4: "4242" };
+  const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
+  const { payments } = market.service.ctx.integrations;
+  const { findCharge: find } = payments;
+  payments.findCharge = async (id) =>
+    id === order.orderId
+      ? { ...outcome, amountMinor: 500n, currency: "USD", isRefunded: givenBack }
+      : find(id);
+  await reconcile();
+  payments.findCharge = find;
+}
+
+const mismatched = async () =>
+  (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(
+    ({ kind, state }) => kind === "order" && state === "mismatched",
+  )!.count;
+
+test("another amount that is taken for an order that was given up is told of until it is given back, however late", async () => {
+  const order = await hasGivenUp();
+  market.clock.forward(HOUR_MS);
+  await isTakenInPart(order, { givenBack: false });
+  assert.equal(await mismatched(), 1);
+  market.clock.forward(30 * 24 * HOUR_MS);
+  await isTakenInPart(order, { givenBack: true });
+  assert.equal(await mismatched(), 0);
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+});

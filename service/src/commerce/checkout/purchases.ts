@@ -1,0 +1,252 @@
+import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@stoa/contract";
+import { lockOpenAccounts } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
+import { findProductForSale, findRunnableVersion } from "../../catalog/products/product-lookup.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import { taxRateOf } from "../../core/money/percent.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage } from "../../platform/db/paging.ts";
+import { DataResponse } from "../../platform/http/route.ts";
+import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
+import { redeemDiscount } from "../discounts/redemption.ts";
+import { toOrderLines } from "../orders/order-lines.ts";
+import {
+  findOpenOrder,
+  findOrder,
+  findOwnOrder,
+  insertOrder,
+  listOrders,
+  type NewOrder,
+  type OrderFilter,
+  type OrderRow,
+} from "../orders/queries.ts";
+import { receiptNumberOf } from "../orders/receipt-number.ts";
+import { expiredReferralError } from "../referrals/referrals.ts";
+import { cancelOpenOrder, chargeOrder, completeOrder, isOrderOpen, refreshOrder } from "./order-payment.ts";
+import { orderTimeline } from "./order-timeline.ts";
+import { downloadUrl, receiptUrls } from "./purchase-links.ts";
+import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./quote.ts";
+
+/**
+ * Buys a product: the order is written first, then the provider is asked under its id, then it is settled. `followedCode`: of the
+ * referral link by which this browser came here, up to 30 days ago. A purchase uses it up.
+ */
+export async function buyProduct(
+  ctx: Context,
+  caller: Member,
+  wish: CreatePurchase,
+  followedCode?: string | undefined,
+) {
+  const product = await findProductForSale(ctx, wish.productId);
+  mustBeForSale(product, caller);
+  await mustNotOwn(ctx, caller, product.id);
+  const offer = await quotePurchase(
+    ctx,
+    caller,
+    product,
+    wish,
+    caller.kind === "session" ? followedCode : undefined,
+  );
+  const order = await placeOrder(ctx, caller, offer);
+  const answer = toPurchaseResponse(
+    ctx,
+    isOrderOpen(order) && matchesQuote(order, offer) ? await chargeOrder(ctx, order) : order,
+  );
+  if (followedCode !== undefined) answer.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
+  return answer;
+}
+
+/** Of an order that was written under the same Idempotency-Key: charged under its own id, if nobody has done that; null: it was taken back. */
+export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
+  const order = await findOwnOrder(ctx.db, caller.userId, toUuid("ord", orderId)!);
+  return order ? toPurchaseResponse(ctx, isOrderOpen(order) ? await chargeOrder(ctx, order) : order) : null;
+}
+
+function mustBeForSale(
+  product: ProductForSale | undefined,
+  caller: Member,
+): asserts product is ProductForSale {
+  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (product.authorId === caller.userId) throw ruleViolation("productId", "is your own product");
+  if (product.isOnSale) return;
+  throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
+}
+
+const alreadyOwnedError = (orderId: string) =>
+  new ApiError("ALREADY_PURCHASED", undefined, { orderId: toId("ord", orderId) });
+
+async function mustNotOwn(ctx: Context, caller: Member, productId: string): Promise<void> {
+  const entitlement = await findLiveEntitlement(ctx.db, caller.userId, productId);
+  if (entitlement) throw alreadyOwnedError(entitlement.order_id);
+}
+
+/**
+ * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
+ * purchase while ours was being inserted is seen by the second look, so that nobody pays twice.
+ */
+async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
+  const placed = await ctx.db.transaction().execute(async (tx) => {
+    const order = { ...toNewOrder(ctx, caller, offer), ...(await readParties(tx, caller, offer)) };
+    if (!(await insertOrder(tx, order))) return null;
+    const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
+    if (owned) throw alreadyOwnedError(owned.order_id);
+    // A free copy: there is nothing to wait for.
+    if (order.total_minor === 0n) await completeOrder(ctx, tx, (await findOrder(tx, order.id))!);
+    // Last, as whoever moves an order locks its code behind counters and receipt number; where it is used up, nothing stays.
+    if (offer.discount) await redeemDiscount(tx, offer.discount, { id: order.id, buyerId: caller.userId });
+    await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
+    return (await findOrder(tx, order.id))!;
+  });
+  if (!placed) return continueOpenOrder(ctx, caller, offer);
+  failPoint(ctx, "order: written");
+  return placed;
+}
+
+/** All that an offer says, copied: a later change of a product, a code or a rate changes no order. */
+function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, keyof Parties> {
+  const { product, split, tax } = offer;
+  return {
+    id: ctx.newId(),
+    buyer_id: caller.userId,
+    seller_id: product.authorId,
+    product_id: product.id,
+    product_title: product.title,
+    product_type: product.type,
+    product_version: product.version,
+    subtotal_minor: split.subtotalMinor,
+    discount_minor: split.discountMinor,
+    tax_minor: split.taxMinor,
+    total_minor: split.totalMinor,
+    fee_minor: split.feeMinor,
+    commission_minor: split.commissionMinor,
+    seller_minor: split.sellerMinor,
+    fee_basis_points: offer.feeBasisPoints,
+    commission_basis_points: offer.commissionBasisPoints,
+    tax_basis_points: tax.basisPoints,
+    tax_inclusive: tax.inclusive,
+    tax_country: tax.country,
+    discount_code_id: offer.discount?.id ?? null,
+    discount_code: offer.discount?.code ?? null,
+    referrer_id: offer.referrer?.userId ?? null,
+    referral_code: offer.referrer?.code ?? null,
+    currency: product.currency,
+    refund_days: product.refundDays,
+    payment_method_id: offer.methodId,
+    created_at: ctx.now(),
+  };
+}
+
+type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
+
+/** As a receipt names them. No account can be closed or banned before the order is written, which would then hold it open. */
+async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote): Promise<Parties> {
+  const referrerIds = referrer ? [referrer.userId] : [];
+  const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
+  const buyer = people.find(({ id }) => id === caller.userId);
+  const seller = people.find(({ id }) => id === product.authorId);
+  if (!buyer) throw new ApiError("INVALID_API_KEY");
+  if (!seller) throw new ApiError("PRODUCT_UNAVAILABLE");
+  if (people.length < 2 + referrerIds.length) throw expiredReferralError();
+  return { buyer_name: buyer.name, buyer_email: buyer.email, seller_name: seller.name };
+}
+
+/**
+ * The open order is carried on; where another is offered now, the old attempt is given up first. The key is bound to an order of the
+ * offered terms alone, because its repeat is charged for what it is bound to.
+ */
+async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
+  const { product } = offer;
+  const open = await findOpenOrder(ctx.db, caller.userId, product.id);
+  if (open && matchesQuote(open, offer)) {
+    await ctx.idempotencyKey?.bind(ctx.db, toId("ord", open.id));
+    return open;
+  }
+  if (open && !(await cancelOpenOrder(ctx, open))) return open;
+  // It was settled or given up in between: from the start, which now sees how it ended.
+  await mustNotOwn(ctx, caller, product.id);
+  return placeOrder(ctx, caller, offer);
+}
+
+function toPurchaseResponse(ctx: Context, order: OrderRow): DataResponse<NewPurchase> {
+  if (order.status === "failed" || order.status === "canceled") {
+    throw new ApiError("INSUFFICIENT_FUNDS", undefined, {
+      declineCode: order.declineCode ?? "canceled",
+      orderId: toId("ord", order.id),
+    });
+  }
+  return new DataResponse(toNewPurchase(ctx, order), { status: order.status === "completed" ? 201 : 202 });
+}
+
+function toNewPurchase(ctx: Context, order: OrderRow): NewPurchase {
+  return {
+    orderId: toId("ord", order.id),
+    status: order.status,
+    amount: toDecimal(order.totalMinor, order.currency),
+    currency: order.currency,
+    downloadUrl: downloadUrl(ctx, order),
+    receipt: receiptUrls(ctx, order),
+    ...(order.status === "requires_action" && order.actionUrl && { nextAction: { url: order.actionUrl } }),
+  };
+}
+
+function toPurchase(ctx: Context, order: OrderRow): Purchase {
+  return {
+    ...toNewPurchase(ctx, order),
+    refundedAmount: toDecimal(order.refundedMinor, order.currency),
+    product: {
+      id: toId("prod", order.productId),
+      title: order.productTitle,
+      type: order.productType,
+      version: order.productVersion,
+      author: { id: toUserId(order.sellerId), name: order.sellerName },
+    },
+    createdAt: order.createdAt.toISOString(),
+    completedAt: order.completedAt?.toISOString() ?? null,
+  };
+}
+
+export async function listPurchases(
+  ctx: Context,
+  caller: Member,
+  query: Omit<OrderFilter, "productId"> & { productId?: string | undefined },
+) {
+  const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
+  const page = await listOrders(ctx, caller.userId, { ...query, productId });
+  return mapPage(page, (order) => toPurchase(ctx, order));
+}
+
+/** One purchase. Of an open one the provider is asked first, because the buyer may just have confirmed it. */
+export async function readPurchase(ctx: Context, caller: Member, orderId: string): Promise<PurchaseDetail> {
+  const id = toUuid("ord", orderId);
+  const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;
+  if (!found) throw new ApiError("ORDER_NOT_FOUND");
+  const order = await refreshOrder(ctx, found);
+  return {
+    ...toPurchase(ctx, order),
+    lines: toOrderLines(order),
+    taxRate: taxRateOf(order),
+    discountCode: order.discountCode,
+    referralCode: order.referralCode,
+    receipt: { ...receiptUrls(ctx, order), number: receiptNumberOf(order) },
+    paymentMethod: order.paymentMethod,
+    declineCode: order.declineCode,
+    entitlement: await readEntitlement(ctx, order),
+    ...(await orderTimeline(ctx, order)),
+  };
+}
+
+async function readEntitlement(ctx: Context, order: OrderRow): Promise<PurchaseDetail["entitlement"]> {
+  if (!order.entitlementStatus) return null;
+  const major = majorOf(order.productVersion);
+  const newest = await findRunnableVersion(ctx.db, order.productId, { major, pinned: undefined });
+  return {
+    status: order.entitlementStatus,
+    version: newest?.version ?? order.productVersion,
+    latestVersion: order.latestVersion,
+  };
+}

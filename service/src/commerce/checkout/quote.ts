@@ -1,0 +1,118 @@
+import type { CreatePurchase } from "@stoa/contract";
+import { findCountry } from "../../accounts/people/accounts.ts";
+import type { findProductForSale } from "../../catalog/products/product-lookup.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
+import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
+import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { type SaleSplit, splitSale } from "../../core/money/split.ts";
+import type { Tax } from "../../integrations/taxes/taxes.ts";
+import { choosePaymentMethod } from "../charges/payment-methods.ts";
+import { type Discount, findDiscount } from "../discounts/redemption.ts";
+import type { OrderRow } from "../orders/queries.ts";
+import { findReferrer, type Referrer } from "../referrals/referrals.ts";
+
+export type ProductForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
+
+/** What a buyer is about to pay for a product, by what, and who shares in it. */
+export interface Quote {
+  product: ProductForSale;
+  discount: Discount | null;
+  referrer: Referrer | null;
+  tax: Tax;
+  feeBasisPoints: number;
+  commissionBasisPoints: number;
+  split: SaleSplit;
+  /** null: nothing has to be paid. */
+  methodId: string | null;
+}
+
+/** Everything is asked before an order is written; what many may want at once is taken with it. */
+export async function quotePurchase(
+  ctx: Context,
+  caller: Member,
+  product: ProductForSale,
+  wish: CreatePurchase,
+  followedCode?: string | undefined,
+): Promise<Quote> {
+  const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
+  const discount = wish.discountCode ? await findDiscount(ctx, priced, wish.discountCode) : null;
+  const sides = { buyerId: caller.userId, sellerId: product.authorId };
+  const referrer = wish.referralCode
+    ? await findReferrer(ctx, wish.referralCode, sides)
+    : await findLinkReferrer(ctx, followedCode, sides);
+  const discountMinor = discount?.amountMinor ?? 0n;
+  mustMatchExpectedPrice(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
+  const tax = await ctx.integrations.taxes.taxOf({
+    country: await findCountry(ctx.db, caller.userId),
+    amountMinor: priced.priceMinor - discountMinor,
+    currency: product.currency,
+  });
+  const rates = {
+    feeBasisPoints: ctx.config.feeBasisPoints,
+    commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
+  };
+  const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
+  // A discount and a tax may leave what the provider does not charge, of a price that it does.
+  mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
+    const left = formatMoney(split.totalMinor, product.currency);
+    return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
+  });
+  const methodId =
+    split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, wish.paymentMethodId);
+  return { product, discount, referrer, tax, ...rates, split, methodId };
+}
+
+/** The buyer followed a link and typed nothing: a code that cannot be used, such as their own, is no reason to refuse. */
+async function findLinkReferrer(
+  ctx: Context,
+  code: string | undefined,
+  sides: Parameters<typeof findReferrer>[2],
+): Promise<Referrer | null> {
+  if (code === undefined) return null;
+  try {
+    return await findReferrer(ctx, code, sides);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "VALIDATION_ERROR") return null;
+    throw error;
+  }
+}
+
+/** `costs`: the price less the discount, before tax is added. */
+function mustMatchExpectedPrice(costs: bigint, currency: string, expectedPrice: number | undefined): void {
+  if (expectedPrice === undefined) return;
+  const expected = toMinor(expectedPrice, currency);
+  if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${currency}`);
+  if (expected === costs) return;
+  const price = toDecimal(costs, currency);
+  throw new ApiError("PRICE_CHANGED", `The price is ${price} ${currency}.`, { price, currency });
+}
+
+async function requirePaymentMethod(
+  ctx: Context,
+  caller: Member,
+  wished: string | undefined,
+): Promise<string> {
+  const methodId = await choosePaymentMethod(ctx, caller.userId, wished);
+  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
+  return methodId;
+}
+
+/** Whether an order is what is offered now: another open one may just have to be waited for. */
+export const matchesQuote = (
+  order: OrderRow,
+  { product, methodId, split, tax, discount, referrer }: Quote,
+): boolean =>
+  order.productVersion === product.version &&
+  order.refundDays === product.refundDays &&
+  order.paymentMethodId === methodId &&
+  order.currency === product.currency &&
+  order.subtotalMinor === split.subtotalMinor &&
+  order.discountMinor === split.discountMinor &&
+  order.taxMinor === split.taxMinor &&
+  order.totalMinor === split.totalMinor &&
+  order.taxCountry === tax.country &&
+  order.taxBasisPoints === tax.basisPoints &&
+  order.taxInclusive === tax.inclusive &&
+  order.discountCodeId === (discount?.id ?? null) &&
+  order.referrerId === (referrer?.userId ?? null);

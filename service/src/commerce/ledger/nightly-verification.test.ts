@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { examine } from "../../backoffice/operator/doctor.ts";
+import { verifyLedgerNightly } from "./nightly-verification.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const figure = async (name: string): Promise<number> => {
+  const { text } = await market.as(null).get("/metrics");
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)![1]);
+};
+const finding = async () => {
+  const { config } = market.service.ctx;
+  const findings = await examine(
+    { config, target: market.target, embedded: null, leave: async () => {} },
+    market.clock.now,
+  );
+  return findings.find(({ check }) => check === "books");
+};
+/** Of the seconds of a Unix clock, as /metrics has them. */
+const now = () => market.clock.now.getTime() / 1000;
+
+test("/metrics and the doctor tell what the night found in the books, and when", async () => {
+  const { ctx } = market.service;
+  assert.ok(
+    Number.isNaN(await figure("ledger_problems")) &&
+      Number.isNaN(await figure("ledger_verified_timestamp_seconds")),
+  );
+  assert.deepEqual(await finding(), {
+    check: "books",
+    ok: true,
+    note: "not looked at yet: `stoa-server ledger verify` does",
+  });
+
+  await hasBought(await market.hasUser(), await hasProduct(await market.hasUser()));
+  await verifyLedgerNightly(ctx);
+  assert.deepEqual(
+    [await figure("ledger_problems"), await figure("ledger_verified_timestamp_seconds")],
+    [0, now()],
+  );
+  assert.equal((await finding())!.note, `all was well on ${market.clock.now.toISOString()}`);
+
+  market.clock.forward(86_400_000);
+  await market.query("update sales_movements set sales = 2");
+  await verifyLedgerNightly(ctx);
+  assert.deepEqual(
+    [await figure("ledger_problems"), await figure("ledger_verified_timestamp_seconds")],
+    [2, now()],
+  );
+  assert.deepEqual(await finding(), {
+    ...{ check: "books", ok: true, warning: true },
+    note: "2 problems: `stoa-server ledger verify` tells them",
+  });
+  assert.ok(
+    market.logs.some((line) => line.includes("the books are wrong") && line.includes("sales of 2 and not 1")),
+  );
+
+  market.clock.forward(86_400_000);
+  await market.query("update sales_movements set sales = 1");
+  await verifyLedgerNightly(ctx);
+  assert.deepEqual(
+    [await figure("ledger_problems"), (await finding())!.note],
+    [0, `all was well on ${market.clock.now.toISOString()}`],
+  );
+});

@@ -1,0 +1,25 @@
+import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { findLastVerificationRow, insertVerification } from "./queries.ts";
+import { verifyLedger } from "./verification.ts";
+
+/** The log is for whoever looks first; `ledger verify` tells the rest. */
+const MAX_LOGGED = 10;
+
+/** The job: looks at all of the books in one snapshot, as `ledger verify` does, and keeps what it found for /metrics and the doctor. */
+export async function verifyLedgerNightly(ctx: Context): Promise<void> {
+  const begunAt = ctx.now();
+  const { problems, transactions, entries } = await verifyLedger(ctx.db);
+  await insertVerification(ctx.db, {
+    ...{ begun_at: begunAt, ended_at: ctx.now() },
+    ...{ transactions, entries, problems: problems.length },
+  });
+  if (problems.length > 0)
+    ctx.log.error(
+      { count: problems.length, problems: problems.slice(0, MAX_LOGGED) },
+      "the books are wrong: `stoa-server ledger verify` tells all that is",
+    );
+}
+
+/** What the last night found, and when; undefined before the first. */
+export const findLastVerification = (db: Queries) => findLastVerificationRow(db);

@@ -1,0 +1,28 @@
+import { sql } from "kysely";
+import { LOST_SHARES } from "./shares.ts";
+
+/** What the open refunds of matured orders take of their owner, whatever of it was refunded or is held already. */
+const amountsOfOpenRefunds = (ownerId: string, now: Date) => sql`
+  select o.currency, part.account, part.amount * o.sign as amount
+    from (select o.*, point.gone, point.sign from (
+            select o.*, o.refunded_minor + coalesce(d.held, 0) as taken, r.asked
+              from orders o
+              join (select order_id, sum(amount_minor) as asked from refunds
+                     where status in ('pending', 'approved', 'processing') group by order_id) as r on r.order_id = o.id
+              left join (select order_id, sum(held_minor) as held from disputes
+                          where status = 'open' group by order_id) as d on d.order_id = o.id
+             where (o.seller_id = ${ownerId} or o.referrer_id = ${ownerId}) and o.matures_at <= ${now}) as o
+           cross join lateral (values (o.taken, -1), (least(o.taken + o.asked, o.total_minor), 1)) as point (gone, sign)) as o
+   ${LOST_SHARES}
+   where part.owner_id = ${ownerId}`;
+
+/** What open disputes hold is booked; what the provider charges for one that is lost is not yet. */
+const feesOfOpenDisputes = (ownerId: string) => sql`
+  select o.currency, 'seller' as account, d.fee_minor as amount
+    from disputes d join orders o on o.id = d.order_id where d.status = 'open' and o.seller_id = ${ownerId}`;
+
+/** What is reserved of somebody's money, by currency: what open refunds and disputes may take. */
+export const reservedAmounts = (ownerId: string, now: Date) => sql`
+  select currency, sum(amount) as reserved, sum(amount) filter (where account = 'referrer') as referrer_reserved
+    from (${amountsOfOpenRefunds(ownerId, now)} union all ${feesOfOpenDisputes(ownerId)}) as claims
+   group by currency having sum(amount) <> 0`;

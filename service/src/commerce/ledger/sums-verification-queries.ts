@@ -1,0 +1,119 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Tx } from "../../platform/db/database.ts";
+import {
+  DAY_OF,
+  eachColumn,
+  MONTH_OF,
+  SALES_BY_QUARTER_HOUR,
+  type saleSums,
+  verifiedSums,
+} from "./sales-sums.ts";
+import { type Found, listFirst } from "./verification-queries.ts";
+
+export interface MisdatedTransaction {
+  kind: string;
+  transactionId: string;
+  occurredAt: Date;
+  /** When its order was completed, its refund succeeded or came back, its dispute was opened or closed. */
+  rightAt: Date;
+}
+
+/** Bookings of orders that are of another moment than what they are about: books and receipts would disagree on a day. */
+export const listMisdatedTransactions = (tx: Tx) =>
+  listFirst(
+    tx,
+    sql<MisdatedTransaction>`
+      select * from (
+        select t.kind, t.id as "transactionId", t.occurred_at as "occurredAt",
+               case t.kind when 'sale' then o.completed_at
+                           when 'refund' then r.completed_at
+                           when 'refund_returned' then r.returned_at
+                           when 'refund_settled' then r.settled_at
+                           when 'dispute_opened' then d.opened_at
+                           else d.closed_at end as "rightAt"
+          from ledger_transactions t
+          left join orders o on t.kind = 'sale' and o.id = t.source_id
+          left join refunds r on t.kind in ('refund', 'refund_returned', 'refund_settled') and r.id = t.source_id
+          left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
+         where t.kind in ('sale', 'refund', 'refund_returned', 'refund_settled', 'dispute_opened', 'dispute_won', 'dispute_lost')) as bookings
+       where "occurredAt" <> "rightAt"`,
+  );
+
+export interface WrongSum extends Cell {
+  grain: Grain;
+  /** What it is, by column. */
+  found: Amounts;
+  /** By how much each column is below what it should be; `received`, by how much gross is below what the receipts say. */
+  lacks: Record<(typeof verifiedSums)[number], string>;
+}
+
+type Grain = "quarter" | "day" | "month";
+type Amounts = Record<(typeof saleSums)[number], string>;
+
+/** What a sum is of, besides its grain. */
+interface Cell {
+  sellerId: string;
+  startsAt: Date;
+  scope: "all" | "product" | "referrer";
+  ofId: string;
+  currency: string;
+}
+
+const CELL = sql`seller_id, starts_at, scope, of_id, currency`;
+const DIFFERENCES = eachColumn((name) => `sum_bigint(${name})::text as ${name}`, verifiedSums);
+const DIFFERS = sql.raw(verifiedSums.map((name) => `sum_bigint(${name}) <> 0`).join(" or "));
+
+const storedSums = (grain: Grain) => sql`select * from sales_cells_now where grain = ${grain}`;
+
+/**
+ * Rows of `due` are of the cell and of the sums, and say what is `received`. What is there is taken from them: one set of sums for each
+ * cell is half of what two to be compared would be, and the largest that a proof keeps.
+ */
+async function listWrongSumsOf(tx: Tx, grain: Grain, due: RawBuilder<unknown>): Promise<Found<WrongSum>[]> {
+  const wrong = await listFirst(
+    tx,
+    sql<Cell & WrongSum["lacks"]>`
+      select seller_id as "sellerId", starts_at as "startsAt", scope, of_id as "ofId", currency, ${DIFFERENCES}
+        from (select ${CELL}, ${eachColumn((name) => name, verifiedSums)} from (${due}) as due
+              union all
+              select ${CELL}, ${eachColumn((name) => `-${name}`)}, -gross from (${storedSums(grain)}) as found) as both_sides
+       group by ${CELL} having ${DIFFERS}`,
+  );
+  const told: Found<WrongSum>[] = [];
+  for (const { sellerId, startsAt, scope, ofId, currency, total, ...lacks } of wrong) {
+    const cell = { sellerId, startsAt, scope, ofId, currency };
+    told.push({ ...cell, grain, total, lacks, found: await findSums(tx, grain, cell) });
+  }
+  return told;
+}
+
+async function findSums(
+  tx: Tx,
+  grain: Grain,
+  { sellerId, startsAt, scope, ofId, currency }: Cell,
+): Promise<Amounts> {
+  const { rows } = await sql<Amounts>`
+    select ${eachColumn((name) => `sum_bigint(${name})::text as ${name}`)} from (${storedSums(grain)}) as found
+     where (${CELL}) = (${sellerId}, ${startsAt}, ${scope}, ${ofId}, ${currency})`.execute(tx);
+  return rows[0]!;
+}
+
+/** Sums that are not what the books and the receipts add up to. */
+export const listWrongSums = (tx: Tx) => listWrongSumsOf(tx, "quarter", SALES_BY_QUARTER_HOUR);
+
+/** Of longer spans, those that are not what the shorter ones in them add up to. */
+const listWrongTotals = (
+  tx: Tx,
+  whole: "day" | "month",
+  part: "quarter" | "day",
+  startsAt: RawBuilder<unknown>,
+) =>
+  listWrongSumsOf(
+    tx,
+    whole,
+    sql`select seller_id, scope, of_id, currency, ${startsAt} as starts_at, ${eachColumn((name) => name)}, gross as received
+          from (${storedSums(part)}) as parts`,
+  );
+
+export const listWrongDays = (tx: Tx) => listWrongTotals(tx, "day", "quarter", DAY_OF);
+export const listWrongMonths = (tx: Tx) => listWrongTotals(tx, "month", "day", MONTH_OF);

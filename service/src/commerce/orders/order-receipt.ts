@@ -1,0 +1,34 @@
+import type { Context } from "../../core/context.ts";
+import { taxRateOf } from "../../core/money/percent.ts";
+import { ISSUER_NAME, type Receipt } from "../receipts/receipt.ts";
+import type { OrderRow } from "./queries.ts";
+import { receiptNumberOf } from "./receipt-number.ts";
+import { listSucceededRefunds } from "./receipt-queries.ts";
+
+/** What a receipt says of an order: the parties as they were, the money as it stands now, so that a later refund shows. */
+export async function toOrderReceipt(ctx: Context, order: OrderRow): Promise<Receipt> {
+  return {
+    number: receiptNumberOf(order)!,
+    issuedAt: order.completedAt!,
+    ...order.parties,
+    lines: [
+      {
+        title: order.productTitle,
+        detail: `Version ${order.productVersion}`,
+        amountMinor: order.subtotalMinor,
+      },
+    ],
+    subtotalMinor: order.subtotalMinor,
+    discountMinor: order.discountMinor,
+    discountReason: order.discountCode,
+    taxMinor: order.taxMinor,
+    taxRate: taxRateOf(order),
+    totalMinor: order.totalMinor,
+    refundedMinor: order.refundedMinor,
+    refunds: await listSucceededRefunds(ctx.db, order.id),
+    currency: order.currency,
+    paymentMethod: order.paymentMethod,
+    status: order.status,
+    service: { name: ISSUER_NAME, origin: ctx.links.origin() },
+  };
+}

@@ -1,0 +1,105 @@
+import { findAccount } from "../../accounts/people/accounts.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { formatMoney, toDecimal } from "../../core/money/amount.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { findPayoutDestination } from "../charges/payout-account.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
+import {
+  deletePaidOffAddresses,
+  findAnyOpenPayout,
+  findLastAddress,
+  insertLastAddress,
+  RETURNED_WITHIN_MS,
+} from "./queries.ts";
+
+/** What is still paid to somebody who leaves, and where it goes. */
+export interface RemainingBalance {
+  amounts: { currency: string; amountMinor: bigint }[];
+  destination: string;
+}
+
+/**
+ * Whoever leaves must not have a payout that may still go either way, and must owe nothing. What is theirs is paid by the schedule, for
+ * which there must be a way, unless they give it up. Null: nothing is left, or it is given up. The account is locked.
+ */
+export async function payOutBalance(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { giveUpBalance, isSetUp }: { giveUpBalance: boolean; isSetUp: boolean },
+): Promise<RemainingBalance | null> {
+  await mustHaveNoOpenPayout(tx, userId);
+  const balances = (await balancesOf(tx, userId, ctx.now())).map(toTotal);
+  mustOweNothing(balances.filter(({ amountMinor }) => amountMinor < 0n));
+  const amounts = balances.filter(({ amountMinor }) => amountMinor > 0n);
+  if (amounts.length === 0 || giveUpBalance) return null;
+  const destination = await findPayoutDestination(ctx, tx, userId);
+  if (destination && isSetUp && ctx.config.payoutSchedule) return { amounts, destination };
+  throw cannotPayOutError(
+    amounts,
+    !ctx.config.payoutSchedule ? "scheduled" : destination ? "set up" : "named",
+  );
+}
+
+/** Pending or not: what has not matured yet will be theirs, and makes up for what they owe now. */
+const toTotal = ({ currency, pendingMinor, availableMinor, reservedMinor }: Balance) => ({
+  currency,
+  amountMinor: pendingMinor + availableMinor + reservedMinor,
+});
+
+async function mustHaveNoOpenPayout(tx: Tx, userId: string): Promise<void> {
+  const open = await findAnyOpenPayout(tx, userId);
+  if (!open) return;
+  const payoutId = toId("payout", open.id);
+  throw new ApiError("INVALID_STATE", `A payout to you has not ended yet: wait for ${payoutId}.`, {
+    current: "money_open",
+    payoutId,
+  });
+}
+
+function mustOweNothing(debts: RemainingBalance["amounts"]): void {
+  if (debts.length === 0) return;
+  const owed = formatAmounts(debts.map((debt) => ({ ...debt, amountMinor: -debt.amountMinor })));
+  throw new ApiError(
+    "INVALID_STATE",
+    `More was refunded or disputed than is left: you owe ${owed}. Later sales make up for it, or settle it with whoever runs this marketplace.`,
+    { current: "money_owed", balances: toAmounts(debts) },
+  );
+}
+
+const remedies = {
+  scheduled: "nothing is paid by a schedule here: have it paid out first, by POST /payouts",
+  named: "say where it goes, by PUT /account/payout-account",
+  "set up": "finish setting up where it goes, by POST /account/payout-account/onboarding",
+};
+
+function cannotPayOutError(amounts: RemainingBalance["amounts"], lacks: keyof typeof remedies): ApiError {
+  return new ApiError(
+    "INVALID_STATE",
+    `${formatAmounts(amounts)} is yours: ${remedies[lacks]}; or give it up, by giveUpBalance.`,
+    { current: "money_left", balances: toAmounts(amounts) },
+  );
+}
+
+/** 11.99 USD and 500 JPY */
+export const formatAmounts = (amounts: RemainingBalance["amounts"]): string =>
+  amounts.map(({ currency, amountMinor }) => formatMoney(amountMinor, currency)).join(" and ");
+
+export const toAmounts = (amounts: RemainingBalance["amounts"]) =>
+  amounts.map(({ currency, amountMinor }) => ({ currency, amount: toDecimal(amountMinor, currency) }));
+
+/** Somebody leaves to whom something is still paid: letters about that go to the address that they had. */
+export const saveLastAddress = (tx: Tx, user: { id: string; email: string }) =>
+  insertLastAddress(tx, user.id, user.email);
+
+/** Where somebody hears of a payout; null: they have left, and nothing was owed to them. */
+export async function findEmailAddress(db: Queries, userId: string): Promise<string | null> {
+  const user = await findAccount(db, userId);
+  return user && !user.closedAt ? user.email : findLastAddress(db, userId);
+}
+
+/** Those who left, were paid everything, and to whom no bank can send anything back any more. */
+export const deleteLastAddresses = (ctx: Context) =>
+  deletePaidOffAddresses(ctx.db, new Date(ctx.now().getTime() - RETURNED_WITHIN_MS));

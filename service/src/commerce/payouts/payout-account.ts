@@ -1,0 +1,66 @@
+import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
+import { lockAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import { queueEmail } from "../../platform/email/email-queue.ts";
+import { renderEmail } from "../../platform/email/render-email.ts";
+import { securityFootnote } from "../../platform/email/security-footnote.ts";
+import { arePayoutsEnabled, findPayoutDestination, setPayoutAccount } from "../charges/payout-account.ts";
+import { unavailableIfUnreachable } from "../charges/provider-errors.ts";
+
+export const readPayoutAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> =>
+  toAccount(ctx, await findPayoutDestination(ctx, ctx.db, caller.userId));
+
+const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAccount> => ({
+  account,
+  payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
+});
+
+/** Payouts go there from now on; those that are made already go where they went. */
+export async function setAccount(
+  ctx: Context,
+  caller: SessionCaller,
+  { account }: NamePayoutAccount,
+  source: RequestSource,
+): Promise<PayoutAccount> {
+  await changeDestination(ctx, caller, account, source);
+  return toAccount(ctx, account);
+}
+
+/** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
+export async function startOnboarding(
+  ctx: Context,
+  caller: SessionCaller,
+  source: RequestSource,
+): Promise<Onboarding> {
+  const userId = toUserId(caller.userId);
+  const { accountId, url } = await unavailableIfUnreachable(() => ctx.integrations.payments.onboard(userId));
+  await changeDestination(ctx, caller, accountId, source);
+  return { account: accountId, url };
+}
+
+const changeDestination = (ctx: Context, caller: SessionCaller, account: string, source: RequestSource) =>
+  ctx.db.transaction().execute(async (tx) => {
+    const { email } = (await lockAccount(tx, caller.userId))!;
+    const before = await findPayoutDestination(ctx, tx, caller.userId);
+    await setPayoutAccount(tx, caller.userId, account);
+    if (before === account) return;
+    await recordAudit(ctx, tx, {
+      actorId: caller.userId,
+      action: "payout_account.changed",
+      source,
+      details: { from: before, to: account },
+    });
+    await queueEmail(ctx, tx, email, accountChangedEmail(ctx, account));
+  });
+
+const accountChangedEmail = (ctx: Context, account: string) =>
+  renderEmail({
+    subject: "Your payouts go to another account",
+    paragraphs: [`From now on your payouts go to ${account} at the payment provider.`],
+    footnotes: [
+      securityFootnote(ctx),
+      "Then write to the operator of this marketplace, who can hold the payouts.",
+    ],
+  });

@@ -1,0 +1,76 @@
+import type { Context } from "../../core/context.ts";
+import { dayOf, daysAfter } from "../../core/dates.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { Balance } from "../ledger/balances.ts";
+import { postPayoutCreated } from "./payout-postings.ts";
+import {
+  findDayOfEarnings,
+  findFirstDay,
+  findLastPaidDay,
+  findPayout,
+  insertPayout,
+  type PayoutRow,
+  sumPaidOut,
+} from "./queries.ts";
+
+export interface PayoutInput {
+  sellerId: string;
+  /** As it is under the lock of the seller's account. */
+  balance: Balance;
+  amountMinor: bigint;
+  destination: string;
+  /** The slot of the schedule; null: the seller asked. */
+  slot: Date | null;
+}
+
+/**
+ * Draws a payout from what is available, commissions first; the provider is asked after the commit. Null when the seller has an open
+ * one in the currency, or had one in the slot.
+ */
+export async function createPayout(ctx: Context, tx: Tx, wish: PayoutInput): Promise<PayoutRow | null> {
+  const { sellerId, balance, amountMinor } = wish;
+  const id = ctx.newId();
+  const period = await payoutPeriod(ctx, tx, wish);
+  const isMade = await insertPayout(tx, {
+    id,
+    seller_id: sellerId,
+    amount_minor: amountMinor,
+    commission_minor: clamp(0n, balance.referrer.availableMinor, amountMinor),
+    currency: balance.currency,
+    destination: wish.destination,
+    period_start: period.start,
+    period_end: period.end,
+    slot: wish.slot ? dayOf(wish.slot) : null,
+    created_at: ctx.now(),
+  });
+  if (!isMade) return null;
+  const payout = (await findPayout(tx, id))!;
+  await postPayoutCreated(ctx, tx, payout);
+  failPoint(ctx, "payout: drawing");
+  return payout;
+}
+
+/**
+ * From the day after the last payout's end, or that of the first entry, to the last day on which matured what is paid. A payout of what
+ * was left of a day that the last one ended with has the day after alone, so that no day is told twice.
+ */
+async function payoutPeriod(
+  ctx: Context,
+  tx: Tx,
+  { sellerId, balance: { currency }, amountMinor }: PayoutInput,
+) {
+  const paidMinor = await sumPaidOut(tx, sellerId, currency);
+  const earned = { ownerId: sellerId, currency, now: ctx.now() };
+  const last = await findDayOfEarnings(tx, earned, paidMinor + amountMinor);
+  const lastPaid = await findLastPaidDay(tx, sellerId, currency);
+  const start = lastPaid ? dayAfter(lastPaid) : await findFirstDay(tx, sellerId, currency);
+  return { start, end: start < last ? last : start };
+}
+
+const dayAfter = (day: string) => dayOf(daysAfter(new Date(day), 1));
+
+const clamp = (least: bigint, amount: bigint, most: bigint) => {
+  if (amount < least) return least;
+  return amount > most ? most : amount;
+};

@@ -1,0 +1,201 @@
+import { type ChangeSubscription, type Plan, plans, type Subscription } from "@stoa/contract";
+import { lockPlan, toUserId } from "../../accounts/people/users.ts";
+import { type PlanConfig, planPriceMinor } from "../../core/config/plan-config.ts";
+import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import type { Tax } from "../../integrations/taxes/taxes.ts";
+import { recordAudit } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { DataResponse } from "../../platform/http/route.ts";
+import { choosePaymentMethod } from "../charges/payment-methods.ts";
+import { computeBill, createPlanPayment, planTax } from "./bill.ts";
+import { cancelPlanPayment, chargePlanPayment, isPaymentOpen, refreshPlanPayment } from "./plan-payment.ts";
+import {
+  findOpenPayment,
+  findPlan,
+  findSubscription,
+  type PaymentRow,
+  type SubscriptionRow,
+  updateSubscription,
+} from "./queries.ts";
+import { beginRenewal } from "./renewal.ts";
+import { endSubscription, isPeriodPaid, startPeriod, unusedCredit } from "./subscription.ts";
+
+interface RequestedChange extends ChangeSubscription {
+  methodId: string | null;
+  tax: Tax;
+}
+
+/** Upgrades at once, for which a month is paid; downgrades when the paid period ends; the present plan takes both back. */
+export async function changeSubscription(
+  ctx: Context,
+  caller: SessionCaller,
+  request: ChangeSubscription,
+  source: RequestSource,
+) {
+  mustBeOffered(ctx, request.plan);
+  const methodId = await choosePaymentMethod(ctx, caller.userId, request.paymentMethodId);
+  const wish = { ...request, methodId, tax: await planTax(ctx, caller.userId, request.plan) };
+  await cancelOtherPayment(ctx, caller.userId, wish);
+  const open = await ctx.db.transaction().execute((tx) => startChange(ctx, tx, caller.userId, wish, source));
+  failPoint(ctx, "payment: written");
+  const payment = open && (await chargePlanPayment(ctx, open));
+  mustNotHaveFailed(payment);
+  return new DataResponse(await toSubscription(ctx, caller.userId), {
+    status: payment && isPaymentOpen(payment) ? 202 : 200,
+  });
+}
+
+function mustBeOffered(ctx: Context, plan: Plan): void {
+  if (planPriceMinor(ctx.config.planConfig, plan) === null)
+    throw ruleViolation("plan", `${plan} is by agreement with the operator`);
+}
+
+/** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
+async function cancelOtherPayment(ctx: Context, userId: string, wish: RequestedChange): Promise<void> {
+  const open = await findOpenPayment(ctx.db, userId);
+  if (!open || isForRequest(open, wish)) return;
+  if (isPaymentOpen(await cancelPlanPayment(ctx, open))) throw paymentOpenError(open);
+}
+
+const isForRequest = (payment: PaymentRow, { plan, methodId, tax }: RequestedChange) =>
+  payment.plan === plan &&
+  payment.paymentMethodId === methodId &&
+  payment.taxBasisPoints === tax.basisPoints &&
+  payment.taxInclusive === tax.inclusive;
+
+const paymentOpenError = ({ plan }: PaymentRow) =>
+  new ApiError("CONFLICT", `A payment for the plan ${plan} is under way; try again when that has ended.`, {
+    field: "plan",
+  });
+
+/** What a wish does to the account, under its lock; answers the payment that has to be made first, if any. */
+async function startChange(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  wish: RequestedChange,
+  source: RequestSource,
+): Promise<PaymentRow | null> {
+  const current = await lockPlan(tx, userId);
+  mustNotBeByAgreement(ctx, current);
+  await auditRequest(ctx, tx, userId, { current, wish, source });
+  const open = await findOpenPayment(tx, userId);
+  if (open && !isForRequest(open, wish)) throw paymentOpenError(open);
+  if (open) return open;
+  const subscription = await findSubscription(tx, userId);
+  if (wish.plan === current) {
+    await updateSubscription(tx, userId, { next_plan: null });
+    const { methodId, tax } = wish;
+    return methodId ? beginRenewal(ctx, tx, userId, { tax, chosenMethodId: methodId }) : null;
+  }
+  if (isLower(wish.plan, current) && isPeriodPaid(subscription, ctx.now())) {
+    await updateSubscription(tx, userId, { next_plan: wish.plan });
+    return null;
+  }
+  const credit = unusedCredit(subscription, ctx.config.planConfig.currency, ctx.now());
+  return beginPlan(ctx, tx, userId, { wish, credit });
+}
+
+function mustNotBeByAgreement(ctx: Context, plan: Plan): void {
+  if (planPriceMinor(ctx.config.planConfig, plan) === null)
+    throw ruleViolation("plan", `yours, ${plan}, is by agreement with the operator: ask them to change it`);
+}
+
+const isLower = (plan: Plan, than: Plan) => plans.indexOf(plan) < plans.indexOf(than);
+
+const auditRequest = (
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { current, wish, source }: { current: Plan; wish: RequestedChange; source: RequestSource },
+) =>
+  recordAudit(ctx, tx, {
+    actorId: userId,
+    action: "subscription.requested",
+    target: { type: "user", id: toUserId(userId) },
+    source,
+    details: { from: current, to: wish.plan },
+  });
+
+/** Begins the plan, or the payment that it needs. */
+async function beginPlan(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { wish: { plan, methodId, tax }, credit }: { wish: RequestedChange; credit: bigint },
+): Promise<PaymentRow | null> {
+  const { currency } = ctx.config.planConfig;
+  const priceMinor = planPriceMinor(ctx.config.planConfig, plan)!;
+  const { stepMinor, minimumMinor } = ctx.integrations.payments.limitsOf(currency);
+  // Up to what the provider charges: a part of its step is the owner's.
+  const creditedMinor = credit + (credit < priceMinor ? (priceMinor - credit) % stepMinor : 0n);
+  if (priceMinor === 0n) {
+    await endSubscription(ctx, tx, userId, plan);
+    return null;
+  }
+  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
+  // What is too little to be charged is waived.
+  if (creditedMinor >= priceMinor || computeBill(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
+    await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
+    return null;
+  }
+  return createPlanPayment(ctx, tx, {
+    userId,
+    plan,
+    priceMinor,
+    creditMinor: creditedMinor,
+    tax,
+    methodId,
+    renewsFrom: null,
+    ownerPresent: true,
+  });
+}
+
+function mustNotHaveFailed(payment: PaymentRow | null): void {
+  if (payment?.status !== "failed" && payment?.status !== "canceled") return;
+  throw new ApiError("INSUFFICIENT_FUNDS", undefined, { declineCode: payment.declineCode ?? "canceled" });
+}
+
+/** The plan as it stands. Of an open payment the provider is asked first, because it may just have been confirmed. */
+export async function readSubscription(ctx: Context, caller: Member): Promise<Subscription> {
+  const open = await findOpenPayment(ctx.db, caller.userId);
+  if (open) await refreshPlanPayment(ctx, open);
+  return toSubscription(ctx, caller.userId);
+}
+
+async function toSubscription(ctx: Context, userId: string): Promise<Subscription> {
+  const { plan } = await findPlan(ctx.db, userId);
+  const subscription = await findSubscription(ctx.db, userId);
+  const payment = await findOpenPayment(ctx.db, userId);
+  return {
+    plan,
+    periodStart: subscription?.periodStart.toISOString() ?? null,
+    periodEnd: subscription?.periodEnd.toISOString() ?? null,
+    scheduled: subscription?.nextPlan
+      ? { plan: subscription.nextPlan, effectiveDate: subscription.periodEnd.toISOString() }
+      : null,
+    pastDue: subscription && subscription.tries > 0 ? toPastDue(subscription) : null,
+    payment: payment ? toPayment(payment) : null,
+    offers: toOffers(ctx.config.planConfig),
+  };
+}
+
+const toPastDue = ({ periodEnd, tries, nextTryAt }: SubscriptionRow) => ({
+  since: periodEnd.toISOString(),
+  tries,
+  nextTry: nextTryAt.toISOString(),
+});
+
+const toPayment = ({ plan, status, amountMinor, currency, actionUrl }: PaymentRow) => ({
+  plan,
+  status: status as "pending" | "requires_action",
+  amount: toDecimal(amountMinor, currency),
+  currency,
+  ...(actionUrl && { nextAction: { url: actionUrl } }),
+});
+
+const toOffers = ({ currency, plans: offers }: PlanConfig): Subscription["offers"] =>
+  plans.map((plan) => ({ plan, currency, ...offers[plan] }));

@@ -1,0 +1,17 @@
+import type { FastifyReply } from "fastify";
+import { type Receipt, receiptPdf, receiptPolicy, renderReceiptHtml } from "./receipt.ts";
+
+/** Behind a signed link: nobody else may keep what it shows. */
+const noStore = { "cache-control": "private, no-store" };
+
+export const sendReceiptPage = (reply: FastifyReply, receipt: Receipt): FastifyReply =>
+  reply
+    .headers({ ...noStore, "content-security-policy": receiptPolicy })
+    .type("text/html; charset=utf-8")
+    .send(renderReceiptHtml(receipt));
+
+export const sendReceiptPdf = async (reply: FastifyReply, receipt: Receipt): Promise<FastifyReply> =>
+  reply
+    .headers({ ...noStore, "content-disposition": `inline; filename="receipt-${receipt.number}.pdf"` })
+    .type("application/pdf")
+    .send(await receiptPdf(receipt));

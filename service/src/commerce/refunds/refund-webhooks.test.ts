@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import {
+  type NoticeReceiver,
+  noticeIn,
+  type PostedNotice,
+  startNoticeReceiver,
+} from "../../../test/notices.ts";
+import { accountsOf } from "../../../test/refunds.ts";
+import {
+  type FakeProvider,
+  fakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../../integrations/payments/payments.fake.ts";
+import { verifyLedger } from "../ledger/verification.ts";
+
+let provider: FakeProvider;
+let receiver: NoticeReceiver;
+let market: Market;
+let seller: Client;
+before(async () => {
+  const now = () => market.clock.now;
+  const webhookDelays = { firstMs: 0, againMs: [] };
+  provider = await startFakeProvider({ store: memoryStore(), now, webhookDelays });
+  const { origin, secret } = provider;
+  market = await openMarket({ payments: fakePayments({ origin, secret, now }) });
+  seller = await market.hasUser({ name: "Seller" });
+  receiver = await startNoticeReceiver();
+  provider.sendWebhooksTo(receiver.url);
+});
+beforeEach(() => {
+  receiver.notices.length = 0;
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+  await receiver.close();
+});
+
+const deliver = async ({ body, headers }: PostedNotice): Promise<void> => {
+  const reply = await market.as(null).request("POST", "/payments/webhooks/fake", {
+    body: new Uint8Array(body),
+    headers: { "content-type": "application/json", "fake-signature": headers["fake-signature"] ?? "" },
+  });
+  assert.equal(reply.status, 200, reply.text);
+};
+
+/** What the provider posted, each twice. */
+const orders = {
+  "in order": (notices: PostedNotice[]) => notices.flatMap((notice) => [notice, notice]),
+  "in reverse": (notices: PostedNotice[]) => [...notices, ...notices].reverse(),
+};
+
+interface Bought {
+  buyer: Client;
+  orderId: string;
+}
+
+async function buys(paymentMethodId: string): Promise<Bought> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller, { price: 10 });
+  const { body } = await buyer.post("/v1/purchases", { productId, paymentMethodId });
+  assert.equal(body.data.status, "completed");
+  return { buyer, orderId: body.data.orderId };
+}
+
+const ask = async ({ buyer, orderId }: Bought) =>
+  (await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" })).body.data;
+const orderOf = async ({ buyer, orderId }: Bought) => (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+/** A bank, or whoever tests in its place, decides. */
+const decide = (path: string, json: object) =>
+  market.as(null).request("POST", provider.origin + path, { json });
+
+for (const [order, arranged] of Object.entries(orders)) {
+  suite(`the provider's notices, each twice and ${order}`, () => {
+    test("settle a refund that its bank takes days for", async () => {
+      const bought = await buys("pm_test_refund_waits");
+      const { id, status } = await ask(bought);
+      assert.equal(status, "processing");
+      const first = await receiver.naming(id);
+      const { body } = await market.as(null).get(`${provider.origin}/v1/refunds?refund=${id}`);
+      await decide(`/v1/refunds/${body.id}/end`, { state: "succeeded" });
+      const second = (await receiver.naming(id, 2)).slice(1);
+      for (const notice of arranged([...first, ...second])) await deliver(notice);
+      const { refunds, status: after } = await orderOf(bought);
+      assert.deepEqual([after, refunds[0].status], ["refunded", "succeeded"]);
+      assert.deepEqual(await accountsOf(market, bought.orderId), {
+        processor_fees: -59,
+        provider_clearing: 59,
+      });
+    });
+
+    for (const [outcome, status] of [
+      ["won", "completed"],
+      ["lost", "refunded"],
+    ] as const) {
+      test(`settle a dispute that is ${outcome}`, async () => {
+        const bought = await buys("pm_test_dispute");
+        const [opened] = await receiver.naming("dp_");
+        const { disputeId } = noticeIn(opened!);
+        await deliver(opened!);
+        assert.equal((await orderOf(bought)).status, "disputed");
+        await decide(`/v1/disputes/${disputeId}/close`, { outcome });
+        for (const notice of arranged(await receiver.naming(disputeId!, 2))) await deliver(notice);
+        assert.equal((await orderOf(bought)).status, status);
+        const accounts = await accountsOf(market, bought.orderId);
+        if (outcome === "won") assert.equal(accounts["seller"], 900);
+        else assert.deepEqual(accounts, { processor_fees: -59, provider_clearing: 1_559, seller: -1_500 });
+      });
+    }
+  });
+}
+
+test("a method whose refunds fail leaves the buyer what they bought", async () => {
+  const bought = await buys("pm_test_refund_fails");
+  assert.partialDeepStrictEqual(await ask(bought), {
+    status: "failed",
+    failureCode: "expired_or_canceled_card",
+  });
+  const { status, entitlement } = await orderOf(bought);
+  assert.deepEqual([status, entitlement.status], ["completed", "active"]);
+});
+
+test("after all this, the books are proven", async () => {
+  assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+});
