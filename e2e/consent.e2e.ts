@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { lettersTo } from "@stoa/service/test/letters.ts";
+import { emailsTo } from "@stoa/service/test/emails.ts";
 import type { Market } from "@stoa/service/test/market.ts";
 import {
   authorizeUrl,
-  hasPublicClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   redeem,
+  registerPublicClient,
 } from "@stoa/service/test/oauth.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
@@ -28,7 +28,7 @@ before(async () => {
   app = createServer((_request, response) => response.end("You may close this window."));
   await once(app.listen(0, "127.0.0.1"), "listening");
   // Registered without a port: which one is free is known only when the program runs (RFC 8252).
-  client = await hasPublicClient(market, {
+  client = await registerPublicClient(market, {
     client_name: "Desk",
     redirect_uris: ["http://127.0.0.1/callback"],
   });
@@ -60,7 +60,7 @@ async function asked(url: URL, look?: Look): Promise<Asked> {
   await page.getByLabel("Mail address").fill(address);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
-  const [letter] = await lettersTo(market, address);
+  const [letter] = await emailsTo(market, address);
   await page.goto(/http\S+\/auth\/verify#token=\S+/.exec(letter!.text)![0]);
   await click(page, "Sign in");
   await page.getByRole("link", { name: "Continue" }).click();

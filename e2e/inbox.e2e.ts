@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { DeliveryWorker } from "@stoa/service/events/webhooks/delivery-worker.ts";
-import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { deliverAll } from "@stoa/service/test/webhooks.ts";
 import type { Browser } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
 import { click, openBrowser, openContext, openPage, sees } from "./browser.ts";
@@ -12,7 +12,7 @@ let browser: Browser;
 let owner: Client;
 before(async () => {
   market = await openMarket();
-  owner = await market.hasUser();
+  owner = await market.createUser();
   browser = await openBrowser();
 });
 after(async () => {

@@ -151,7 +151,7 @@ test("PgBouncer in transaction mode: without a direct URL nothing is cached, and
   assert.equal(status, "ready");
   assert.match(warnings.join(), /Nothing is cached: DATABASE_URL leads through a connection pooler/);
   assert.ok(logs.some((line) => line.includes("Nothing is cached")));
-  const member = await market.hasUser();
+  const member = await market.createUser();
   const behind = clientOf(node.origin, member.key);
   // Named statements, each on any of the pooler's connections.
   const replies = await Promise.all(Array.from({ length: 40 }, () => behind.get("/v1/products?limit=5")));

@@ -72,6 +72,6 @@ test("email queued by a process that is killed at once: arrives", async () => {
   assert.deepEqual(got!.recipients, ["grace@example.com"]);
   assert.match(got!.text, /\/auth\/verify#token=\S+/);
   assert.equal((await stop(keeping)).code, 0);
-  assert.equal(server.letters.length, 1);
+  assert.equal(server.emails.length, 1);
   await server.close();
 });

@@ -7,9 +7,9 @@ import { after, before, suite, test } from "node:test";
 import { DeliveryWorker } from "@stoa/service/events/webhooks/delivery-worker.ts";
 import { createSignatureHeaders, generateWebhookSecret } from "@stoa/service/events/webhooks/signature.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
-import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
+import { deliverAll } from "@stoa/service/test/webhooks.ts";
 import { temporaryFolder } from "./service-process.ts";
 
 let market: Market;
@@ -20,7 +20,7 @@ before(async () => {
   market = await openMarket();
   // The receivers look at a clock of their own.
   market.clock.now = new Date();
-  owner = await market.hasUser();
+  owner = await market.createUser();
   folder = await temporaryFolder();
   guide = await readFile(new URL("../docs/guides/webhooks.md", import.meta.url), "utf8");
 });

@@ -4,10 +4,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
-import { hasDraft } from "@stoa/service/test/factories.ts";
+import { createDraft } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
-import { ran } from "@stoa/service/test/runs.ts";
-import { executes, hasWorkflow, startWorker, transform } from "@stoa/service/test/workflows.ts";
+import { runToCompletion } from "@stoa/service/test/runs.ts";
+import { createWorkflow, executeWorkflow, startWorker, transformStep } from "@stoa/service/test/workflows.ts";
 import { shell, temporaryFolder } from "./service-process.ts";
 
 const execute = promisify(execFile);
@@ -25,8 +25,8 @@ before(async () => {
   market = await openMarket();
   folder = await temporaryFolder();
   guide = await readFile(new URL("../docs/guides/receipts-of-runs.md", import.meta.url), "utf8");
-  author = await market.hasUser();
-  const run = await ran(author, { productId: await hasDraft(author), variables });
+  author = await market.createUser();
+  const run = await runToCompletion(author, { productId: await createDraft(author), variables });
   files = {
     answer: await writeTo("answer.json", await receiptOf(run.executionId)),
     variables: await writeTo("variables.json", JSON.stringify(variables, null, 2)),
@@ -46,9 +46,9 @@ const receiptOf = async (executionId: string) =>
 async function hasRunOfWorkflow() {
   const worker = startWorker(market);
   const input = { to: { street: "Ü 1", city: ["b", { z: 1, a: 0.5 }] }, at: null };
-  const steps = [transform("told", "{'to': input.to, 'all': {'b': [true], 'a': 'é'}}")];
-  const workflow = await hasWorkflow(author, { steps, result: "steps.told.output" });
-  const { executionId, output } = await executes(author, workflow, { input });
+  const steps = [transformStep("told", "{'to': input.to, 'all': {'b': [true], 'a': 'é'}}")];
+  const workflow = await createWorkflow(author, { steps, result: "steps.told.output" });
+  const { executionId, output } = await executeWorkflow(author, workflow, { input });
   await worker.stop();
   return {
     answer: await writeTo("workflow.json", await receiptOf(executionId)),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { firstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
-import { appOf } from "@stoa/service/test/authenticator.ts";
-import { lettersTo } from "@stoa/service/test/letters.ts";
+import { authenticatorOf } from "@stoa/service/test/authenticator.ts";
+import { emailsTo } from "@stoa/service/test/emails.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
@@ -50,7 +50,7 @@ async function leave({ context, complaints }: Walker): Promise<void> {
 
 /** The link in the newest letter to somebody. */
 async function linkTo(address: string): Promise<string> {
-  const [letter] = await lettersTo(market, address);
+  const [letter] = await emailsTo(market, address);
   return /http\S+\/auth\/verify#token=\S+/.exec(letter!.text)![0];
 }
 
@@ -93,7 +93,7 @@ async function setsUpApp(page: Page) {
   await click(page, "Begin");
   await page.getByText("No camera at hand?").click();
   const secret = (await page.locator("#secret").textContent())!.replaceAll(" ", "");
-  const app = appOf(market, secret);
+  const app = authenticatorOf(market, secret);
   await mustBeFit(page, "set-up, scanning");
   await page.getByLabel("Code").fill(app.code());
   await click(page, "Turn it on");

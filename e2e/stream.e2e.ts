@@ -12,7 +12,7 @@ let browser: Browser;
 let owner: Client;
 before(async () => {
   market = await openMarket();
-  owner = await market.hasUser();
+  owner = await market.createUser();
   browser = await openBrowser();
 });
 after(async () => {

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { nextPayoutTime } from "@stoa/service/commerce/payouts/schedule.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
-import { hasEarned, ledgerSums } from "@stoa/service/test/payouts.ts";
+import { bookEarnings, ledgerSums } from "@stoa/service/test/payouts.ts";
 import { until } from "@stoa/service/test/until.ts";
 import { environmentWith, temporaryFolder } from "./service-process.ts";
 
@@ -64,9 +64,9 @@ function slotsBetween(from: Date, to: Date): number {
 
 /** Whose money had matured by the slots that nobody carried out. */
 async function hasSeller(): Promise<Client> {
-  const seller = await market.hasUser({ role: "seller" });
+  const seller = await market.createUser({ role: "seller" });
   const maturesAt = new Date(Date.now() - STANDSTILL_DAYS * DAY_MS);
-  await hasEarned(market, seller, { amountMinor: 5000n, maturesAt });
+  await bookEarnings(market, seller, { amountMinor: 5000n, maturesAt });
   return seller;
 }
 

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
-import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
+import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
 
 const root = new URL("../", import.meta.url);
 const checkOnly = process.argv.includes("--check");
@@ -18,7 +18,7 @@ const redocly = new URL("node_modules/@redocly/cli/bin/cli.js", root).pathname;
 const run = promisify(execFile);
 
 async function tableTypes(): Promise<string> {
-  const server = await startThrowaway();
+  const server = await startTemporaryPostgres();
   const folder = await mkdtemp(join(tmpdir(), "stoa-generate-"));
   const pool = openPool({ target: server.connection });
   // The server is stopped right behind, and may be faster than the goodbye of a connection.

@@ -14,7 +14,7 @@ import { migrate } from "../service/src/platform/db/migrate.ts";
 import { sendEmailJob } from "../service/src/platform/email/email-queue.ts";
 import { openJobQueue } from "../service/src/platform/jobs/job-queue.ts";
 import { TEMPLATE } from "../service/test/market.ts";
-import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
+import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
 import { killTree } from "./child-processes.ts";
 import { NO_MORE } from "./test-protocol.ts";
 import type { TestResult } from "./test-reporter.ts";
@@ -46,7 +46,7 @@ function testFiles(): string[] {
   return [...files.filter((file) => LONG.test(file)), ...files.filter((file) => !LONG.test(file))];
 }
 
-const server = await startThrowaway();
+const server = await startTemporaryPostgres();
 const admin = openPool({ target: server.connection, maxConnections: 1 });
 await admin.query(`create database ${TEMPLATE}`);
 await admin.end();

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
-import { turnsOnTwoFactor } from "../test/authenticator.ts";
-import { hasProduct } from "../test/factories.ts";
-import { linkFor, someAddress } from "../test/letters.ts";
+import { enableTwoFactor } from "../test/authenticator.ts";
+import { requestMagicLink, uniqueEmail } from "../test/emails.ts";
+import { createProduct } from "../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../test/market.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
-import { allAt, hasKey, ran, run } from "../test/runs.ts";
-import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
+import { createProviderKey, providersAt, run, runToCompletion } from "../test/runs.ts";
+import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../test/workflows.ts";
 import { loadSigningKeys } from "./accounts/oauth/signing-keys.ts";
 import { examine } from "./backoffice/operator/doctor.ts";
 import { flushViews } from "./catalog/search/views.ts";
@@ -31,9 +31,9 @@ let productId: string;
 let ring: MasterKey[] = [keyOf("k0")];
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ config: { masterKeys: ring }, providers: allAt(provider) });
-  owner = await market.hasUser();
-  productId = await hasProduct(owner);
+  market = await openMarket({ config: { masterKeys: ring }, providers: providersAt(provider) });
+  owner = await market.createUser();
+  productId = await createProduct(owner);
 });
 after(async () => {
   await market.close();
@@ -68,14 +68,14 @@ const allTexts = async () => (await Promise.all(sealedColumns.map(textsOf))).fla
 async function keepsEverything() {
   const { ctx } = market.service;
   for (const _ of [1, 2]) {
-    const apiKeyId = await hasKey(owner);
-    await ran(owner, { productId, apiKeyId });
+    const apiKeyId = await createProviderKey(owner);
+    await runToCompletion(owner, { productId, apiKeyId });
     await run(owner, { productId }, { "idempotency-key": ctx.newId() });
-    await linkFor(market, someAddress());
-    await turnsOnTwoFactor(market, await market.hasSession((await market.hasUser()).userId));
+    await requestMagicLink(market, uniqueEmail());
+    await enableTwoFactor(market, await market.createSession((await market.createUser()).userId));
     const hook = await owner.post("/v1/webhooks", { url: "https://hooks.example.com" });
     assert.equal(hook.status, 201, hook.text);
-    await (await market.hasUser()).get(`/v1/products/${productId}`);
+    await (await market.createUser()).get(`/v1/products/${productId}`);
     await flushViews(ctx);
     market.clock.forward(86_400_000);
   }
@@ -87,10 +87,10 @@ async function keepsEverything() {
 /** One that runs another. */
 async function runsWorkflows() {
   const worker = startWorker(market);
-  const inner = await hasWorkflow(owner, { steps: [says("a", "x")] });
-  const workflowId = await hasWorkflow(owner, { steps: [{ id: "b", type: "product", productId: inner }] });
+  const inner = await createWorkflow(owner, { steps: [echoStep("a", "x")] });
+  const workflowId = await createWorkflow(owner, { steps: [{ id: "b", type: "product", productId: inner }] });
   for (const _ of [1, 2]) {
-    const { status } = await executes(owner, workflowId, { webhookUrl: "http://127.0.0.1:9/" });
+    const { status } = await executeWorkflow(owner, workflowId, { webhookUrl: "http://127.0.0.1:9/" });
     assert.equal(status, "completed");
   }
   await worker.stop();
@@ -180,7 +180,7 @@ suite("a rotation", () => {
   });
 
   test("loses no change that is made meanwhile", async () => {
-    const ids = await Promise.all(Array.from({ length: 20 }, () => hasKey(owner)));
+    const ids = await Promise.all(Array.from({ length: 20 }, () => createProviderKey(owner)));
     takesNewKey();
     const { ctx } = market.service;
     const changes = ids.map((id, at) =>
@@ -230,7 +230,7 @@ suite("a sealed text", () => {
   });
 
   test("does not open for another account than the one that its row belongs to", async () => {
-    const other = await market.hasUser();
+    const other = await market.createUser();
     const vault = createVault(ring);
     const owned = sealedColumns.filter(({ bound }) => "userId" in bound);
     assert.ok(owned.length >= 4);
@@ -243,8 +243,11 @@ suite("a sealed text", () => {
   });
 
   test("of an execution that was given to another account is not shown to them", async () => {
-    const { executionId } = await ran(owner, { productId, apiKeyId: await hasKey(owner) });
-    const thief = await market.hasUser();
+    const { executionId } = await runToCompletion(owner, {
+      productId,
+      apiKeyId: await createProviderKey(owner),
+    });
+    const thief = await market.createUser();
     await market.query("update executions set user_id = $1 where id = $2", [
       thief.userId,
       toUuid("exec", executionId),
@@ -292,7 +295,7 @@ suite("the doctor", () => {
 
   test("and a rotation say what no key of the ring can open, and the rest goes on", async () => {
     const lost = keyOf("lost");
-    const id = await hasKey(owner);
+    const id = await createProviderKey(owner);
     await market.query("update provider_keys set sealed_key = $1 where name = 'Key' and sealed_key <> ''", [
       createVault([lost]).seal("x", "nobody's"),
     ]);

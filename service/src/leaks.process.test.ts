@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Collector, sendsTo, startCollector } from "../test/collector.ts";
-import { dumpOf } from "../test/dump.ts";
-import { hasDraft } from "../test/factories.ts";
+import { dumpDatabase } from "../test/dump.ts";
+import { createDraft } from "../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../test/market.ts";
-import { connects, promptFor, textOf, toolFor } from "../test/mcp.ts";
+import { connectMcp, promptFor, textOf, toolFor } from "../test/mcp.ts";
 import {
   type Misbehaviour,
   type Next,
@@ -13,10 +13,10 @@ import {
   startProviderServer,
 } from "../test/provider-server.ts";
 import type { Break } from "../test/provider-stream.ts";
-import { streams } from "../test/run-streams.ts";
-import { allAt, hasKey } from "../test/runs.ts";
+import { streamRun } from "../test/run-streams.ts";
+import { createProviderKey, providersAt } from "../test/runs.ts";
 import { becomes, until } from "../test/until.ts";
-import { asksToExecute, executionOf, hasWorkflow, says, startWorker } from "../test/workflows.ts";
+import { createWorkflow, echoStep, executionOf, postExecution, startWorker } from "../test/workflows.ts";
 import { createLog } from "./core/log.ts";
 
 /** What nobody may read who was not meant to: the author's words, the buyer's, the model's, and the key. */
@@ -53,10 +53,10 @@ before(async () => {
   telemetry = await sendsTo(collector);
   provider = await startProviderServer({ key: marks.key });
   market = await openMarket({
-    ...{ providers: { ...allAt(provider), verifyMs: 100 }, deadlines: DEADLINES },
+    ...{ providers: { ...providersAt(provider), verifyMs: 100 }, deadlines: DEADLINES },
     log: createLog("trace", { write: (line: string) => void logs.push(line) }),
   });
-  owner = await market.hasUser();
+  owner = await market.createUser();
   await usesKeys();
   await runsPrompts();
   await runsWorkflows();
@@ -96,13 +96,13 @@ async function usesKeys(): Promise<void> {
 const JSON_TYPE = { "content-type": "application/json" };
 
 async function runsPrompts(): Promise<void> {
-  const productId = await hasDraft(owner, {
+  const productId = await createDraft(owner, {
     content: `${marks.prompt} {{topic}}`,
     compatibility: [...formats],
   });
   const variables = { topic: marks.value };
   for (const format of formats) {
-    const apiKeyId = await hasKey(owner, { provider: format, key: marks.key });
+    const apiKeyId = await createProviderKey(owner, { provider: format, key: marks.key });
     const wish = { productId, apiKeyId, variables, options: { model: "some-model" } };
     const run = (more: object = {}, headers: Record<string, string> = {}) =>
       heard(owner.post("/v1/ai/execute", { ...wish, ...more }, headers));
@@ -122,7 +122,7 @@ async function runsPrompts(): Promise<void> {
 
 type Run = (more?: object, headers?: Record<string, string>) => Promise<Reply>;
 
-async function fails(wish: Parameters<typeof streams>[2], run: Run): Promise<void> {
+async function fails(wish: Parameters<typeof streamRun>[2], run: Run): Promise<void> {
   const statuses = [400, 401, 402, 403, 404, 413, 418, 429].map((status) => ({ status, body: quoting }));
   const replies: Next[] = [...misbehaviours, ...statuses, { status: 200, body: quoting }];
   for (const reply of replies) {
@@ -135,9 +135,9 @@ async function fails(wish: Parameters<typeof streams>[2], run: Run): Promise<voi
   await run();
   for (const how of breaks) {
     provider.next({ stream: { pieces: [marks.answer, marks.answer], breaks: how, after: 1 } });
-    const listener = await streams(market.origin, owner, wish);
+    const listener = await streamRun(market.origin, owner, wish);
     await listener.ended;
-    errors.push(...listener.heard.filter(({ type }) => type === "execution.failed").map(({ data }) => data));
+    errors.push(...listener.events.filter(({ type }) => type === "execution.failed").map(({ data }) => data));
   }
 }
 
@@ -158,14 +158,14 @@ async function goesOnAlone(run: Run): Promise<void> {
 
 async function runsWorkflows(): Promise<void> {
   const worker = startWorker(market);
-  const openai = await hasKey(owner, { key: marks.key });
+  const openai = await createProviderKey(owner, { key: marks.key });
   const wish = { input: { topic: marks.value }, apiKeys: { openai, sandbox: "sandbox" } };
   const prompt = (id: string, more: object = {}) => ({
-    ...says(id, `${marks.prompt} {{topic}}`, { vars: { topic: "input.topic" } }),
+    ...echoStep(id, `${marks.prompt} {{topic}}`, { vars: { topic: "input.topic" } }),
     ...more,
   });
   const called = { provider: "openai", model: "some-model" };
-  const whole = await hasWorkflow(owner, {
+  const whole = await createWorkflow(owner, {
     steps: [
       prompt("echo"),
       prompt("asked", called),
@@ -173,25 +173,25 @@ async function runsWorkflows(): Promise<void> {
     ],
     result: "steps.echo.output",
   });
-  const broken = await hasWorkflow(owner, { steps: [prompt("asked", called)] });
-  const wrong = await hasWorkflow(owner, {
+  const broken = await createWorkflow(owner, { steps: [prompt("asked", called)] });
+  const wrong = await createWorkflow(owner, {
     steps: [{ id: "bad", type: "transform", value: "int(input.topic)" }],
   });
   provider.next({ answer: { text: marks.answer } });
-  await heard(asksToExecute(owner, whole, wish, { prefer: "wait=30" }));
+  await heard(postExecution(owner, whole, wish, { prefer: "wait=30" }));
   for (const reply of ["bad-key", "cut", { status: 418, body: quoting }] as Next[]) {
     provider.next(reply);
     await failsAs(broken, wish);
   }
   await failsAs(wrong, wish);
-  await heard(asksToExecute(owner, whole, { input: { topic: marks.value }, apiKeys: { openai: marks.key } }));
+  await heard(postExecution(owner, whole, { input: { topic: marks.value }, apiKeys: { openai: marks.key } }));
   await worker.stop();
 }
 
 async function speaksMcp(): Promise<void> {
-  await hasDraft(owner, { title: "By MCP", content: `${marks.prompt} {{topic}}` });
-  const apiKeyId = await hasKey(owner, { key: marks.key });
-  const client = await connects(market, owner);
+  await createDraft(owner, { title: "By MCP", content: `${marks.prompt} {{topic}}` });
+  const apiKeyId = await createProviderKey(owner, { key: marks.key });
+  const client = await connectMcp(market, owner);
   const name = await toolFor(client, "By MCP");
   const said = async (topic: unknown) => {
     const result = await client.callTool({ name, arguments: { topic, apiKeyId } });
@@ -211,8 +211,8 @@ async function speaksMcp(): Promise<void> {
 }
 
 /** Why it failed, its steps' faults and its events, which quote nothing. */
-async function failsAs(workflowId: string, wish: Parameters<typeof asksToExecute>[2]): Promise<void> {
-  const reply = await heard(asksToExecute(owner, workflowId, wish, { prefer: "wait=30" }));
+async function failsAs(workflowId: string, wish: Parameters<typeof postExecution>[2]): Promise<void> {
+  const reply = await heard(postExecution(owner, workflowId, wish, { prefer: "wait=30" }));
   const { executionId, id = executionId, status } = reply.body.data;
   assert.equal(status, "failed", reply.text);
   const steps = (await owner.get(`/v1/ai/executions/${id}/steps`)).body.data as { error: unknown }[];
@@ -241,7 +241,7 @@ suite("of prompts, variables, outputs and provider keys, after everything that c
   });
 
   test("nothing is in a row of the database, but for what an author published", async () => {
-    const rows = (await dumpOf(market)).split("\n");
+    const rows = (await dumpDatabase(market)).split("\n");
     for (const table of [
       "executions",
       "provider_keys",

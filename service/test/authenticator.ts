@@ -15,7 +15,7 @@ export interface Authenticator {
   wrongCode(): string;
 }
 
-export function appOf(market: Market, secret: string, backupCodes: string[] = []): Authenticator {
+export function authenticatorOf(market: Market, secret: string, backupCodes: string[] = []): Authenticator {
   const codeAt = (ms: number) => generateSync({ secret, epoch: Math.floor(ms / 1000) });
   const app: Authenticator = {
     secret,
@@ -35,10 +35,10 @@ export function appOf(market: Market, secret: string, backupCodes: string[] = []
 }
 
 /** Turns two-factor authentication on for whoever is signed in here. */
-export async function turnsOnTwoFactor(market: Market, session: Client): Promise<Authenticator> {
+export async function enableTwoFactor(market: Market, session: Client): Promise<Authenticator> {
   const setUp = await session.post("/v1/account/two-factor");
   assert.equal(setUp.status, 201, setUp.text);
-  const app = appOf(market, setUp.body.data.secret);
+  const app = authenticatorOf(market, setUp.body.data.secret);
   const confirmed = await session.post("/v1/account/two-factor/confirm", { code: app.code() });
   assert.equal(confirmed.status, 200, confirmed.text);
   app.backupCodes.push(...confirmed.body.data.backupCodes);

@@ -49,7 +49,7 @@ export class Browser {
   }
 
   /** Follows redirects, of any site, until one leads to an address that begins so; that is not opened. */
-  async goUntil(address: string, stopsAt: string): Promise<string> {
+  async followUntil(address: string, stopsAt: string): Promise<string> {
     let at = address;
     for (let hops = 0; hops < MAX_REDIRECTS; hops++) {
       if (at.startsWith(stopsAt)) return at;

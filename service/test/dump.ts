@@ -1,7 +1,7 @@
 import type { Market } from "./market.ts";
 
 /** Every row of every table as text after the table's name, as a thief would have them; but for the tables that are named. */
-export async function dumpOf(market: Market, except: string[] = []): Promise<string> {
+export async function dumpDatabase(market: Market, except: string[] = []): Promise<string> {
   const { rows: tables } = await market.query(
     `select tablename, format('%I.%I', schemaname, tablename) as path from pg_tables
       where schemaname not in ('pg_catalog', 'information_schema') and tablename <> all ($1)`,

@@ -3,25 +3,25 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:ht
 const LIMIT_MS = 120_000;
 
 /** What came in one block of a stream. */
-export interface Heard {
+export interface ReceivedEvent {
   id: string;
   type: string;
   data: string;
 }
 
 /** Somebody who reads a stream of server-sent events. */
-export interface Listener {
+export interface EventReader {
   status: number;
   headers: IncomingHttpHeaders;
   /** The blocks with data. */
-  heard: Heard[];
+  events: ReceivedEvent[];
   pings: number;
   /** As a browser keeps it, to come back with. */
   lastEventId: string;
   /** What came in place of a stream. */
   text: string;
   /** Resolves when so many were heard in all. */
-  hears(count: number): Promise<Heard[]>;
+  waitForEvents(count: number): Promise<ReceivedEvent[]>;
   /** Resolves when something holds, looked at whenever something came. */
   until(holds: () => boolean): Promise<void>;
   /** Resolves with whether the end was a clean one. */
@@ -32,13 +32,13 @@ export interface Listener {
 }
 
 /** With `json` it is posted. */
-export async function listen(
+export async function openEventStream(
   origin: string,
   key: string,
   path = "/v1/events/stream",
   headers: Record<string, string> = {},
   json?: unknown,
-): Promise<Listener> {
+): Promise<EventReader> {
   const posted = json === undefined ? {} : { "content-type": "application/json" };
   const all = { authorization: `Bearer ${key}`, ...posted, ...headers };
   const method = json === undefined ? "GET" : "POST";
@@ -64,16 +64,16 @@ export async function listen(
   const ended = new Promise<boolean>((resolve) => {
     response.on("close", () => resolve(response.complete)).on("error", () => {});
   });
-  const listener: Listener = {
+  const listener: EventReader = {
     status: response.statusCode!,
     headers: response.headers,
-    heard: [],
+    events: [],
     pings: 0,
     lastEventId: "",
     text: "",
-    async hears(count) {
-      await listener.until(() => listener.heard.length >= count);
-      return listener.heard;
+    async waitForEvents(count) {
+      await listener.until(() => listener.events.length >= count);
+      return listener.events;
     },
     until: (holds) =>
       new Promise((resolve, reject) => {
@@ -84,7 +84,7 @@ export async function listen(
         };
         watchers.add(watcher);
         watcher();
-        const heard = () => `after ${listener.heard.length} events`;
+        const heard = () => `after ${listener.events.length} events`;
         void ended.then(() => reject(new Error(`the stream ended ${heard()}`)));
         setTimeout(() => reject(new Error(`the stream stood still ${heard()}`)), LIMIT_MS).unref();
       }),
@@ -96,7 +96,7 @@ export async function listen(
   return listener;
 }
 
-function take(listener: Listener, block: string): void {
+function take(listener: EventReader, block: string): void {
   if (block.startsWith(":")) listener.pings++;
   const fields = Object.fromEntries(
     block.split("\n").map((line) => {
@@ -106,5 +106,5 @@ function take(listener: Listener, block: string): void {
   );
   if (fields["id"] !== undefined) listener.lastEventId = fields["id"];
   if (fields["data"] === undefined) return;
-  listener.heard.push({ id: fields["id"]!, type: fields["event"]!, data: fields["data"] });
+  listener.events.push({ id: fields["id"]!, type: fields["event"]!, data: fields["data"] });
 }

@@ -48,34 +48,34 @@ export const workflow = {
   result: "steps.drafts.output.join('\\n')",
 };
 
-export type ProductWish = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
+export type ProductInput = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
 
 /** A draft of the seller's; answers its id. */
-export async function hasDraft(seller: Client, wish: ProductWish = {}): Promise<string> {
+export async function createDraft(seller: Client, wish: ProductInput = {}): Promise<string> {
   const reply = await seller.post("/v1/products", { ...haiku, ...wish });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
 
 /** A product for sale; answers its id. */
-export async function hasProduct(seller: Client, wish: ProductWish = {}): Promise<string> {
-  const id = await hasDraft(seller, wish);
+export async function createProduct(seller: Client, wish: ProductInput = {}): Promise<string> {
+  const id = await createDraft(seller, wish);
   const reply = await seller.post(`/v1/products/${id}/publish`);
   assert.equal(reply.status, 200, reply.text);
   return id;
 }
 
 /** Buys it; answers the order's id. */
-export async function hasBought(buyer: Client, productId: string): Promise<string> {
+export async function buyProduct(buyer: Client, productId: string): Promise<string> {
   const reply = await buyer.post("/v1/purchases", { productId });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.orderId;
 }
 
 /** An administrator gives the money back for all that somebody bought, whose use ends with that. */
-export async function getsAllBack(market: Market, buyer: Client): Promise<void> {
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
+export async function refundEverything(market: Market, buyer: Client): Promise<void> {
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
   for (const { orderId } of (await buyer.get("/v1/purchases")).body.data) {
     const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" });
     assert.equal(reply.body.data.status, "succeeded", reply.text);

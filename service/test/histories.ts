@@ -7,9 +7,9 @@ import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
 import { fakePayments, memoryStore, startFakeProvider } from "../src/integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../src/jobs.ts";
-import { hasProduct } from "./factories.ts";
+import { createProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";
-import { dispute, type RefundBook, refundBook, withRefunds } from "./refunds.ts";
+import { createFakeRefunds, type FakeRefunds, openDispute, withRefunds } from "./refunds.ts";
 
 const MINUTE_MS = 60_000;
 const TAX_RATES = new Map([
@@ -77,7 +77,7 @@ export interface Order {
 }
 
 /** Somebody looked at a product, on a day of UTC. */
-export interface Look {
+export interface ProductView {
   productId: string;
   day: string;
   viewerId: string;
@@ -91,7 +91,7 @@ export interface Shop {
 
 export interface History {
   shops: Shop[];
-  looks: Look[];
+  looks: ProductView[];
   /** An administrator's session, as long as the clock stands. */
   admin: Client;
 }
@@ -100,7 +100,7 @@ export interface History {
 export async function openStage(taxInclusive: boolean) {
   let market: Market;
   const provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const book = refundBook();
+  const book = createFakeRefunds();
   market = await openMarket({
     payments: withRefunds(book, fakePayments({ origin: provider.origin })),
     config: { taxRates: TAX_RATES, taxInclusive },
@@ -123,24 +123,24 @@ interface People {
 
 async function hasPeople(market: Market): Promise<People> {
   const buyers = COUNTRIES.map(async (country, at) => {
-    const buyer = await market.hasUser({ name: `Buyer ${at}` });
-    const session = await market.hasSession(buyer.userId);
+    const buyer = await market.createUser({ name: `Buyer ${at}` });
+    const session = await market.createSession(buyer.userId);
     assert.equal((await session.patch("/v1/account", { country })).status, 200);
     return buyer;
   });
-  const { code } = (await (await market.hasUser()).get("/v1/account/referral")).body.data;
-  const { userId } = await market.hasUser({ role: "admin" });
+  const { code } = (await (await market.createUser()).get("/v1/account/referral")).body.data;
+  const { userId } = await market.createUser({ role: "admin" });
   return { buyers: await Promise.all(buyers), referralCode: code, adminId: userId };
 }
 
 interface Stage extends People {
   market: Market;
-  book: RefundBook;
+  book: FakeRefunds;
 }
 
 interface Scene extends Stage {
   shops: Shop[];
-  looks: Look[];
+  looks: ProductView[];
   /** The open dispute of an order. */
   disputes: Map<string, string>;
 }
@@ -160,17 +160,17 @@ async function play(stage: Stage, steps: Step[], from: Date): Promise<History> {
     if (step.what === "dispute") await contest(scene, step);
     if (step.what === "fold") await rollUpSales(market.service.ctx);
   }
-  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const admin = await market.createSession(adminId, { secondFactor: true });
   return { shops, looks: scene.looks, admin };
 }
 
 async function hasShop(market: Market, number: number): Promise<Shop> {
-  const seller = await market.hasUser({ name: `Seller ${number}` });
+  const seller = await market.createUser({ name: `Seller ${number}` });
   const products: Shop["products"] = [];
   for (const [at, ware] of WARES.entries()) {
     const title = `Product ${number}.${at}`;
     const category = at % 2 === 0 ? "writing" : "fiction";
-    products.push({ title, category, id: await hasProduct(seller, { ...ware, title, category }) });
+    products.push({ title, category, id: await createProduct(seller, { ...ware, title, category }) });
   }
   for (const [code, percentOff] of [
     ["HALF", 50],
@@ -231,7 +231,7 @@ async function someOf({ disputes }: Scene, order: Order | undefined, share: numb
 async function refund(scene: Scene, { which, share }: Of<"refund">): Promise<void> {
   const some = await someOf(scene, anyOrder(scene, which), share);
   if (!some) return;
-  const admin = await scene.market.hasSession(scene.adminId, { secondFactor: true });
+  const admin = await scene.market.createSession(scene.adminId, { secondFactor: true });
   const amount = toDecimal(some.amountMinor, some.currency);
   const reply = await admin.post(`/v1/admin/orders/${some.order.id}/refund`, { reason: "other", amount });
   assert.equal(reply.body?.data?.status, "succeeded", reply.text);
@@ -244,13 +244,13 @@ async function contest(scene: Scene, { which, share, isWon }: Of<"dispute">): Pr
   if (open && which % 2 === 0) {
     const [orderId, disputeId] = open;
     disputes.delete(orderId);
-    dispute(book, orderId, { disputeId, state: isWon ? "won" : "lost" });
+    openDispute(book, orderId, { disputeId, state: isWon ? "won" : "lost" });
     return syncDispute(market.service.ctx, disputeRooms, disputeId);
   }
   const some = await someOf(scene, anyOrder(scene, which), share);
   if (!some) return;
   const disputeId = `dp_${some.order.id}_${market.clock.now.getTime()}`;
-  dispute(book, some.order.id, { disputeId, amountMinor: some.amountMinor, feeMinor: DISPUTE_FEE });
+  openDispute(book, some.order.id, { disputeId, amountMinor: some.amountMinor, feeMinor: DISPUTE_FEE });
   disputes.set(some.order.id, disputeId);
   await syncDispute(market.service.ctx, disputeRooms, disputeId);
 }

@@ -3,7 +3,7 @@ import { freePort } from "./free-port.ts";
 import { until } from "./until.ts";
 
 /** A letter as a mail server got it. */
-export interface ReceivedLetter {
+export interface ReceivedEmail {
   from: string;
   recipients: string[];
   /** As sent, headers and all. */
@@ -15,7 +15,7 @@ export interface ReceivedLetter {
   html: string;
 }
 
-interface MailServerWish {
+interface MailServerOptions {
   port?: number;
   account?: { user: string; password: string };
   tls?: "none" | "implicit";
@@ -26,10 +26,10 @@ interface MailServerWish {
 export interface MailServer {
   url: string;
   port: number;
-  letters: ReceivedLetter[];
-  refuse: NonNullable<MailServerWish["refuse"]>;
+  emails: ReceivedEmail[];
+  refuse: NonNullable<MailServerOptions["refuse"]>;
   /** The first `count` letters, once they are there. */
-  received(count: number): Promise<ReceivedLetter[]>;
+  received(count: number): Promise<ReceivedEmail[]>;
   close(): Promise<void>;
 }
 
@@ -37,8 +37,8 @@ const refusal = (reply: string) =>
   Object.assign(new Error(reply.slice(4)), { responseCode: Number(reply.slice(0, 3)) });
 
 /** A real mail server on this machine, as strict or as broken as a test wants it. */
-export async function startMailServer(wish: MailServerWish = {}): Promise<MailServer> {
-  const letters: ReceivedLetter[] = [];
+export async function startMailServer(wish: MailServerOptions = {}): Promise<MailServer> {
+  const emails: ReceivedEmail[] = [];
   const refuse = wish.refuse ?? {};
   const server = new SMTPServer({
     secure: wish.tls === "implicit",
@@ -60,7 +60,7 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
         if (refuse.letter) return done(refusal(refuse.letter));
         const from = envelope.mailFrom ? envelope.mailFrom.address : "";
         const recipients = envelope.rcptTo.map(({ address }) => address);
-        letters.push({ from, recipients, ...parse(Buffer.concat(chunks).toString()) });
+        emails.push({ from, recipients, ...parse(Buffer.concat(chunks).toString()) });
         done();
       });
     },
@@ -72,11 +72,11 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
   return {
     url: `${wish.tls === "implicit" ? "smtps" : "smtp"}://${account}127.0.0.1:${port}`,
     port,
-    letters,
+    emails,
     refuse,
     received: async (count) => {
-      await until(`${count} emails`, () => letters.length >= count);
-      return letters.slice(0, count);
+      await until(`${count} emails`, () => emails.length >= count);
+      return emails.slice(0, count);
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
@@ -84,7 +84,7 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
 
 const endOfHead = (part: string) => part.indexOf("\r\n\r\n");
 
-function parse(raw: string): Pick<ReceivedLetter, "raw" | "header" | "text" | "html"> {
+function parse(raw: string): Pick<ReceivedEmail, "raw" | "header" | "text" | "html"> {
   const head = raw.slice(0, endOfHead(raw)).replace(/\r\n[ \t]+/g, " ");
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, "im").exec(head)?.[1];
   const boundary = /boundary="([^"]+)"/.exec(head)?.[1];

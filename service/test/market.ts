@@ -53,21 +53,21 @@ export interface Market {
   /** Every line that the service logged. */
   logs: string[];
   /** An account with a key of all permissions, or of those given. */
-  hasUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
+  createUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
   /** Somebody with a key of their own making, or none. */
   as(key: string | null): Client;
   /** Somebody who signed in: their session is the credential. */
-  hasSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
+  createSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
   /** In the database, past the service; what memory forgets over it is forgotten when this resolves. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
   /** For tests that write orders, bookings or counters past the rooms: these books are not proved when the market closes. */
-  inventsBooks(): void;
+  skipLedgerCheck(): void;
   /** Another process's service on the same database, ended with the market. */
   startNode(): Promise<Service>;
   close(): Promise<void>;
 }
 
-export interface MarketWish extends Overrides {
+export interface MarketOptions extends Overrides {
   config?: Partial<Config>;
   transactionTimeouts?: TransactionTimeouts;
   /** In the place of a clone of the template; dropped with the market. */
@@ -157,7 +157,7 @@ export interface TestDatabase {
 }
 
 /** A database of its own: empty, unless it is cloned from the migrated template. */
-export async function makeDatabase(template = "template0"): Promise<TestDatabase> {
+export async function createDatabase(template = "template0"): Promise<TestDatabase> {
   const name = `market_${randomUUID().replaceAll("-", "")}`;
   await onServer(`create database ${name} template ${template}`);
   return { url: urlOf(name), drop: () => onServer(`drop database ${name} with (force)`) };
@@ -169,8 +169,8 @@ export async function openMarket({
   database: given,
   transactionTimeouts,
   ...overrides
-}: MarketWish = {}): Promise<Market> {
-  const database = given ?? (await makeDatabase(TEMPLATE));
+}: MarketOptions = {}): Promise<Market> {
+  const database = given ?? (await createDatabase(TEMPLATE));
   const clock = {
     now: new Date("2026-06-15T12:00:00.000Z"),
     forward(ms: number) {
@@ -216,21 +216,21 @@ export async function openMarket({
     clock,
     logs,
     as,
-    async hasUser({ name = "Somebody", role, plan, permissions: granted = [...permissions] } = {}) {
+    async createUser({ name = "Somebody", role, plan, permissions: granted = [...permissions] } = {}) {
       const { ctx } = service;
       const email = `${randomUUID()}@example.com`;
       const userId = await createUser(ctx, { email, name, ...(role && { role }), ...(plan && { plan }) });
       const { key } = await createKeyAsOperator(ctx, { userId, name: "test", permissions: granted });
       return as(key, userId);
     },
-    async hasSession(userId, { secondFactor = false } = {}) {
+    async createSession(userId, { secondFactor = false } = {}) {
       const { ctx } = service;
       const user = await findUser(ctx, toId("usr", userId));
       const source = { ip: "127.0.0.1", userAgent: null, requestId: "test" };
       return as(await startSession(ctx, ctx.db, { user, via: "operator", secondFactor, source }), userId);
     },
     startNode,
-    inventsBooks() {
+    skipLedgerCheck() {
       mustBeProved = false;
     },
     async query(text, values) {

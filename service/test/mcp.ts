@@ -8,12 +8,12 @@ import {
   StreamableHTTPClientTransport,
 } from "@modelcontextprotocol/client";
 import type { Client, Market } from "./market.ts";
-import { browserOf, consent } from "./oauth.ts";
+import { consent, signedInBrowser } from "./oauth.ts";
 
 type DiscoveryState = Parameters<NonNullable<OAuthClientProvider["saveDiscoveryState"]>>[0];
 
 /** What such a client remembers; its browser is its person's, who presses the button that they are shown. */
-export class Desk implements OAuthClientProvider {
+export class OAuthTestClient implements OAuthClientProvider {
   readonly redirectUrl = "http://127.0.0.1:7777/callback";
   readonly clientMetadata = {
     client_name: "Desk",
@@ -54,7 +54,7 @@ export class Desk implements OAuthClientProvider {
   discoveryState = () => this.#discovery;
   async redirectToAuthorization(url: URL) {
     this.asked = url;
-    this.answer = await consent(await browserOf(this.#market, this.#person.userId), url);
+    this.answer = await consent(await signedInBrowser(this.#market, this.#person.userId), url);
   }
 }
 
@@ -69,7 +69,7 @@ export const revisions = Object.keys(eras) as Revision[];
 export const mcpUrl = (origin: string) => new URL("/mcp", origin);
 
 /** The official client, which speaks as one revision has it, with a key in the header. */
-export async function connects(
+export async function connectMcp(
   market: Pick<Market, "origin">,
   { key }: Pick<Client, "key">,
   revision: Revision = "2026-07-28",

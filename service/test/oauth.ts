@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { grantTypes, permissions } from "@stoa/contract";
 import { Browser, type Page } from "./browser.ts";
-import { type Client, clientOf, type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
+import { type Client, clientOf, type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
 
 /** The OAuth server's library looks at the real clock, so the service does too. */
-export const openOAuthMarket = (wish: MarketWish = {}) => openMarket({ now: () => new Date(), ...wish });
+export const openOAuthMarket = (wish: MarketOptions = {}) => openMarket({ now: () => new Date(), ...wish });
 
 export const REDIRECT_URI = "https://app.example/callback";
 
@@ -17,8 +17,12 @@ export interface OAuthClient {
 }
 
 /** A confidential client of somebody's. */
-export async function hasOAuthClient(market: Market, owner: Client, wish: object = {}): Promise<OAuthClient> {
-  const session = await market.hasSession(owner.userId);
+export async function createOAuthClient(
+  market: Market,
+  owner: Client,
+  wish: object = {},
+): Promise<OAuthClient> {
+  const session = await market.createSession(owner.userId);
   const reply = await session.post("/v1/oauth-clients", {
     name: "App",
     redirectUris: [REDIRECT_URI],
@@ -38,27 +42,31 @@ export async function register(market: Market, metadata: object = {}): Promise<R
 }
 
 /** A public client that registered itself. */
-export async function hasPublicClient(market: Market, metadata: object = {}): Promise<OAuthClient> {
+export async function registerPublicClient(market: Market, metadata: object = {}): Promise<OAuthClient> {
   const reply = await register(market, metadata);
   assert.equal(reply.status, 201, reply.text);
   return { id: reply.body.client_id, secret: null, redirectUri: reply.body.redirect_uris[0] };
 }
 
 /** The browser of somebody who is signed in. */
-export async function browserOf(market: Market, userId: string): Promise<Browser> {
-  return new Browser(market.origin).signIn((await market.hasSession(userId)).key);
+export async function signedInBrowser(market: Market, userId: string): Promise<Browser> {
+  return new Browser(market.origin).signIn((await market.createSession(userId)).key);
 }
 
 export const newVerifier = () => randomBytes(32).toString("base64url");
 const challengeOf = (verifier: string) => createHash("sha256").update(verifier).digest("base64url");
 
-export interface Ask {
+export interface AuthorizationRequest {
   scope?: string;
   verifier?: string;
   [parameter: string]: string | undefined;
 }
 
-export function authorizeUrl(market: Market, client: OAuthClient, { verifier, ...more }: Ask = {}): URL {
+export function authorizeUrl(
+  market: Market,
+  client: OAuthClient,
+  { verifier, ...more }: AuthorizationRequest = {},
+): URL {
   const url = new URL("/oauth/authorize", market.origin);
   const parameters = {
     client_id: client.id,
@@ -88,7 +96,12 @@ export async function consent(
   return end.searchParams;
 }
 
-export async function hasCode(market: Market, browser: Browser, client: OAuthClient, ask: Ask) {
+export async function requestCode(
+  market: Market,
+  browser: Browser,
+  client: OAuthClient,
+  ask: AuthorizationRequest,
+) {
   const answer = await consent(browser, authorizeUrl(market, client, ask));
   const code = answer.get("code");
   assert.ok(code, String(answer));
@@ -96,7 +109,7 @@ export async function hasCode(market: Market, browser: Browser, client: OAuthCli
 }
 
 /** Asks the token endpoint, as a client with or without a secret. */
-export function askTokens(
+export function postTokenRequest(
   market: Market,
   client: OAuthClient,
   fields: Record<string, string>,
@@ -112,7 +125,7 @@ export function postForm(market: Market, client: OAuthClient, path: string, fiel
 }
 
 export const redeem = (market: Market, client: OAuthClient, code: string, verifier: string) =>
-  askTokens(market, client, {
+  postTokenRequest(market, client, {
     grant_type: "authorization_code",
     code,
     code_verifier: verifier,
@@ -124,7 +137,7 @@ export const refresh = (
   client: OAuthClient,
   token: string,
   more: Record<string, string> = {},
-) => askTokens(market, client, { grant_type: "refresh_token", refresh_token: token, ...more });
+) => postTokenRequest(market, client, { grant_type: "refresh_token", refresh_token: token, ...more });
 
 export interface Tokens {
   access_token: string;
@@ -136,14 +149,14 @@ export interface Tokens {
 }
 
 /** The whole way of somebody: consent, code, tokens. */
-export async function hasTokens(
+export async function requestTokens(
   market: Market,
   userId: string,
   client: OAuthClient,
-  ask: Ask = {},
+  ask: AuthorizationRequest = {},
 ): Promise<Tokens> {
   const verifier = newVerifier();
-  const code = await hasCode(market, await browserOf(market, userId), client, { verifier, ...ask });
+  const code = await requestCode(market, await signedInBrowser(market, userId), client, { verifier, ...ask });
   const reply = await redeem(market, client, code, verifier);
   assert.equal(reply.status, 200, reply.text);
   return reply.body;

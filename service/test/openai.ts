@@ -6,17 +6,20 @@ import type { Client, Market } from "./market.ts";
 export const officialClient = (market: Market, { key }: Client, options: object = {}) =>
   new OpenAI({ apiKey: key, baseURL: `${market.origin}/v1/openai`, ...options });
 
-export type Wish = Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> & Record<string, unknown>;
+export type ChatInput = Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> & Record<string, unknown>;
 
 /** Rain, of the product named. */
-export const wishOf = (model: string, wish: Wish = {}): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
+export const chatRequest = (
+  model: string,
+  wish: ChatInput = {},
+): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
   model,
   messages: [{ role: "user", content: '{"topic": "rain"}' }],
   ...wish,
 });
 
 /** What the official client throws. */
-export async function refusalOf(call: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
+export async function apiErrorOf(call: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
   const error = await call.then(
     () => assert.fail("it was answered"),
     (thrown) => thrown,

@@ -1,12 +1,12 @@
 import { type Payments, PaymentUnknown } from "../src/integrations/payments/payments.ts";
 
 /** The line between us and the provider; with trouble it charges and is not heard, or it hears nothing. */
-export interface PaymentLine {
+export interface PaymentConnection {
   trouble: "none" | "answers get lost" | "down";
 }
 
 /** A provider behind such a line. */
-export function behind(line: PaymentLine, payments: Payments): Payments {
+export function withConnectionTrouble(line: PaymentConnection, payments: Payments): Payments {
   const ask = async <T>(question: () => Promise<T>): Promise<T> => {
     if (line.trouble === "down") throw new PaymentUnknown("nobody is there");
     const answer = await question();

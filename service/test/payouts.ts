@@ -10,13 +10,13 @@ import {
 import type { Client, Market, Reply } from "./market.ts";
 
 /** Killed in the middle of what it did: no error that anybody answers to. */
-export class Killed extends Error {}
+export class ProcessKilled extends Error {}
 
 /** How a payout stands at the bank. */
 export type BankState = Exclude<PayoutStatus, "pending">;
 
 /** A provider of payouts that a test holds the strings of. */
-export interface Bank {
+export interface FakeBank {
   /** How the next payouts begin. */
   begins: BankState;
   /** Whether it is heard, or we die before or after it hears us. */
@@ -33,8 +33,8 @@ const outcomeOf = (payoutId: string, state: BankState): PayoutResult =>
     : { state, providerPayoutId: `po_${payoutId}` };
 
 /** Puts a bank of the test's in the place of the provider's payouts; charges stay the provider's. */
-export function hasBank({ service: { ctx } }: Market): Bank {
-  const bank: Bank = {
+export function installFakeBank({ service: { ctx } }: Market): FakeBank {
+  const bank: FakeBank = {
     begins: "completed",
     trouble: "none",
     paid: new Map(),
@@ -45,10 +45,10 @@ export function hasBank({ service: { ctx } }: Market): Bank {
   };
   const heard = async <T>(question: () => T): Promise<T> => {
     if (bank.trouble === "down") throw new PaymentUnknown("nobody is there");
-    if (bank.trouble === "we die before") throw new Killed();
+    if (bank.trouble === "we die before") throw new ProcessKilled();
     const answer = question();
     if (bank.trouble === "answers get lost") throw new PaymentUnknown("no answer");
-    if (bank.trouble === "we die after") throw new Killed();
+    if (bank.trouble === "we die after") throw new ProcessKilled();
     return answer;
   };
   const find = (payoutId: string) => {
@@ -77,7 +77,7 @@ const isSame = (one: PayoutRequest, other: PayoutRequest) =>
   one.currency === other.currency &&
   one.destination === other.destination;
 
-export interface EarningWish {
+export interface EarningInput {
   amountMinor: bigint;
   currency?: string;
   /** At once unless told otherwise. */
@@ -87,16 +87,16 @@ export interface EarningWish {
 
 /** Books what a sale leaves a seller; below zero, what a refund or a fee takes. */
 /** Asks for a payout, as a person must. */
-export const askPayout = async (
+export const requestPayout = async (
   market: Market,
   { userId }: Client,
   wish: object = {},
   headers?: Record<string, string>,
-): Promise<Reply> => (await market.hasSession(userId)).post("/v1/payouts", wish, headers);
+): Promise<Reply> => (await market.createSession(userId)).post("/v1/payouts", wish, headers);
 
-export async function hasEarned(market: Market, { userId }: Client, wish: EarningWish): Promise<void> {
+export async function bookEarnings(market: Market, { userId }: Client, wish: EarningInput): Promise<void> {
   const { ctx } = market.service;
-  market.inventsBooks();
+  market.skipLedgerCheck();
   const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
   // Nothing matures before it is earned.
   const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();

@@ -21,12 +21,12 @@ export const formats = ["openai", "anthropic", "google"] as const;
 /** What no fault may tell. */
 export const PROMPT_MARKER = "the-secret-of-the-author";
 
-export interface Setting extends Partial<SdkProvidersOptions> {
+export interface TestProviderOptions extends Partial<SdkProvidersOptions> {
   limits?: Partial<FetchLimits>;
 }
 
 /** All providers, served by one local server through the guarded fetch of production. `sleeps` are the waits asked for. */
-export async function providersOn(t: TestContext, { limits, ...options }: Setting = {}) {
+export async function openTestProviders(t: TestContext, { limits, ...options }: TestProviderOptions = {}) {
   const server = await startProviderServer();
   const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
   const safe = createGuardedFetch(guard, {
@@ -48,7 +48,7 @@ export async function providersOn(t: TestContext, { limits, ...options }: Settin
   return { server, providers, sleeps };
 }
 
-export function callTo(provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall {
+export function providerCall(provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall {
   return {
     provider,
     apiKey: GOOD_KEY,
@@ -65,7 +65,7 @@ export function callTo(provider: ProviderId, more: Partial<ProviderCall> = {}): 
 }
 
 /** The fault of a call, which is always one of ours and never holds what was sent. */
-export async function faultOf(providers: AiProviders, call: ProviderCall): Promise<ProviderError> {
+export async function providerErrorOf(providers: AiProviders, call: ProviderCall): Promise<ProviderError> {
   const fault = await providers.run(call).then(
     () => assert.fail("the call should have failed"),
     (error: unknown) => error,

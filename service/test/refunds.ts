@@ -11,7 +11,7 @@ import { PaymentUnknown } from "../src/integrations/payments/payments.ts";
 import type { Market } from "./market.ts";
 
 /** What a provider keeps of refunds and disputes, and how it behaves. */
-export interface RefundBook {
+export interface FakeRefunds {
   /** With lost answers money goes back and we do not hear of it; slow is heard of, and ends when the test says so. */
   trouble: "none" | "answers get lost" | "down" | "fails" | "slow";
   refunds: Map<string, RefundRequest & { outcome: RefundResult }>;
@@ -22,7 +22,7 @@ export interface RefundBook {
   feeMinor: bigint | null;
 }
 
-export const refundBook = (): RefundBook => ({
+export const createFakeRefunds = (): FakeRefunds => ({
   trouble: "none",
   refunds: new Map(),
   disputes: new Map(),
@@ -31,7 +31,7 @@ export const refundBook = (): RefundBook => ({
 });
 
 /** A provider of charges that gives money back, too: once for a key, as providers do. */
-export function withRefunds(book: RefundBook, payments: Payments): Payments {
+export function withRefunds(book: FakeRefunds, payments: Payments): Payments {
   const outcomeOf = (refundId: string): RefundResult => {
     const providerRefundId = `re_${refundId}`;
     if (book.trouble === "fails") return { state: "failed", providerRefundId, failureCode: "card_closed" };
@@ -68,7 +68,7 @@ export function withRefunds(book: RefundBook, payments: Payments): Payments {
 }
 
 /** What went back of an order at the provider, in minor units. */
-export async function givenBack(market: Market, book: RefundBook, orderId: string): Promise<bigint> {
+export async function refundedMinorOf(market: Market, book: FakeRefunds, orderId: string): Promise<bigint> {
   const { rows } = await market.query("select payment_id from orders where id = $1", [
     toUuid("ord", orderId),
   ]);
@@ -89,7 +89,7 @@ export async function accountsOf(market: Market, orderId: string): Promise<Recor
 }
 
 /** Says of an order what its bank does. */
-export function dispute(book: RefundBook, orderId: string, wish: Partial<Dispute> = {}): string {
+export function openDispute(book: FakeRefunds, orderId: string, wish: Partial<Dispute> = {}): string {
   const disputeId = wish.disputeId ?? `dp_${orderId}`;
   const known = book.disputes.get(disputeId);
   book.disputes.set(disputeId, {

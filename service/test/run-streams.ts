@@ -1,30 +1,30 @@
 import assert from "node:assert/strict";
-import { type Listener, listen } from "./event-stream.ts";
+import { type EventReader, openEventStream } from "./event-stream.ts";
 import type { Client } from "./market.ts";
-import type { RunWish } from "./runs.ts";
+import type { RunInput } from "./runs.ts";
 
 /** A run that is read as it comes; on the sandbox, unless told otherwise. */
-export const streams = (
+export const streamRun = (
   origin: string,
   { key }: Client,
-  wish: RunWish,
+  wish: RunInput,
   headers: Record<string, string> = {},
-): Promise<Listener> =>
-  listen(origin, key, "/v1/ai/execute", headers, {
+): Promise<EventReader> =>
+  openEventStream(origin, key, "/v1/ai/execute", headers, {
     ...{ apiKeyId: "sandbox", variables: { topic: "rain" }, stream: true },
     ...wish,
   });
 
 /** Somebody who reads along, or comes back. */
-export const follows = (origin: string, { key }: Client, executionId: string, lastEventId?: string) =>
-  listen(
+export const followRun = (origin: string, { key }: Client, executionId: string, lastEventId?: string) =>
+  openEventStream(
     origin,
     key,
     `/v1/ai/executions/${executionId}/events`,
     lastEventId === undefined ? {} : { "last-event-id": lastEventId },
   );
 
-export interface HeardRun {
+export interface StreamedRun {
   types: string[];
   text: string;
   /** Of the event that ended it. */
@@ -33,34 +33,36 @@ export interface HeardRun {
 }
 
 /** What a reader has heard so far. */
-export function heardBy({ heard }: Pick<Listener, "heard">): HeardRun {
-  const deltas = heard.filter(({ type }) => type === "output.delta").map(({ data }) => JSON.parse(data).text);
-  const last = heard.at(-1);
+export function streamedRunOf({ events }: Pick<EventReader, "events">): StreamedRun {
+  const deltas = events
+    .filter(({ type }) => type === "output.delta")
+    .map(({ data }) => JSON.parse(data).text);
+  const last = events.at(-1);
   return {
-    types: heard.map(({ type }) => type),
+    types: events.map(({ type }) => type),
     text: deltas.join(""),
     end: last && /completed|failed/.test(last.type) ? JSON.parse(last.data) : undefined,
   };
 }
 
 /** All of a stream, which must end cleanly, and with its only terminal event. */
-export async function allOf(listener: Listener): Promise<HeardRun> {
+export async function readWholeStream(listener: EventReader): Promise<StreamedRun> {
   assert.equal(listener.status, 200, listener.text);
   assert.equal(await listener.ended, true);
-  const heard = heardBy(listener);
+  const events = streamedRunOf(listener);
   assert.deepEqual(
-    heard.types.filter((type) => /completed|failed/.test(type)),
-    heard.types.slice(-1),
+    events.types.filter((type) => /completed|failed/.test(type)),
+    events.types.slice(-1),
     "one event ends it",
   );
-  return heard;
+  return events;
 }
 
-export const executionOf = ({ heard }: Pick<Listener, "heard">): string =>
-  JSON.parse(heard[0]!.data).executionId;
+export const executionOf = ({ events }: Pick<EventReader, "events">): string =>
+  JSON.parse(events[0]!.data).executionId;
 
 /** Pieces that come when the test lets them. */
-export function heldPieces() {
+export function gatedPieces() {
   let allowed = 0;
   let wake = Promise.withResolvers<void>();
   const allow = (count: number) => {

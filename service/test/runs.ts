@@ -8,19 +8,19 @@ import type { Client, Reply } from "./market.ts";
 import { GOOD_KEY, type ProviderServer } from "./provider-server.ts";
 
 /** Every provider at this server's address; no pause before a repeat. */
-export const allAt = (server: ProviderServer): Partial<SdkProvidersOptions> => ({
+export const providersAt = (server: ProviderServer): Partial<SdkProvidersOptions> => ({
   baseUrls: Object.fromEntries(providers.map((id) => [id, server.url])),
   sleep: async () => {},
 });
 
 /** A stored provider key of the owner's, which the provider server takes; answers its id. */
-export async function hasKey(owner: Client, wish: Record<string, unknown> = {}): Promise<string> {
+export async function createProviderKey(owner: Client, wish: Record<string, unknown> = {}): Promise<string> {
   const reply = await owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: GOOD_KEY, ...wish });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
 
-export interface RunWish {
+export interface RunInput {
   productId: string;
   apiKeyId?: string;
   variables?: unknown;
@@ -29,11 +29,11 @@ export interface RunWish {
 }
 
 /** Runs it on the sandbox, unless told otherwise. */
-export const run = (caller: Client, wish: RunWish, headers: Record<string, string> = {}): Promise<Reply> =>
+export const run = (caller: Client, wish: RunInput, headers: Record<string, string> = {}): Promise<Reply> =>
   caller.post("/v1/ai/execute", { apiKeyId: "sandbox", variables: { topic: "rain" }, ...wish }, headers);
 
 /** What a run answered, which must have been an answer. */
-export async function ran(caller: Client, wish: RunWish) {
+export async function runToCompletion(caller: Client, wish: RunInput) {
   const reply = await run(caller, wish);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
@@ -62,7 +62,7 @@ const ARRIVAL_MS = 5_000;
  * A provider in OpenAI's words that takes calls in and answers all of them when it is told to, later ones at once.
  * Whether it knows a key it says at once, unless the next time is held too.
  */
-export async function startHeldProvider() {
+export async function startBlockedProvider() {
   const told = Promise.withResolvers<number>();
   let listingsToHold = 0;
   const server = createServer(async (request, response) => {

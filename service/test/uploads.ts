@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import sharp from "sharp";
 import type { Client, Reply } from "./market.ts";
 
-export interface Sent {
+export interface UploadInput {
   name?: string;
   type?: string;
   bytes: string | Uint8Array<ArrayBuffer>;
@@ -14,7 +14,7 @@ export interface Sent {
 export function send(
   client: Client,
   path: string,
-  { name = "guide.md", type = "", bytes, fields = {}, headers = {} }: Sent,
+  { name = "guide.md", type = "", bytes, fields = {}, headers = {} }: UploadInput,
 ): Promise<Reply> {
   const form = new FormData();
   for (const [field, value] of Object.entries(fields)) form.set(field, value);
@@ -22,14 +22,14 @@ export function send(
   return client.request("POST", path, { body: form, headers });
 }
 
-export const sendFile = (client: Client, productId: string, sent: Sent) =>
+export const sendFile = (client: Client, productId: string, sent: UploadInput) =>
   send(client, `/v1/products/${productId}/files`, sent);
 
-export const sendImage = (client: Client, productId: string, sent: Sent) =>
+export const sendImage = (client: Client, productId: string, sent: UploadInput) =>
   send(client, `/v1/products/${productId}/images`, { name: "picture.png", ...sent });
 
 /** A file that is taken; answers what stands in `data`. */
-export async function hasFile(client: Client, productId: string, sent: Partial<Sent> = {}) {
+export async function uploadFile(client: Client, productId: string, sent: Partial<UploadInput> = {}) {
   const reply = await sendFile(client, productId, { bytes: "# A guide\n", ...sent });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;

@@ -2,24 +2,24 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
 import { Evaluator } from "../src/formats/workflow-definition/evaluator.ts";
-import { haiku, hasDraft } from "./factories.ts";
+import { createDraft, haiku } from "./factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "./market.ts";
 import { startProviderServer } from "./provider-server.ts";
-import { allAt, hasKey } from "./runs.ts";
+import { createProviderKey, providersAt } from "./runs.ts";
 import { becomes } from "./until.ts";
 
-export interface DefinitionWish {
+export interface DefinitionInput {
   input?: object;
   steps: object[];
   result?: string;
 }
 
 /** The definition of a workflow that asks for nothing, unless told otherwise. */
-export const definitionOf = ({ input = { type: "object" }, steps, result = "1" }: DefinitionWish) =>
+export const definitionOf = ({ input = { type: "object" }, steps, result = "1" }: DefinitionInput) =>
   JSON.stringify({ format: "workflow/1", input, steps, result });
 
 /** A step that says after the sandbox what it was told to say. */
-export const says = (id: string, content: string, more: object = {}) => ({
+export const echoStep = (id: string, content: string, more: object = {}) => ({
   id,
   type: "prompt",
   provider: "sandbox",
@@ -29,9 +29,9 @@ export const says = (id: string, content: string, more: object = {}) => ({
 });
 
 /** A step of OpenAI's, and one that reckons. */
-export const asks = (id: string, content: string, more: object = {}) =>
-  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
-export const transform = (id: string, value: string, more: object = {}) => ({
+export const promptStep = (id: string, content: string, more: object = {}) =>
+  echoStep(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
+export const transformStep = (id: string, value: string, more: object = {}) => ({
   ...{ id, type: "transform", value },
   ...more,
 });
@@ -39,9 +39,9 @@ export const transform = (id: string, value: string, more: object = {}) => ({
 /** For the tests of one file: a market whose workflows run, a provider, and an author who has a key of it. */
 export async function openWorkflows() {
   const provider = await startProviderServer();
-  const market = await openMarket({ providers: allAt(provider) });
-  const author = await market.hasUser({ name: "Author" });
-  const openai = await hasKey(author);
+  const market = await openMarket({ providers: providersAt(provider) });
+  const author = await market.createUser({ name: "Author" });
+  const openai = await createProviderKey(author);
   const worker = startWorker(market);
   after(async () => {
     await worker.stop();
@@ -52,8 +52,8 @@ export async function openWorkflows() {
 }
 
 /** A draft of a workflow, which its author may run; answers its id. */
-export const hasWorkflow = (author: Client, wish: DefinitionWish, more: object = {}): Promise<string> =>
-  hasDraft(author, {
+export const createWorkflow = (author: Client, wish: DefinitionInput, more: object = {}): Promise<string> =>
+  createDraft(author, {
     ...haiku,
     type: "WORKFLOW",
     content: definitionOf(wish),
@@ -61,17 +61,17 @@ export const hasWorkflow = (author: Client, wish: DefinitionWish, more: object =
     ...more,
   });
 
-export interface ExecuteWish {
+export interface ExecuteInput {
   input?: object;
   apiKeys?: Record<string, string>;
   webhookUrl?: string;
   options?: object;
 }
 
-export const asksToExecute = (
+export const postExecution = (
   caller: Client,
   workflowId: string,
-  wish: ExecuteWish = {},
+  wish: ExecuteInput = {},
   headers: Record<string, string> = {},
 ): Promise<Reply> =>
   caller.post(
@@ -81,15 +81,19 @@ export const asksToExecute = (
   );
 
 /** Runs it to its end; answers how that was. */
-export async function executes(caller: Client, workflowId: string, wish: ExecuteWish = {}) {
-  const reply = await asksToExecute(caller, workflowId, wish, { prefer: "wait=30" });
+export async function executeWorkflow(caller: Client, workflowId: string, wish: ExecuteInput = {}) {
+  const reply = await postExecution(caller, workflowId, wish, { prefer: "wait=30" });
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
 
 /** Begins it; answers the execution's id. */
-export async function begins(caller: Client, workflowId: string, wish: ExecuteWish = {}): Promise<string> {
-  const reply = await asksToExecute(caller, workflowId, wish);
+export async function startExecution(
+  caller: Client,
+  workflowId: string,
+  wish: ExecuteInput = {},
+): Promise<string> {
+  const reply = await postExecution(caller, workflowId, wish);
   assert.equal(reply.status, 202, reply.text);
   return reply.body.data.executionId;
 }
@@ -121,7 +125,7 @@ export const untilStatus = (caller: Client, id: string, status: string) =>
   );
 
 /** Asks to cancel it, and waits until it is. */
-export async function cancels(caller: Client, id: string): Promise<void> {
+export async function cancelExecution(caller: Client, id: string): Promise<void> {
   const reply = await caller.post(`/v1/ai/executions/${id}/cancel`);
   assert.equal(reply.status, 200, reply.text);
   await untilStatus(caller, id, "canceled");

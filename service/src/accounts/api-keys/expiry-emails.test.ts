@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { sendKeyExpiryEmails } from "./expiry-emails.ts";
 import { createKeyAsOperator } from "./keys.ts";
@@ -19,13 +19,13 @@ const round = () => sendKeyExpiryEmails(market.service.ctx);
 
 /** An account with one key of so many days; answers its id. */
 async function hasKeyFor(days: number): Promise<string> {
-  const { userId } = await market.hasUser();
+  const { userId } = await market.createUser();
   const expiresAt = new Date(market.clock.now.getTime() + days * DAY_MS);
   await createKeyAsOperator(market.service.ctx, { userId, name: "Dated", permissions: [], expiresAt });
   return userId;
 }
 
-const countFor = async (userId: string) => (await lettersToUser(market, userId)).length;
+const countFor = async (userId: string) => (await emailsToUser(market, userId)).length;
 
 test("the owner is told 14 and 3 days before a key ends, once each", async () => {
   const userId = await hasKeyFor(30);
@@ -41,10 +41,10 @@ test("the owner is told 14 and 3 days before a key ends, once each", async () =>
     { day: 16, letters: 1 },
     { day: 27, letters: 1 },
   ]);
-  const [letter] = await lettersToUser(market, userId);
+  const [letter] = await emailsToUser(market, userId);
   assert.match(letter!.subject, /about to expire/);
   assert.match(
-    asOneLine(letter!.text),
+    unwrapLines(letter!.text),
     /“Dated” \(stoa_test_\w{12}…\) stops working on \w{3}, \d{2} \w{3} 2026/,
   );
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -15,7 +15,7 @@ let market: Market;
 let owner: Client;
 before(async () => {
   market = await openMarket();
-  owner = await market.hasUser({ name: "Owner" });
+  owner = await market.createUser({ name: "Owner" });
 });
 after(() => market.close());
 
@@ -134,7 +134,7 @@ suite("the operator revokes a key", () => {
 
   for (const by of ["id", "key"] as const) {
     test(`by its ${by === "id" ? "id" : "pasted value"}: it ends, and its owner is told once`, async () => {
-      const { userId } = await market.hasUser();
+      const { userId } = await market.createUser();
       const made = await makeKey({ userId, name: "Leaked" });
       assert.equal((await ask(made.key)).status, 200);
       const expected = { id: made.id, user: toId("usr", userId), name: "Leaked", revoked: true };
@@ -142,9 +142,9 @@ suite("the operator revokes a key", () => {
       await market.service.ctx.notifications.catchUp();
       assertError(await ask(made.key), 401, "INVALID_API_KEY");
       assert.deepEqual(await revoke(made[by]), expected, "said again, nothing changes");
-      const [letter, ...more] = await lettersToUser(market, userId);
+      const [letter, ...more] = await emailsToUser(market, userId);
       assert.deepEqual(more, []);
-      assert.match(asOneLine(letter!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
+      assert.match(unwrapLines(letter!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
       const { rows } = await market.query(
         "select action, actor_id, ip from audit_log where target_id = $1 order by id",
         [made.id],

@@ -18,8 +18,8 @@ before(async () => {
 });
 after(() => market.close());
 beforeEach(async () => {
-  const { userId } = await market.hasUser({ name: "Owner" });
-  owner = await market.hasSession(userId);
+  const { userId } = await market.createUser({ name: "Owner" });
+  owner = await market.createSession(userId);
 });
 
 const areCurrent = () =>

@@ -3,8 +3,8 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import fc from "fast-check";
-import { dumpOf } from "../../../test/dump.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -19,9 +19,9 @@ after(() => market.close());
 
 /** Somebody who is signed in, with no key yet but the market's. */
 async function hasOwner(): Promise<Client> {
-  const { userId } = await market.hasUser();
+  const { userId } = await market.createUser();
   await market.query("delete from api_keys where user_id = $1", [userId]);
-  return market.hasSession(userId);
+  return market.createSession(userId);
 }
 
 const input = { name: "My server", permissions: { "products:read": true } };
@@ -157,7 +157,7 @@ suite("making a key", () => {
     assert.equal((await oneMore()).status, 201, "a revoked key gives its place free");
     assertError(await oneMore(), 422, "VALIDATION_ERROR");
     market.clock.forward(HOUR_MS);
-    const later = await market.hasSession(owner.userId);
+    const later = await market.createSession(owner.userId);
     const oneMoreLater = () => later.post("/v1/api-keys", input);
     assert.equal((await oneMoreLater()).status, 201, "an expired key gives its place free");
     assertError(await oneMoreLater(), 422, "VALIDATION_ERROR");
@@ -168,11 +168,11 @@ suite("making a key", () => {
   test("sends an email, which says when the key can spend money", async () => {
     const owner = await hasOwner();
     await make(owner, { permissions: { "products:read": true, "products:write": true } });
-    const [first, ...others] = await lettersToUser(market, owner.userId);
+    const [first, ...others] = await emailsToUser(market, owner.userId);
     assert.deepEqual(others, []);
     assert.doesNotMatch(`${first!.subject} ${first!.text}`, /spend|cost/);
     const { key } = await make(owner, { name: "Spender", permissions: { "purchases:write": true } });
-    const [letter, ...more] = await lettersToUser(market, owner.userId);
+    const [letter, ...more] = await emailsToUser(market, owner.userId);
     assert.equal(more.length, 1);
     assert.match(letter!.subject, /spend money/);
     assert.match(letter!.text, /Spender/);
@@ -276,8 +276,8 @@ suite("keys belong to one account and to sessions", () => {
   });
 
   test("a key with every permission can neither list, make, replace nor revoke keys", async () => {
-    const { userId, key } = await market.hasUser();
-    const owner = await market.hasSession(userId);
+    const { userId, key } = await market.createUser();
+    const owner = await market.createSession(userId);
     const { id } = await make(owner);
     const client = market.as(key);
     const attempts: Promise<Reply>[] = [
@@ -333,7 +333,7 @@ test("the value of a key is in no table and no log", async () => {
   await ask(key);
   await market.as(null).get(`/v1/categories?api_key=${body.data.key}`);
   const secrets = [key, body.data.key].map((value: string) => value.slice(22, 54));
-  const dump = await dumpOf(market);
+  const dump = await dumpDatabase(market);
   for (const secret of secrets) assert.ok(!dump.includes(secret));
   for (const line of market.logs) for (const secret of secrets) assert.ok(!line.includes(secret), line);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 const HOUR_MS = 3_600_000;
@@ -10,8 +10,8 @@ let market: Market;
 let owner: Client;
 before(async () => {
   market = await openMarket();
-  const { userId } = await market.hasUser({ name: "Owner" });
-  owner = await market.hasSession(userId);
+  const { userId } = await market.createUser({ name: "Owner" });
+  owner = await market.createSession(userId);
 });
 after(() => market.close());
 
@@ -28,7 +28,7 @@ async function make(more: object = {}): Promise<{ id: string; key: string }> {
 
 /** The session of a test that goes on for days must stay in use. */
 async function statusOf(id: string): Promise<string> {
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   const { body } = await owner.get("/v1/api-keys?limit=100");
   return body.data.find((key: { id: string }) => key.id === id).status;
 }
@@ -55,7 +55,7 @@ test("a replaced key works on for 24 hours unless said otherwise, beside the new
 suite("the grace of a replaced key", () => {
   for (const graceHours of [0, 1, 168]) {
     test(`of ${graceHours} hours ends to the millisecond`, async () => {
-      owner = await market.hasSession(owner.userId);
+      owner = await market.createSession(owner.userId);
       const old = await make();
       assert.equal(await ask(old.key), 200);
       assert.equal((await rotate(old.id, { graceHours })).status, 201);
@@ -69,7 +69,7 @@ suite("the grace of a replaced key", () => {
   }
 
   test("is 0 to 168 whole hours", async () => {
-    owner = await market.hasSession(owner.userId);
+    owner = await market.createSession(owner.userId);
     const { id } = await make();
     for (const graceHours of [-1, 169, 1.5, "24"]) {
       assertError(await rotate(id, { graceHours }), 400, "INVALID_REQUEST", "graceHours");
@@ -79,7 +79,7 @@ suite("the grace of a replaced key", () => {
   });
 
   test("never lengthens the life of the old key", async () => {
-    owner = await market.hasSession(owner.userId);
+    owner = await market.createSession(owner.userId);
     const expiresAt = inFuture(HOUR_MS);
     const { id } = await make({ expiresAt });
     const { body } = await rotate(id, { graceHours: 168 });
@@ -88,16 +88,16 @@ suite("the grace of a replaced key", () => {
 });
 
 test("the new key lives as long as the old one was made to", async () => {
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   const { id } = await make({ expiresAt: inFuture(10 * DAY_MS) });
   market.clock.forward(4 * DAY_MS);
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   const { body } = await rotate(id);
   assert.equal(body.data.expiresAt, inFuture(10 * DAY_MS));
 });
 
 test("only an active key is replaced, and once: of ten parallel requests one wins", async () => {
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   const { id } = await make();
   const replies = await Promise.all(Array.from({ length: 10 }, () => rotate(id)));
   assert.equal(replies.filter(({ status }) => status === 201).length, 1);
@@ -110,13 +110,13 @@ test("only an active key is replaced, and once: of ten parallel requests one win
   const revoked = await make();
   await owner.delete(`/v1/api-keys/${revoked.id}`);
   market.clock.forward(HOUR_MS);
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   assert.equal(assertError(await rotate(expired.id), 409, "INVALID_STATE").current, "expired");
   assert.equal(assertError(await rotate(revoked.id), 409, "INVALID_STATE").current, "revoked");
 });
 
 test("a replaced key can be revoked before its grace ends, and the new one stays", async () => {
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
   const old = await make();
   const { body } = await rotate(old.id);
   assert.equal((await owner.delete(`/v1/api-keys/${old.id}`)).body.data.status, "revoked");
@@ -124,8 +124,8 @@ test("a replaced key can be revoked before its grace ends, and the new one stays
 });
 
 test("a key can be replaced with all 25 places taken", async () => {
-  const { userId } = await market.hasUser();
-  owner = await market.hasSession(userId);
+  const { userId } = await market.createUser();
+  owner = await market.createSession(userId);
   const ids = [];
   for (let count = 1; count < 25; count++) ids.push((await make()).id);
   assertError(await owner.post("/v1/api-keys", { name: "26th", permissions: {} }), 422, "VALIDATION_ERROR");
@@ -133,16 +133,16 @@ test("a key can be replaced with all 25 places taken", async () => {
 });
 
 test("the owner gets a letter that names the day on which the old key ends", async () => {
-  const { userId } = await market.hasUser();
-  owner = await market.hasSession(userId);
+  const { userId } = await market.createUser();
+  owner = await market.createSession(userId);
   const old = await make({ name: "Server", permissions: {} });
   const { body } = await rotate(old.id, { graceHours: 2 });
-  const [letter, ...more] = await lettersToUser(market, userId);
+  const [letter, ...more] = await emailsToUser(market, userId);
   assert.deepEqual(
     more.map(({ subject }) => subject),
     ["A new API key was created"],
   );
-  const text = asOneLine(letter!.text);
+  const text = unwrapLines(letter!.text);
   assert.ok(text.includes(old.key.slice(0, 22)) && text.includes("Server"));
   assert.ok(text.includes(new Date(inFuture(2 * HOUR_MS)).toUTCString()), text);
   assert.ok(!text.includes(body.data.key.slice(22)));

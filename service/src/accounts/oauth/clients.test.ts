@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
-  askTokens,
   assertOAuthError,
-  hasOAuthClient,
-  hasPublicClient,
-  hasTokens,
+  createOAuthClient,
   openOAuthMarket,
+  postTokenRequest,
+  registerPublicClient,
+  requestTokens,
 } from "../../../test/oauth.ts";
 
 let market: Market;
@@ -15,8 +15,8 @@ let maker: Client;
 let settings: Client;
 before(async () => {
   market = await openOAuthMarket();
-  maker = await market.hasUser({ plan: "enterprise" });
-  settings = await market.hasSession(maker.userId);
+  maker = await market.createUser({ plan: "enterprise" });
+  settings = await market.createSession(maker.userId);
 });
 after(() => market.close());
 
@@ -51,7 +51,7 @@ test("a client is made, listed, given a new secret and removed, each on record",
   assert.doesNotMatch(listed.text, /stoa_client_/);
 
   const own = (secret: string) =>
-    askTokens(
+    postTokenRequest(
       market,
       { id: client.clientId, secret, redirectUri: "" },
       { grant_type: "client_credentials", scope: "products:read" },
@@ -73,9 +73,9 @@ test("a client is made, listed, given a new secret and removed, each on record",
 });
 
 test("another's client, and one that registered itself, is nobody's to see or change", async () => {
-  const stranger = await market.hasSession((await market.hasUser()).userId);
-  const { id } = await hasOAuthClient(market, maker);
-  const ownerless = await hasPublicClient(market);
+  const stranger = await market.createSession((await market.createUser()).userId);
+  const { id } = await createOAuthClient(market, maker);
+  const ownerless = await registerPublicClient(market);
   for (const [who, clientId] of [
     [stranger, id],
     [settings, ownerless.id],
@@ -107,7 +107,7 @@ test("a client's name is one line of visible characters, since people are asked 
 });
 
 test("an account has at most 25 clients, of parallel ones too", async () => {
-  const somebody = await market.hasSession((await market.hasUser({ plan: "enterprise" })).userId);
+  const somebody = await market.createSession((await market.createUser({ plan: "enterprise" })).userId);
   const replies = await Promise.all(
     Array.from({ length: 30 }, () => somebody.post("/v1/oauth-clients", input)),
   );
@@ -117,10 +117,10 @@ test("an account has at most 25 clients, of parallel ones too", async () => {
 });
 
 test("grants are seen and taken back by who gave them, on record", async () => {
-  const app = await hasOAuthClient(market, maker, { name: "Sync" });
-  const alice = await market.hasUser();
-  await hasTokens(market, alice.userId, app, { scope: "openid products:read offline_access" });
-  const session = await market.hasSession(alice.userId);
+  const app = await createOAuthClient(market, maker, { name: "Sync" });
+  const alice = await market.createUser();
+  await requestTokens(market, alice.userId, app, { scope: "openid products:read offline_access" });
+  const session = await market.createSession(alice.userId);
   const { body } = await session.get("/v1/account/grants");
   assert.equal(body.meta.total, 1);
   const [grant] = body.data;
@@ -144,10 +144,11 @@ test("grants are seen and taken back by who gave them, on record", async () => {
 });
 
 test("allowing the same client again keeps one grant, which holds both", async () => {
-  const app = await hasPublicClient(market);
-  const alice = await market.hasUser();
-  for (const scope of ["products:read", "ai:execute"]) await hasTokens(market, alice.userId, app, { scope });
-  const { body } = await (await market.hasSession(alice.userId)).get("/v1/account/grants");
+  const app = await registerPublicClient(market);
+  const alice = await market.createUser();
+  for (const scope of ["products:read", "ai:execute"])
+    await requestTokens(market, alice.userId, app, { scope });
+  const { body } = await (await market.createSession(alice.userId)).get("/v1/account/grants");
   assert.deepEqual(
     body.data.map(({ scopes }: { scopes: string[] }) => scopes.toSorted()),
     [["ai:execute", "products:read"]],

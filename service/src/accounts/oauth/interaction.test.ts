@@ -2,19 +2,19 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Browser } from "../../../test/browser.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
-  askTokens,
   authorizeUrl,
-  browserOf,
   consent,
-  hasOAuthClient,
-  hasPublicClient,
+  createOAuthClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
+  postTokenRequest,
   redeem,
+  registerPublicClient,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -24,15 +24,15 @@ let bob: Client;
 let app: OAuthClient;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser({ name: "Alice" });
-  bob = await market.hasUser({ name: "Bob" });
-  app = await hasOAuthClient(market, await market.hasUser(), { name: "Sync & Co" });
+  alice = await market.createUser({ name: "Alice" });
+  bob = await market.createUser({ name: "Bob" });
+  app = await createOAuthClient(market, await market.createUser(), { name: "Sync & Co" });
 });
 after(() => market.close());
 
 const ask = (more = {}, client = app) => authorizeUrl(market, client, { verifier: newVerifier(), ...more });
 const quiet = { prompt: undefined, scope: "openid products:read" };
-const sessionOf = async ({ userId }: Client) => (await market.hasSession(userId)).key;
+const sessionOf = async ({ userId }: Client) => (await market.createSession(userId)).key;
 
 /** Whom the tokens of a code speak of. */
 async function whoseCode(browser: Browser, more: object = {}): Promise<string> {
@@ -55,7 +55,9 @@ test("who is not signed in is sent to sign in, and comes back to the same reques
 });
 
 test("the consent page names the client, the account, the scopes in words and where the answer goes", async () => {
-  const page = await (await browserOf(market, alice.userId)).open(ask({ scope: "products:read ai:execute" }));
+  const page = await (await signedInBrowser(market, alice.userId)).open(
+    ask({ scope: "products:read ai:execute" }),
+  );
   assert.match(page.text, /<strong>Alice<\/strong>/);
   assert.match(page.text, /<strong>app\.example<\/strong>/);
   assert.match(page.text, /Run prompts with your stored provider keys/);
@@ -68,11 +70,11 @@ test("the consent page names the client, the account, the scopes in words and wh
 });
 
 test("once allowed, a client with a secret is not asked about again, but for more", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
   assert.equal(await whoseCode(browser), toId("usr", alice.userId));
   assert.equal(
-    await whoseCode(await browserOf(market, alice.userId)),
+    await whoseCode(await signedInBrowser(market, alice.userId)),
     toId("usr", alice.userId),
     "nor elsewhere",
   );
@@ -81,8 +83,8 @@ test("once allowed, a client with a secret is not asked about again, but for mor
 });
 
 test("a client that registered itself is asked about every time", async () => {
-  const desk = await hasPublicClient(market);
-  const browser = await browserOf(market, alice.userId);
+  const desk = await registerPublicClient(market);
+  const browser = await signedInBrowser(market, alice.userId);
   for (let times = 0; times < 2; times++) await consent(browser, ask(quiet, desk));
   const page = await browser.open(ask(quiet, desk));
   assert.match(page.text, /Allow Desk\?/);
@@ -91,7 +93,7 @@ test("a client that registered itself is asked about every time", async () => {
 });
 
 test("after Alice, when Bob signs in, no client gets a code for Alice", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
   assert.equal(await whoseCode(browser), toId("usr", alice.userId));
 
@@ -103,7 +105,7 @@ test("after Alice, when Bob signs in, no client gets a code for Alice", async ()
 });
 
 test("once Alice has signed out, no client gets a code in her browser", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
   await market.query("update sessions set ended_at = now() where user_id = $1", [alice.userId]);
   assert.equal(await whoseCode(browser, { prompt: "none" }), "login_required");
@@ -111,7 +113,7 @@ test("once Alice has signed out, no client gets a code in her browser", async ()
 });
 
 test("a consent page that Alice left open is not Bob's to answer", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   browser.signIn(await sessionOf(bob));
   assert.equal((await browser.press(page, "decision", "allow")).status, 409);
@@ -119,14 +121,14 @@ test("a consent page that Alice left open is not Bob's to answer", async () => {
 });
 
 test("a consent page belongs to the browser that it was opened in", async () => {
-  const page = await (await browserOf(market, alice.userId)).open(ask());
-  const other = await browserOf(market, alice.userId);
+  const page = await (await signedInBrowser(market, alice.userId)).open(ask());
+  const other = await signedInBrowser(market, alice.userId);
   assert.equal((await other.open(page.url)).status, 409);
   assert.equal((await other.press(page, "decision", "allow")).status, 409);
 });
 
 test("no other site can press the button", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   const allow = new URLSearchParams({ decision: "allow" });
   for (const headers of [
@@ -145,8 +147,8 @@ const grantsOf = async ({ id }: OAuthClient) =>
   (await market.query("select 1 from oauth_grants where client_id = $1", [id])).rows.length;
 
 test("however often the button is pressed at once, one grant comes of it", async () => {
-  const client = await hasOAuthClient(market, bob);
-  const browser = await browserOf(market, alice.userId);
+  const client = await createOAuthClient(market, bob);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({}, client));
   const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(page, "decision", "allow")));
   // 400 and 409: another click was faster, on the way back to the client or before.
@@ -155,32 +157,32 @@ test("however often the button is pressed at once, one grant comes of it", async
 });
 
 test("in however many tabs the button is pressed, one grant comes of it", async () => {
-  const client = await hasOAuthClient(market, bob);
-  const browser = await browserOf(market, alice.userId);
+  const client = await createOAuthClient(market, bob);
+  const browser = await signedInBrowser(market, alice.userId);
   const tabs = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
   for (const tab of tabs) assert.equal((await browser.press(tab, "decision", "allow")).status, 0);
   assert.equal(await grantsOf(client), 1);
 });
 
 test("a consent page whose client was removed meanwhile says that the request is over", async () => {
-  const client = await hasOAuthClient(market, bob);
-  const browser = await browserOf(market, alice.userId);
+  const client = await createOAuthClient(market, bob);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({}, client));
-  await (await market.hasSession(bob.userId)).delete(`/v1/oauth-clients/${client.id}`);
+  await (await market.createSession(bob.userId)).delete(`/v1/oauth-clients/${client.id}`);
   assert.equal((await browser.open(page.url)).status, 409);
   assert.equal((await browser.press(page, "decision", "allow")).status, 409);
 });
 
 test("what is neither allowed nor denied is denied", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   const { url } = await browser.post(page.url, new URLSearchParams({ decision: "maybe" }));
   assert.equal(url.searchParams.get("error"), "access_denied");
 });
 
 test("consent is on record: who allowed whom what, and from where", async () => {
-  const carol = await market.hasUser();
-  await consent(await browserOf(market, carol.userId), ask({ scope: "ai:execute" }));
+  const carol = await market.createUser();
+  await consent(await signedInBrowser(market, carol.userId), ask({ scope: "ai:execute" }));
   const { rows } = await market.query(
     "select * from audit_log where actor_id = $1 and action like 'oauth%'",
     [carol.userId],
@@ -198,7 +200,7 @@ const signedInAgo = (seconds: number) =>
   market.query("update sessions set created_at = now() - make_interval(secs => $1)", [seconds]);
 
 test("prompt=login asks for a sign-in of now, and max_age for a recent one", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   await signedInAgo(3_600);
   for (const more of [{ prompt: "login" }, { max_age: "3500" }]) {
     const { url } = await browser.open(ask({ ...quiet, ...more }));
@@ -214,17 +216,17 @@ test("prompt=login asks for a sign-in of now, and max_age for a recent one", asy
 const browserWith = async (browser: Browser) => browser.signIn(await sessionOf(alice));
 
 test("a client that wants another account than the one signed in hears so", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const verifier = newVerifier();
   const answer = await consent(browser, ask({ scope: "openid", prompt: "consent", verifier }));
   const { body } = await redeem(market, app, answer.get("code")!, verifier);
-  const bobs = await browserOf(market, bob.userId);
+  const bobs = await signedInBrowser(market, bob.userId);
   const { url } = await bobs.open(ask({ ...quiet, id_token_hint: body.id_token }));
   assert.equal(url.searchParams.get("error"), "login_required");
 });
 
 test("an answer that posts itself runs its one script and no other", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({ response_mode: "form_post" }));
   const end = await browser.press(page, "decision", "allow");
   const [, script = ""] = /<script>([\s\S]*?)<\/script>/.exec(end.text)!;
@@ -234,9 +236,11 @@ test("an answer that posts itself runs its one script and no other", async () =>
 });
 
 test("a client may sign its user out, who is asked first; then the session here ends too", async () => {
-  const client = await hasOAuthClient(market, bob, { postLogoutRedirectUris: ["https://app.example/bye"] });
-  const dave = await market.hasUser();
-  const browser = await browserOf(market, dave.userId);
+  const client = await createOAuthClient(market, bob, {
+    postLogoutRedirectUris: ["https://app.example/bye"],
+  });
+  const dave = await market.createUser();
+  const browser = await signedInBrowser(market, dave.userId);
   await consent(browser, ask({}, client));
   const signedIn = () => market.as(browser.cookie("__Host-session") ?? "gone").get("/v1/account/grants");
   const logout = new URL("/oauth/logout", market.origin);
@@ -266,7 +270,7 @@ test("a client may sign its user out, who is asked first; then the session here 
 });
 
 test("signing out leads to no address that the client did not register", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const evil = `/oauth/logout?client_id=${app.id}&post_logout_redirect_uri=https://evil.example/`;
   const page = await browser.open(evil);
   assert.equal(page.status, 400);
@@ -274,7 +278,7 @@ test("signing out leads to no address that the client did not register", async (
 });
 
 test("what a client writes into its request comes back as it was, or is refused, and breaks nothing", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const odd = "\0 \ud83d\ude00 \u202e'; drop table users;-- {{x}} <b>";
   const answer = await consent(browser, ask({ scope: "openid", state: odd, nonce: odd }));
   assert.equal(answer.get("state"), odd);
@@ -297,14 +301,14 @@ test("what a client writes into its request comes back as it was, or is refused,
   ] as Record<string, string>[])
     for (const client of [app, { ...app, id: odd }, { ...app, id: odd, secret: null }])
       assert.ok(
-        [400, 401].includes((await askTokens(market, client, fields)).status),
+        [400, 401].includes((await postTokenRequest(market, client, fields)).status),
         JSON.stringify(fields),
       );
 });
 
 test("consent to offline_access: a session that is 15 minutes old is sent to sign in, and what is granted is told by email", async () => {
-  const user = await market.hasUser();
-  const browser = await browserOf(market, user.userId);
+  const user = await market.createUser();
+  const browser = await signedInBrowser(market, user.userId);
   await market.query(
     "update sessions set created_at = created_at - interval '15 minutes' where user_id = $1",
     [user.userId],
@@ -315,23 +319,23 @@ test("consent to offline_access: a session that is 15 minutes old is sent to sig
   const short = await browser.open(ask({ scope: "products:read" }));
   assert.match(short.text, /Allow Sync &amp; Co\?/);
 
-  browser.signIn((await market.hasSession(user.userId)).key);
+  browser.signIn((await market.createSession(user.userId)).key);
   const page = await browser.open(url.searchParams.get("returnTo")!);
   assert.match(page.text, /Stay connected/);
   const { url: end } = await browser.press(page, "decision", "allow");
   assert.ok(end.searchParams.has("code"), String(end));
-  const letters = await lettersToUser(market, user.userId);
+  const letters = await emailsToUser(market, user.userId);
   assert.deepEqual(
     letters.map(({ subject }) => subject),
     ["An application may act for you"],
   );
   assert.match(letters[0]!.text, /Sync & Co[\s\S]*app\.example[\s\S]*offline_access/);
   await consent(browser, ask());
-  assert.equal((await lettersToUser(market, user.userId)).length, 1, "the same again is no news");
+  assert.equal((await emailsToUser(market, user.userId)).length, 1, "the same again is no news");
 });
 
 test("offline_access without prompt=consent: the consent page asks for it, and it is granted; prompt=none cannot ask", async () => {
-  const browser = await browserOf(market, (await market.hasUser()).userId);
+  const browser = await signedInBrowser(market, (await market.createUser()).userId);
   for (const prompt of [undefined, ""]) {
     const verifier = newVerifier();
     const page = await browser.open(ask({ verifier, prompt }));

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auth, extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
-import { Desk } from "../../../test/mcp.ts";
+import { OAuthTestClient } from "../../../test/mcp.ts";
 import { openOAuthMarket } from "../../../test/oauth.ts";
 
 let market: Market;
 let alice: Client;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser({ name: "Alice" });
+  alice = await market.createUser({ name: "Alice" });
 });
 after(() => market.close());
 
@@ -22,7 +22,7 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
   const { resourceMetadataUrl } = extractWWWAuthenticateParams(refused);
   assert.equal(resourceMetadataUrl?.href, `${market.origin}/.well-known/oauth-protected-resource/v1`);
 
-  const desk = new Desk(market, alice);
+  const desk = new OAuthTestClient(market, alice);
   const where = { serverUrl: products(), resourceMetadataUrl: resourceMetadataUrl! };
   assert.equal(await auth(desk, where), "REDIRECT");
   assert.equal(desk.asked?.searchParams.get("resource"), `${market.origin}/v1`);
@@ -41,7 +41,7 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
 test("a stock MCP client at /mcp gets a refresh token, and comes back without a browser", async () => {
   const refused = await fetch(new URL("/mcp", market.origin), { method: "POST" });
   const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
-  const desk = new Desk(market, alice);
+  const desk = new OAuthTestClient(market, alice);
   const where = {
     serverUrl: new URL("/mcp", market.origin),
     resourceMetadataUrl: resourceMetadataUrl!,
@@ -59,7 +59,7 @@ test("a stock MCP client at /mcp gets a refresh token, and comes back without a 
 });
 
 test("a token that lacks a scope is told which, in the words of RFC 6750", async () => {
-  const desk = new Desk(market, alice);
+  const desk = new OAuthTestClient(market, alice);
   const where = { serverUrl: products(), scope: "products:read" };
   await auth(desk, where);
   const { code, iss } = Object.fromEntries(desk.answer!);

@@ -3,11 +3,11 @@ import { after, before, test } from "node:test";
 import * as client from "openid-client";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
-  browserOf,
   consent,
-  hasOAuthClient,
+  createOAuthClient,
   type OAuthClient,
   openOAuthMarket,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -17,8 +17,8 @@ let app: OAuthClient;
 let config: client.Configuration;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser({ name: "Alice" });
-  app = await hasOAuthClient(market, await market.hasUser({ name: "Maker" }));
+  alice = await market.createUser({ name: "Alice" });
+  app = await createOAuthClient(market, await market.createUser({ name: "Maker" }));
   config = await discover(app);
 });
 after(() => market.close());
@@ -43,7 +43,7 @@ async function signInWith(scope: string, more: Record<string, string> = {}) {
     prompt: "consent",
     ...more,
   });
-  const answer = await consent(await browserOf(market, alice.userId), url);
+  const answer = await consent(await signedInBrowser(market, alice.userId), url);
   const callback = new URL(`${app.redirectUri}?${answer}`);
   return client.authorizationCodeGrant(config, callback, {
     pkceCodeVerifier,
@@ -105,7 +105,7 @@ test("openid-client pushes its request ahead", async () => {
     code_challenge_method: "S256",
   });
   assert.deepEqual([...url.searchParams.keys()].toSorted(), ["client_id", "request_uri"]);
-  const answer = await consent(await browserOf(market, (await market.hasUser()).userId), url);
+  const answer = await consent(await signedInBrowser(market, (await market.createUser()).userId), url);
   assert.ok(answer.get("code"));
   assert.equal(answer.get("iss"), market.origin);
 });

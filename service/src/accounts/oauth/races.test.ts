@@ -4,17 +4,17 @@ import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
   assertOAuthError,
   authorizeUrl,
-  browserOf,
   consent,
-  hasCode,
-  hasPublicClient,
-  hasTokens,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   postForm,
   redeem,
   refresh,
+  registerPublicClient,
+  requestCode,
+  requestTokens,
+  signedInBrowser,
   type Tokens,
 } from "../../../test/oauth.ts";
 
@@ -26,8 +26,8 @@ let alice: Client;
 let app: OAuthClient;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser();
-  app = await hasPublicClient(market);
+  alice = await market.createUser();
+  app = await registerPublicClient(market);
 });
 after(() => market.close());
 
@@ -40,7 +40,10 @@ const wait = (seconds: number) =>
 
 async function freshCode() {
   const verifier = newVerifier();
-  return { verifier, code: await hasCode(market, await browserOf(market, alice.userId), app, { verifier }) };
+  return {
+    verifier,
+    code: await requestCode(market, await signedInBrowser(market, alice.userId), app, { verifier }),
+  };
 }
 
 test("of ten parallel redemptions of a code one wins, and its tokens work", async () => {
@@ -54,7 +57,7 @@ test("of ten parallel redemptions of a code one wins, and its tokens work", asyn
 });
 
 test("of ten parallel refreshes one wins, and its tokens work", async () => {
-  const { refresh_token } = await hasTokens(market, alice.userId, app);
+  const { refresh_token } = await requestTokens(market, alice.userId, app);
   const replies = await times(() => refresh(market, app, refresh_token));
   const [winner, ...more] = replies.filter(({ status }) => status === 200);
   assert.ok(winner && more.length === 0);
@@ -64,7 +67,7 @@ test("of ten parallel refreshes one wins, and its tokens work", async () => {
 });
 
 test("a refresh token used a second time after the leeway ends everything of its grant", async () => {
-  const first = await hasTokens(market, alice.userId, app);
+  const first = await requestTokens(market, alice.userId, app);
   const second: Tokens = (await refresh(market, app, first.refresh_token)).body;
   await wait(LEEWAY_SECONDS - 1);
   assertOAuthError(await refresh(market, app, first.refresh_token), 400, "invalid_grant");
@@ -93,7 +96,7 @@ test("a request that was pushed ahead works once", async () => {
   assert.equal(pushed.status, 201, pushed.text);
   const url = new URL(`/oauth/authorize?client_id=${app.id}`, market.origin);
   url.searchParams.set("request_uri", pushed.body.request_uri);
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   assert.ok((await consent(browser, url)).get("code"));
   const again = await browser.open(url);
   assert.equal(again.status, 400);
@@ -101,8 +104,8 @@ test("a request that was pushed ahead works once", async () => {
 });
 
 test("a token whose grant ends while it is made is not made", async () => {
-  const { refresh_token } = await hasTokens(market, alice.userId, app);
-  const session = await market.hasSession(alice.userId);
+  const { refresh_token } = await requestTokens(market, alice.userId, app);
+  const session = await market.createSession(alice.userId);
   const { body } = await session.get("/v1/account/grants");
   const [reply] = await Promise.all([
     refresh(market, app, refresh_token),
@@ -117,7 +120,7 @@ test("a token whose grant ends while it is made is not made", async () => {
 
 test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days and 90 in all", async () => {
   const { code } = await freshCode();
-  const tokens = await hasTokens(market, alice.userId, app);
+  const tokens = await requestTokens(market, alice.userId, app);
   const seconds = async (kind: string) => {
     const { rows } = await market.query(
       `select round(extract(epoch from expires_at - created_at))::int as lives from oauth_tokens
@@ -142,7 +145,7 @@ test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days an
 
 test("what has expired opens nothing", async () => {
   const { code, verifier } = await freshCode();
-  const tokens = await hasTokens(market, alice.userId, app);
+  const tokens = await requestTokens(market, alice.userId, app);
   await market.query("update oauth_tokens set expires_at = now() - interval '1 second'");
   assertOAuthError(await redeem(market, app, code, verifier), 400, "invalid_grant");
   assertOAuthError(await refresh(market, app, tokens.refresh_token), 400, "invalid_grant");

@@ -7,15 +7,15 @@ import type { Client, Market } from "../../../test/market.ts";
 import {
   assertOAuthError,
   authorizeUrl,
-  browserOf,
   consent,
-  hasOAuthClient,
-  hasPublicClient,
+  createOAuthClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   redeem,
   register,
+  registerPublicClient,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 
 let market: Market;
@@ -24,9 +24,9 @@ let app: OAuthClient;
 let browser: Browser;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser();
-  app = await hasOAuthClient(market, alice, { redirectUris: ["https://app.example/callback?from=stoa"] });
-  browser = await browserOf(market, alice.userId);
+  alice = await market.createUser();
+  app = await createOAuthClient(market, alice, { redirectUris: ["https://app.example/callback?from=stoa"] });
+  browser = await signedInBrowser(market, alice.userId);
 });
 after(() => market.close());
 
@@ -95,7 +95,7 @@ test("without a redirect URI nobody is sent anywhere, though the client has only
 });
 
 test("the port of a loopback address is free, of the name localhost and of every other host it is not", async () => {
-  const native = await hasPublicClient(market, {
+  const native = await registerPublicClient(market, {
     redirect_uris: ["http://127.0.0.1:1234/cb", "http://[::1]/cb", "http://localhost:1234/cb"],
   });
   for (const fine of [
@@ -118,18 +118,20 @@ test("the port of a loopback address is free, of the name localhost and of every
 });
 
 test("a form may lead to an IPv6 address, which its policy cannot name", async () => {
-  const native = await hasPublicClient(market, { redirect_uris: ["http://[::1]/cb"] });
+  const native = await registerPublicClient(market, { redirect_uris: ["http://[::1]/cb"] });
   const { headers } = await open(native, "http://[::1]:8080/cb");
   assert.match(headers.get("content-security-policy")!, /form-action 'self' http:;/);
 });
 
 test("a client with a secret has no free port", async () => {
-  const web = await hasOAuthClient(market, alice, { redirectUris: ["http://127.0.0.1:1234/cb"] });
+  const web = await createOAuthClient(market, alice, { redirectUris: ["http://127.0.0.1:1234/cb"] });
   await assertStays(web, "http://127.0.0.1:999/cb");
 });
 
 test("a code is redeemed for the redirect URI that it was sent to, and no other", async () => {
-  const two = await hasPublicClient(market, { redirect_uris: ["https://a.example/", "https://b.example/"] });
+  const two = await registerPublicClient(market, {
+    redirect_uris: ["https://a.example/", "https://b.example/"],
+  });
   const verifier = newVerifier();
   const answer = await consent(browser, authorizeUrl(market, two, { verifier }));
   const elsewhere = { ...two, redirectUri: "https://b.example/" };
@@ -204,7 +206,7 @@ test("redirect URIs that are neither https nor on the own machine cannot be regi
     `https://app.example/${"x".repeat(2_000)}`,
   ]) {
     assertOAuthError(await register(market, { redirect_uris: [wrong] }), 400, "invalid_redirect_uri");
-    const session = await market.hasSession(alice.userId);
+    const session = await market.createSession(alice.userId);
     const reply = await session.post("/v1/oauth-clients", { name: "App", redirectUris: [wrong] });
     assert.equal(`${reply.status} ${reply.body.error.details?.field}`, "400 redirectUris[0]", wrong);
   }

@@ -4,12 +4,12 @@ import type { Client, Market } from "../../../test/market.ts";
 import {
   assertOAuthError,
   authorizeUrl,
-  browserOf,
-  hasTokens,
   newVerifier,
   openOAuthMarket,
   REDIRECT_URI,
   register,
+  requestTokens,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 import { deleteExpiredOAuthData } from "./cleanup.ts";
 
@@ -17,7 +17,7 @@ let market: Market;
 let alice: Client;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser();
+  alice = await market.createUser();
 });
 after(() => market.close());
 
@@ -80,7 +80,7 @@ test("a name that would deceive is made one line of visible text, and escaped wh
   assert.match(body.client_name, /^knaB <b>Stoa<\/b> x+$/);
   assert.equal(body.client_name.length, 100);
   const client = { id: body.client_id, secret: null, redirectUri: REDIRECT_URI };
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(authorizeUrl(market, client, { verifier: newVerifier() }));
   assert.match(page.text, /&lt;b&gt;Stoa&lt;\/b&gt;/);
   assert.doesNotMatch(page.text, /<b>/);
@@ -103,7 +103,7 @@ test("clients that nobody allowed anything are forgotten after 30 days, with wha
   await anHourLater();
   const used = (await register(market)).body.client_id;
   const unused = (await register(market)).body.client_id;
-  await hasTokens(market, alice.userId, { id: used, secret: null, redirectUri: REDIRECT_URI });
+  await requestTokens(market, alice.userId, { id: used, secret: null, redirectUri: REDIRECT_URI });
   const aged = "update oauth_clients set created_at = now() - make_interval(days => $1)";
   await market.query(aged, [29]);
   await deleteExpiredOAuthData(market.service.ctx);

@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { dumpOf } from "../../../test/dump.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
 import { type Client, clientOf, type Market } from "../../../test/market.ts";
 import {
-  askTokens,
   assertOAuthError,
   authorizeUrl,
-  browserOf,
-  hasCode,
-  hasOAuthClient,
+  createOAuthClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   postForm,
+  postTokenRequest,
   redeem,
+  requestCode,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 
 let market: Market;
@@ -21,23 +21,23 @@ let alice: Client;
 let app: OAuthClient;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser();
-  app = await hasOAuthClient(market, alice);
+  alice = await market.createUser();
+  app = await createOAuthClient(market, alice);
 });
 after(() => market.close());
 
 test("no token, code, cookie, secret or signing key is in a dump of the database or in the logs", async () => {
-  const browser = await browserOf(market, alice.userId);
+  const browser = await signedInBrowser(market, alice.userId);
   const verifier = newVerifier();
   const pending = await browser.open(authorizeUrl(market, app, { verifier }));
   const sessionThen = browser.cookie("__Host-oauth-session")!;
   const pushed = await postForm(market, app, "/oauth/par", {
     ...Object.fromEntries(authorizeUrl(market, app, { verifier }).searchParams),
   });
-  const code = await hasCode(market, browser, app, { verifier });
-  const unused = await hasCode(market, browser, app, { verifier });
+  const code = await requestCode(market, browser, app, { verifier });
+  const unused = await requestCode(market, browser, app, { verifier });
   const { body: tokens } = await redeem(market, app, code, verifier);
-  const { body: own } = await askTokens(market, app, {
+  const { body: own } = await postTokenRequest(market, app, {
     grant_type: "client_credentials",
     scope: "ai:execute",
   });
@@ -56,7 +56,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
   };
   const { keys } = (await market.as(null).get("/oauth/jwks")).body;
   assert.equal(keys.length, 3);
-  const stolen = await dumpOf(market);
+  const stolen = await dumpDatabase(market);
   assert.ok(
     stolen.includes(app.id) && stolen.includes("oauth_grant.given"),
     "the dump has what is no secret",
@@ -74,7 +74,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
 
 test("a stolen dump's digests and ids open nothing", async () => {
   const verifier = newVerifier();
-  const code = await hasCode(market, await browserOf(market, alice.userId), app, { verifier });
+  const code = await requestCode(market, await signedInBrowser(market, alice.userId), app, { verifier });
   await redeem(market, app, code, verifier);
   const { rows } = await market.query("select kind, digest, grant_id from oauth_tokens");
   assert.ok(rows.length >= 2);
@@ -82,7 +82,7 @@ test("a stolen dump's digests and ids open nothing", async () => {
     for (const guess of [digest.toString("hex"), digest.toString("base64url"), grant_id ?? "none"]) {
       assert.equal((await market.as(guess).get("/v1/products")).status, 401);
       const fields = { grant_type: "refresh_token", refresh_token: guess };
-      assertOAuthError(await askTokens(market, app, fields), 400, "invalid_grant");
+      assertOAuthError(await postTokenRequest(market, app, fields), 400, "invalid_grant");
     }
   }
 });

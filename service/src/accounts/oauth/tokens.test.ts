@@ -4,18 +4,18 @@ import { endpoints, permissions } from "@stoa/contract";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import {
-  askTokens,
   assertOAuthError,
   authorizeUrl,
-  browserOf,
-  hasOAuthClient,
-  hasPublicClient,
-  hasTokens,
+  createOAuthClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   postForm,
+  postTokenRequest,
   refresh,
+  registerPublicClient,
+  requestTokens,
+  signedInBrowser,
   type Tokens,
 } from "../../../test/oauth.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
@@ -27,16 +27,20 @@ let maker: Client;
 let app: OAuthClient;
 before(async () => {
   market = await openOAuthMarket();
-  alice = await market.hasUser({ role: "seller", plan: "enterprise" });
-  maker = await market.hasUser({ plan: "enterprise" });
-  app = await hasOAuthClient(market, maker);
+  alice = await market.createUser({ role: "seller", plan: "enterprise" });
+  maker = await market.createUser({ plan: "enterprise" });
+  app = await createOAuthClient(market, maker);
 });
 after(() => market.close());
 
 const products = (token: string) => market.as(token).get("/v1/products");
 const assertDead = async (token: string) => assertError(await products(token), 401, "INVALID_API_KEY");
 const ownToken = (client: OAuthClient, more: Record<string, string> = {}) =>
-  askTokens(market, client, { grant_type: "client_credentials", scope: permissions.join(" "), ...more });
+  postTokenRequest(market, client, {
+    grant_type: "client_credentials",
+    scope: permissions.join(" "),
+    ...more,
+  });
 
 const openTo = (permission: string) =>
   endpoints.filter(
@@ -70,8 +74,8 @@ for (const scope of permissions) {
 }
 
 test("a token never does what needs a person or an administrator, whoever it acts for", async () => {
-  const admin = await market.hasUser({ role: "admin", plan: "enterprise" });
-  const client = await hasOAuthClient(market, admin);
+  const admin = await market.createUser({ role: "admin", plan: "enterprise" });
+  const client = await createOAuthClient(market, admin);
   const { body } = await ownToken(client);
   const token = market.as(body.access_token);
   const closed = endpoints.filter(
@@ -101,7 +105,7 @@ test("a token that was asked for /mcp is refused on /v1, and one of an unknown r
 });
 
 test("a person's token for /mcp cannot be turned into one for /v1", async () => {
-  const tokens = await hasTokens(market, alice.userId, app, {
+  const tokens = await requestTokens(market, alice.userId, app, {
     scope: "ai:execute offline_access",
     resource: `${market.origin}/mcp`,
   });
@@ -111,11 +115,11 @@ test("a person's token for /mcp cannot be turned into one for /v1", async () => 
 });
 
 test("scopes do not grow on refresh, and may shrink", async () => {
-  const { refresh_token } = await hasTokens(market, alice.userId, app);
+  const { refresh_token } = await requestTokens(market, alice.userId, app);
   for (const scope of ["products:read ai:execute", "products:write"])
     assertOAuthError(await refresh(market, app, refresh_token, { scope }), 400, "invalid_scope");
 
-  const wide = await hasTokens(market, alice.userId, app, {
+  const wide = await requestTokens(market, alice.userId, app, {
     scope: "products:read purchases:read offline_access",
   });
   const { body } = await refresh(market, app, wide.refresh_token, { scope: "products:read" });
@@ -124,16 +128,18 @@ test("scopes do not grow on refresh, and may shrink", async () => {
 });
 
 test("a client gets no more than its owner said it may ask for", async () => {
-  const small = await hasOAuthClient(market, maker, { scopes: ["products:read"] });
+  const small = await createOAuthClient(market, maker, { scopes: ["products:read"] });
   assert.equal((await ownToken(small)).body.scope, "products:read");
-  const tokens = await hasTokens(market, alice.userId, small, {
+  const tokens = await requestTokens(market, alice.userId, small, {
     scope: "products:read ai:execute offline_access",
   });
   assert.equal(tokens.scope, "products:read");
 });
 
 test("nothing but an access token is a bearer of /v1", async () => {
-  const tokens = await hasTokens(market, alice.userId, app, { scope: "openid products:read offline_access" });
+  const tokens = await requestTokens(market, alice.userId, app, {
+    scope: "openid products:read offline_access",
+  });
   assert.equal((await products(tokens.access_token)).status, 200);
   const claims = { sub: toId("usr", alice.userId), iss: market.origin, aud: `${market.origin}/v1` };
   const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
@@ -157,17 +163,17 @@ test("nothing but an access token is a bearer of /v1", async () => {
 });
 
 test("no token of another kind is an access token of /oauth/userinfo", async () => {
-  const session = await market.hasSession(alice.userId);
-  const { access_token } = await hasTokens(market, alice.userId, app);
+  const session = await market.createSession(alice.userId);
+  const { access_token } = await requestTokens(market, alice.userId, app);
   for (const value of [alice.key, session.key, access_token, "nonsense"])
     assert.notEqual((await market.as(value).get("/oauth/userinfo")).status, 200, value.slice(0, 8));
 });
 
 test("the tokens of a removed client end at once", async () => {
-  const doomed = await hasOAuthClient(market, maker);
-  const tokens = await hasTokens(market, alice.userId, doomed);
+  const doomed = await createOAuthClient(market, maker);
+  const tokens = await requestTokens(market, alice.userId, doomed);
   const own = (await ownToken(doomed)).body;
-  const session = await market.hasSession(maker.userId);
+  const session = await market.createSession(maker.userId);
   assert.equal((await session.delete(`/v1/oauth-clients/${doomed.id}`)).status, 200);
   await assertDead(tokens.access_token);
   await assertDead(own.access_token);
@@ -175,9 +181,9 @@ test("the tokens of a removed client end at once", async () => {
 });
 
 test("the tokens of a grant that was taken back end at once", async () => {
-  const client = await hasPublicClient(market);
-  const tokens = await hasTokens(market, alice.userId, client);
-  const session = await market.hasSession(alice.userId);
+  const client = await registerPublicClient(market);
+  const tokens = await requestTokens(market, alice.userId, client);
+  const session = await market.createSession(alice.userId);
   const { body } = await session.get("/v1/account/grants");
   const grant = body.data.find(
     (item: { client: { clientId: string } }) => item.client.clientId === client.id,
@@ -189,12 +195,12 @@ test("the tokens of a grant that was taken back end at once", async () => {
 
 for (const end of ["banned_at", "closed_at"]) {
   test(`once ${end} of an account is set, its tokens are dead and none is given`, async () => {
-    const somebody = await market.hasUser();
-    const browser = await browserOf(market, somebody.userId);
-    const client = await hasOAuthClient(market, somebody);
+    const somebody = await market.createUser();
+    const browser = await signedInBrowser(market, somebody.userId);
+    const client = await createOAuthClient(market, somebody);
     const own = (await ownToken(client)).body;
-    const tokens = await hasTokens(market, somebody.userId, client);
-    const ofAlice = await hasTokens(market, alice.userId, client);
+    const tokens = await requestTokens(market, somebody.userId, client);
+    const ofAlice = await requestTokens(market, alice.userId, client);
     await market.query(`update users set ${end} = now() where id = $1`, [somebody.userId]);
     for (const { access_token } of [own, tokens, ofAlice] as Tokens[]) await assertDead(access_token);
     assertOAuthError(await ownToken(client), 401, "invalid_client");
@@ -205,9 +211,9 @@ for (const end of ["banned_at", "closed_at"]) {
 }
 
 test("a client looks into its own tokens and revokes its own, and no others", async () => {
-  const { access_token } = await hasTokens(market, alice.userId, app);
-  const other = await hasOAuthClient(market, maker);
-  for (const nosy of [other, await hasPublicClient(market)]) {
+  const { access_token } = await requestTokens(market, alice.userId, app);
+  const other = await createOAuthClient(market, maker);
+  for (const nosy of [other, await registerPublicClient(market)]) {
     const facts = await postForm(market, nosy, "/oauth/introspect", { token: access_token });
     assert.deepEqual(facts.body, { active: false });
     assert.equal((await postForm(market, nosy, "/oauth/revoke", { token: access_token })).status, 200);
@@ -218,7 +224,7 @@ test("a client looks into its own tokens and revokes its own, and no others", as
 });
 
 test("a wrong or old secret, and another client's, get nothing", async () => {
-  const other = await hasOAuthClient(market, maker);
+  const other = await createOAuthClient(market, maker);
   for (const secret of ["wrong", "", other.secret!])
     assert.notEqual((await ownToken({ ...app, secret })).status, 200);
   const { rows } = await market.query("select secret_digest from oauth_clients where id = $1", [app.id]);
@@ -231,23 +237,23 @@ test("a wrong or old secret, and another client's, get nothing", async () => {
 });
 
 test("a public client cannot act for itself", async () => {
-  assertOAuthError(await ownToken(await hasPublicClient(market)), 400, "invalid_request");
+  assertOAuthError(await ownToken(await registerPublicClient(market)), 400, "invalid_request");
 });
 
 test("wrong secrets and tokens count against their address as wrong keys do, and right ones still enter", async () => {
   const failedCredentials = { requests: 5, seconds: 600 };
   const strict = await openOAuthMarket({ config: { planConfig: { ...builtInPlans, failedCredentials } } });
-  const client = await hasOAuthClient(strict, await strict.hasUser());
+  const client = await createOAuthClient(strict, await strict.createUser());
   const wrong = { ...client, secret: "wrong" };
   const ask = { grant_type: "client_credentials" };
   for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke", "/oauth/par"])
     assertOAuthError(await postForm(strict, wrong, path, { ...ask, token: "x" }), 401, "invalid_client");
   assert.equal((await strict.as("no-token").get("/oauth/userinfo")).status, 401);
-  const reply = await askTokens(strict, wrong, ask);
+  const reply = await postTokenRequest(strict, wrong, ask);
   assertOAuthError(reply, 429, "slow_down");
   assert.ok(Number(reply.headers.get("retry-after")) > 0);
   assert.equal((await strict.as("no-token").get("/v1/account")).status, 429, "at the API's door too");
-  assert.equal((await askTokens(strict, client, ask)).status, 200, "an office shares an address");
+  assert.equal((await postTokenRequest(strict, client, ask)).status, 200, "an office shares an address");
   await strict.close();
 });
 
@@ -262,7 +268,7 @@ test("an app in a browser may ask for tokens, but none that has a secret", async
       }),
       headers: { origin: "https://app.example" },
     });
-  const reply = await askFrom(await hasPublicClient(market));
+  const reply = await askFrom(await registerPublicClient(market));
   assertOAuthError(reply, 400, "invalid_grant");
   assert.equal(reply.headers.get("access-control-allow-origin"), "https://app.example");
   assert.equal(reply.headers.get("access-control-allow-credentials"), null);

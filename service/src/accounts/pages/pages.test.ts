@@ -9,8 +9,8 @@ let cookie: string;
 before(async () => {
   market = await openMarket();
   nobody = market.as(null);
-  const { userId } = await market.hasUser({ name: 'Ada <Lovelace> & "Co"' });
-  cookie = `__Host-session=${(await market.hasSession(userId)).key}`;
+  const { userId } = await market.createUser({ name: 'Ada <Lovelace> & "Co"' });
+  cookie = `__Host-session=${(await market.createSession(userId)).key}`;
 });
 after(() => market.close());
 
@@ -110,8 +110,8 @@ suite("a page of an account", () => {
     });
 
     test(`${path} is shut to a session that was ended`, async () => {
-      const { userId } = await market.hasUser();
-      const headers = { cookie: `__Host-session=${(await market.hasSession(userId)).key}` };
+      const { userId } = await market.createUser();
+      const headers = { cookie: `__Host-session=${(await market.createSession(userId)).key}` };
       assert.equal((await nobody.get(path, headers)).status, 200);
       await market.query("update sessions set ended_at = $1 where user_id = $2", [market.clock.now, userId]);
       assert.equal((await nobody.get(path, headers)).status, 302);
@@ -125,7 +125,7 @@ suite("a page of an account", () => {
   });
 
   test("takes no key and no header for a person", async () => {
-    const { key } = await market.hasUser();
+    const { key } = await market.createUser();
     for (const headers of [{ authorization: `Bearer ${key}` }, { cookie: `__Host-session=${key}` }])
       assert.equal((await nobody.get("/auth/signed-in", headers)).status, 302);
   });
@@ -298,8 +298,8 @@ suite("an error below /auth", () => {
   test("tells nothing of what broke inside, in 500", async (t) => {
     const broken = await openMarket();
     t.after(() => broken.close());
-    const { userId } = await broken.hasUser();
-    const headers = { ...asBrowser, cookie: `__Host-session=${(await broken.hasSession(userId)).key}` };
+    const { userId } = await broken.createUser();
+    const headers = { ...asBrowser, cookie: `__Host-session=${(await broken.createSession(userId)).key}` };
     await broken.query("alter table sessions rename column via to gone");
     await broken.query("alter table sessions rename column second_factor to lost");
     const reply = await broken.as(null).get("/auth/signed-in", headers);

@@ -12,13 +12,13 @@ before(async () => {
   market = await openMarket();
 });
 beforeEach(async () => {
-  userId = (await market.hasUser()).userId;
+  userId = (await market.createUser()).userId;
 });
 after(() => market.close());
 
 const signIn = async (secondFactor = false) => {
   market.clock.forward(1_000);
-  return market.hasSession(userId, { secondFactor });
+  return market.createSession(userId, { secondFactor });
 };
 const idOf = ({ key }: Client) => decodeJwt(key).jti!;
 const listed = async (client: Client) => (await client.get("/v1/account/sessions")).body;
@@ -41,8 +41,8 @@ test("sessions are listed newest first, with where they were begun, the present 
 });
 
 test("a list shows no session of others, and none that ended, expired or was left idle", async () => {
-  const stranger = await market.hasUser();
-  await market.hasSession(stranger.userId);
+  const stranger = await market.createUser();
+  await market.createSession(stranger.userId);
   await signIn();
   market.clock.forward(14 * DAY_MS);
   const ended = await signIn();
@@ -89,7 +89,7 @@ test("ending the present one is leaving: it stops working, and its cookie is tak
 
 test("somebody else's session, and what is none, are 404, and end nothing", async () => {
   const present = await signIn();
-  const other = await market.hasSession((await market.hasUser()).userId);
+  const other = await market.createSession((await market.createUser()).userId);
   for (const id of [idOf(other), "x", "ses_", toId("usr", userId), decodeJwt(present.key).sub!])
     assertError(await present.delete(`/v1/account/sessions/${id}`), 404, "SESSION_NOT_FOUND");
   assert.deepEqual([await isLive(other), await isLive(present)], [true, true]);

@@ -13,7 +13,7 @@ let market: Market;
 let member: Client;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser({ name: "Ada" });
+  member = await market.createUser({ name: "Ada" });
 });
 after(() => market.close());
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { someAddress } from "../../../test/letters.ts";
+import { uniqueEmail } from "../../../test/emails.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
 import { countAttempts, releaseAttempts } from "./attempts.ts";
@@ -77,17 +77,17 @@ test("one of two tries of the same moment is given back, not both", async () => 
 
 test("what can be used no longer is forgotten, and nothing else", async () => {
   const { ctx } = market.service;
-  const { userId } = await market.hasUser();
+  const { userId } = await market.createUser();
   const mint = (lifetimeMs: number) =>
-    mintOneTimeToken(ctx, ctx.db, { purpose: "magic-link", email: someAddress(), lifetimeMs });
+    mintOneTimeToken(ctx, ctx.db, { purpose: "magic-link", email: uniqueEmail(), lifetimeMs });
   await market.query("truncate one_time_tokens, sign_in_attempts");
   await mint(60_000);
   await mint(40 * DAY_MS);
-  const ended = await market.hasSession(userId);
+  const ended = await market.createSession(userId);
   await market.query("update sessions set ended_at = $1", [market.clock.now]);
   await ask("old");
   market.clock.forward(29 * DAY_MS);
-  await market.hasSession(userId);
+  await market.createSession(userId);
   await ask("new");
 
   await deleteExpiredSignInData(ctx);

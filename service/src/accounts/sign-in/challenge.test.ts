@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { type Authenticator, turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { type Authenticator, enableTwoFactor } from "../../../test/authenticator.ts";
 import {
-  hasAccount,
-  isIn,
-  linkFor,
+  isSignedIn,
+  registerAccount,
+  requestMagicLink,
   sessionIdOf,
-  signedInByLink,
-  someAddress,
-} from "../../../test/letters.ts";
+  signInByLink,
+  uniqueEmail,
+} from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -21,9 +21,9 @@ let session: Client;
 let app: Authenticator;
 before(async () => {
   market = await openMarket();
-  email = someAddress();
-  session = await hasAccount(market, email, PASSWORD);
-  app = await turnsOnTwoFactor(market, session);
+  email = uniqueEmail();
+  session = await registerAccount(market, email, PASSWORD);
+  app = await enableTwoFactor(market, session);
 });
 after(() => market.close());
 
@@ -57,7 +57,7 @@ suite("with two-factor authentication on", () => {
     const challenge = challengeOf(await logIn());
     const second = await answer(challenge, app.nextCode());
     assert.deepEqual(await sessionOf(second), { via: "password", second_factor: true });
-    assert.ok(await isIn(market.as(second.body.sessionToken)));
+    assert.ok(await isSignedIn(market.as(second.body.sessionToken)));
     assert.match(second.headers.get("set-cookie")!, /^__Host-session=/);
     const together = await logIn(app.nextCode());
     assert.deepEqual(await sessionOf(together), { via: "password", second_factor: true });
@@ -65,7 +65,7 @@ suite("with two-factor authentication on", () => {
 
   test("a mailed link asks for the code, too", async () => {
     later();
-    const token = await linkFor(market, email);
+    const token = await requestMagicLink(market, email);
     const challenge = challengeOf(await post("verify", { token }));
     assertError(await post("verify", { token }), 401, "INVALID_TOKEN");
     assert.deepEqual(await sessionOf(await answer(challenge, app.nextCode())), {
@@ -150,7 +150,7 @@ suite("a challenge", () => {
     later();
     const challenge = challengeOf(await logIn());
     assertError(await post("verify", { token: challenge }), 401, "INVALID_TOKEN");
-    const token = await linkFor(market, email);
+    const token = await requestMagicLink(market, email);
     const errors = new Set<string>();
     for (const wrong of [token, "x".repeat(43), "", session.key]) {
       const reply = await answer(wrong, app.nextCode());
@@ -171,11 +171,11 @@ suite("a challenge", () => {
 
   test("that is answered ends the session that the browser had", async () => {
     later();
-    const planted = await signedInByLink(market, someAddress());
+    const planted = await signInByLink(market, uniqueEmail());
     const cookie = { cookie: `__Host-session=${planted.key}` };
     const challenge = challengeOf(await post("login", { email, password: PASSWORD }, cookie));
-    assert.ok(await isIn(planted), "half a sign-in ends nothing");
+    assert.ok(await isSignedIn(planted), "half a sign-in ends nothing");
     assert.equal((await answer(challenge, app.nextCode(), cookie)).status, 200);
-    assert.ok(!(await isIn(planted)));
+    assert.ok(!(await isSignedIn(planted)));
   });
 });

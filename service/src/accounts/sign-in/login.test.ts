@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasAccount, isIn, linkFor, someAddress, withoutMeta } from "../../../test/letters.ts";
+import {
+  isSignedIn,
+  registerAccount,
+  requestMagicLink,
+  uniqueEmail,
+  withoutMeta,
+} from "../../../test/emails.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { createUser } from "../people/users.ts";
@@ -12,8 +18,8 @@ let market: Market;
 let email: string;
 before(async () => {
   market = await openMarket({ config: { trustProxy: ["127.0.0.1"] } });
-  email = someAddress();
-  await hasAccount(market, email, PASSWORD);
+  email = uniqueEmail();
+  await registerAccount(market, email, PASSWORD);
 });
 after(() => market.close());
 
@@ -21,8 +27,8 @@ const logIn = (address: string, password: string, headers: Record<string, string
   market.as(null).post("/api/auth/login", { email: address, password }, headers);
 
 test("the password opens a session, in any spelling of the address and of the letters", async () => {
-  const address = someAddress();
-  await hasAccount(market, address, "Caf\u00e9 au lait");
+  const address = uniqueEmail();
+  await registerAccount(market, address, "Caf\u00e9 au lait");
   for (const [given, password] of [
     [address, "Caf\u00e9 au lait"],
     [address.toUpperCase(), "Cafe\u0301 au lait"],
@@ -31,7 +37,7 @@ test("the password opens a session, in any spelling of the address and of the le
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.sessionToken, reply.body.data.sessionToken);
     assert.match(reply.headers.get("set-cookie")!, /^__Host-session=/);
-    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+    assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
   }
   assertError(await logIn(address, "caf\u00e9 au lait"), 401, "INVALID_CREDENTIALS");
 });
@@ -39,18 +45,18 @@ test("the password opens a session, in any spelling of the address and of the le
 test("unknown, wrong, unproven, without a password and banned: one answer for the same statements", async () => {
   const { ctx } = market.service;
   const { rows } = await market.query("select password_hash from users where email = $1", [email]);
-  const [unproven, withoutPassword, banned] = [someAddress(), someAddress(), someAddress()];
+  const [unproven, withoutPassword, banned] = [uniqueEmail(), uniqueEmail(), uniqueEmail()];
   const passwordHash = rows[0].password_hash;
   await createUser(ctx, { email: unproven, name: "U", emailVerified: false, passwordHash });
   await createUser(ctx, { email: withoutPassword, name: "W" });
   await createUser(ctx, { email: banned, name: "B", passwordHash });
   await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, banned]);
-  const wrong = someAddress();
-  await hasAccount(market, wrong, "another password");
+  const wrong = uniqueEmail();
+  await registerAccount(market, wrong, "another password");
 
   const answers: unknown[] = [];
   const statements: string[][] = [];
-  for (const address of [wrong, someAddress(), unproven, withoutPassword, banned]) {
+  for (const address of [wrong, uniqueEmail(), unproven, withoutPassword, banned]) {
     statements.push(
       await statementsOf(async () => {
         const reply = await logIn(address, PASSWORD);
@@ -66,9 +72,9 @@ test("unknown, wrong, unproven, without a password and banned: one answer for th
 
 suite("wrong passwords", () => {
   test("of an address are heard ten times in 15 minutes, known or not", async () => {
-    const known = someAddress();
-    await hasAccount(market, known, PASSWORD);
-    for (const address of [known, someAddress()]) {
+    const known = uniqueEmail();
+    await registerAccount(market, known, PASSWORD);
+    for (const address of [known, uniqueEmail()]) {
       for (let tries = 0; tries < 10; tries++)
         assertError(await logIn(address, "wrong"), 401, "INVALID_CREDENTIALS");
       const refusal = await logIn(address, PASSWORD);
@@ -80,22 +86,22 @@ suite("wrong passwords", () => {
   });
 
   test("are counted before they are judged: of 30 at once ten are heard", async () => {
-    const address = someAddress();
+    const address = uniqueEmail();
     const replies = await Promise.all(Array.from({ length: 30 }, () => logIn(address, "wrong")));
     assert.equal(replies.filter(({ status }) => status === 401).length, 10);
     assert.equal(replies.filter(({ status }) => status === 429).length, 20);
   });
 
   test("of a stranger cannot keep the owner from a mailed link", async () => {
-    const address = someAddress();
-    await hasAccount(market, address, PASSWORD);
+    const address = uniqueEmail();
+    await registerAccount(market, address, PASSWORD);
     for (let tries = 0; tries < 11; tries++) await logIn(address, "wrong");
-    const token = await linkFor(market, address);
+    const token = await requestMagicLink(market, address);
     assert.equal((await market.as(null).post("/api/auth/verify", { token })).status, 200);
   });
 
   test("from a network are heard a hundred times in 10 minutes", async () => {
-    const from = (ip: string) => logIn(someAddress(), "wrong", { "x-forwarded-for": ip });
+    const from = (ip: string) => logIn(uniqueEmail(), "wrong", { "x-forwarded-for": ip });
     const replies = await Promise.all(Array.from({ length: 110 }, () => from("192.0.2.9")));
     assert.equal(replies.filter(({ status }) => status === 429).length, 10);
     assert.equal((await from("192.0.2.10")).status, 401);
@@ -113,17 +119,17 @@ suite("a browser that its owner signed in with", () => {
   };
 
   test("is not shut out by strangers who guess at the password", async () => {
-    const address = someAddress();
-    await hasAccount(market, address, PASSWORD);
+    const address = uniqueEmail();
+    await registerAccount(market, address, PASSWORD);
     const known = await knownTo(address);
     await isClosed(address);
     assert.equal((await logIn(address, PASSWORD, known)).status, 200);
   });
 
   test("hears ten wrong ones itself, in parallel too, and is no way around the limit of another address", async () => {
-    const [address, other] = [someAddress(), someAddress()];
-    await hasAccount(market, address, PASSWORD);
-    await hasAccount(market, other, PASSWORD);
+    const [address, other] = [uniqueEmail(), uniqueEmail()];
+    await registerAccount(market, address, PASSWORD);
+    await registerAccount(market, other, PASSWORD);
     const known = await knownTo(address);
     const guesses = Array.from({ length: 15 }, () => logIn(address, "wrong", known));
     const heard = (await Promise.all(guesses)).filter(({ status }) => status === 401);
@@ -133,8 +139,8 @@ suite("a browser that its owner signed in with", () => {
   });
 
   test("is known by what we sealed for it, and by nothing else", async () => {
-    const address = someAddress();
-    await hasAccount(market, address, PASSWORD);
+    const address = uniqueEmail();
+    await registerAccount(market, address, PASSWORD);
     const { cookie } = await knownTo(address);
     await isClosed(address);
     for (const forged of [cookie.slice(0, -2), "__Host-known=", `__Host-known=["x","${address}"]`])
@@ -143,8 +149,8 @@ suite("a browser that its owner signed in with", () => {
 });
 
 test("right passwords use nothing up", async () => {
-  const address = someAddress();
-  await hasAccount(market, address, PASSWORD);
+  const address = uniqueEmail();
+  await registerAccount(market, address, PASSWORD);
   for (let tries = 0; tries < 12; tries++) assert.equal((await logIn(address, PASSWORD)).status, 200);
   for (let tries = 0; tries < 9; tries++) await logIn(address, "wrong");
   assert.equal((await logIn(address, PASSWORD)).status, 200);

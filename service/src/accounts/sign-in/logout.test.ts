@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { isIn, signedInByLink, someAddress } from "../../../test/letters.ts";
+import { isSignedIn, signInByLink, uniqueEmail } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 
 let market: Market;
 let session: Client;
 before(async () => {
   market = await openMarket();
-  session = await signedInByLink(market, someAddress());
+  session = await signInByLink(market, uniqueEmail());
 });
 after(() => market.close());
 
@@ -24,28 +24,28 @@ function assertCookieTaken(reply: Reply) {
 }
 
 test("signing out ends the session of the cookie at once, and takes the cookie away", async () => {
-  const one = await signedInByLink(market, someAddress());
-  assert.ok(await isIn(one));
+  const one = await signInByLink(market, uniqueEmail());
+  assert.ok(await isSignedIn(one));
   const reply = await logOut(cookieOf(one));
   assert.equal(reply.status, 200, reply.text);
   assert.deepEqual(reply.body.data, { signedOut: true });
   assertCookieTaken(reply);
-  assert.ok(!(await isIn(one)));
+  assert.ok(!(await isSignedIn(one)));
   const { rows } = await market.query("select action from audit_log order by id desc limit 1");
   assert.deepEqual(rows, [{ action: "session.ended" }]);
 });
 
 test("or of the header, and of no other session", async () => {
-  const one = await signedInByLink(market, someAddress());
+  const one = await signInByLink(market, uniqueEmail());
   assert.equal((await logOut({ ...bearerOf(one), ...cookieOf(session) })).status, 200);
-  assert.ok(!(await isIn(one)));
-  assert.ok(await isIn(session));
+  assert.ok(!(await isSignedIn(one)));
+  assert.ok(await isSignedIn(session));
 });
 
 test("without a session that lives it is 401, and the cookie is taken away all the same", async () => {
-  const over = await signedInByLink(market, someAddress());
+  const over = await signInByLink(market, uniqueEmail());
   await logOut(bearerOf(over));
-  const user = await market.hasUser();
+  const user = await market.createUser();
   for (const headers of [
     {},
     cookieOf(over),
@@ -59,13 +59,13 @@ test("without a session that lives it is 401, and the cookie is taken away all t
     assertError(reply, 401, "INVALID_SESSION");
     assertCookieTaken(reply);
   }
-  assert.ok(await isIn(session), "a bad header never falls through to the cookie");
+  assert.ok(await isSignedIn(session), "a bad header never falls through to the cookie");
 });
 
 test("of parallel calls one ends the session, and nothing else ends", async () => {
-  const one = await signedInByLink(market, someAddress());
+  const one = await signInByLink(market, uniqueEmail());
   const replies = await Promise.all(Array.from({ length: 8 }, () => logOut(bearerOf(one))));
   assert.ok(replies.some(({ status }) => status === 200));
-  assert.ok(!(await isIn(one)));
-  assert.ok(await isIn(session));
+  assert.ok(!(await isSignedIn(one)));
+  assert.ok(await isSignedIn(session));
 });

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, suite, test } from "node:test";
-import { lettersTo, linkFor, someAddress, tokenIn, withoutMeta } from "../../../test/letters.ts";
+import {
+  emailsTo,
+  requestMagicLink,
+  tokenFromEmail,
+  uniqueEmail,
+  withoutMeta,
+} from "../../../test/emails.ts";
 import { assertError, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 
@@ -24,31 +30,31 @@ async function assertRefused(reply: Reply, retryAfterSeconds: number) {
 }
 
 test("a link is mailed whose token stands in the fragment, and the answer does not hold it", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   const reply = await ask(email);
   assert.equal(reply.status, 200, reply.text);
   assert.equal(reply.body.success, true);
   assert.equal(reply.body.data.lifetimeSeconds, 600);
-  const [letter] = await lettersTo(market, email);
-  const token = await tokenIn(market, email);
+  const [letter] = await emailsTo(market, email);
+  const token = await tokenFromEmail(market, email);
   assert.ok(letter!.html.includes(`/auth/verify#token=${token}`));
   assert.ok(!reply.text.includes(token));
 });
 
 suite("known and unknown addresses", () => {
   test("get the same answer for the same statements and the same letter", async () => {
-    const { userId } = await market.hasUser();
+    const { userId } = await market.createUser();
     const { rows } = await market.query("select email from users where id = $1", [userId]);
     const replies: Reply[] = [];
     const known = await statementsOf(async () => replies.push(await ask(rows[0].email)));
-    const unknownAddress = someAddress();
+    const unknownAddress = uniqueEmail();
     const unknown = await statementsOf(async () => replies.push(await ask(unknownAddress)));
     assert.deepEqual(withoutMeta(replies[0]!), withoutMeta(replies[1]!));
     assert.ok(known.length >= 5);
     assert.deepEqual(known, unknown);
     const letters = await Promise.all(
       [rows[0].email, unknownAddress].map(async (email) => {
-        const [letter, ...more] = await lettersTo(market, email);
+        const [letter, ...more] = await emailsTo(market, email);
         assert.deepEqual(more, []);
         return letter!.text.replace(/#token=\S+/, "#token=");
       }),
@@ -57,10 +63,10 @@ suite("known and unknown addresses", () => {
   });
 
   test("are limited alike", async () => {
-    const { userId } = await market.hasUser();
+    const { userId } = await market.createUser();
     const { rows } = await market.query("select email from users where id = $1", [userId]);
     const refusals = [];
-    for (const email of [rows[0].email, someAddress()]) {
+    for (const email of [rows[0].email, uniqueEmail()]) {
       await ask(email);
       const refusal = await ask(email);
       await assertRefused(refusal, 30);
@@ -71,8 +77,10 @@ suite("known and unknown addresses", () => {
 });
 
 test("a browser in which the owner signed in before: links of its own, when strangers used up those of the address", async () => {
-  const email = someAddress();
-  const signedIn = await market.as(null).post("/api/auth/verify", { token: await linkFor(market, email) });
+  const email = uniqueEmail();
+  const signedIn = await market
+    .as(null)
+    .post("/api/auth/verify", { token: await requestMagicLink(market, email) });
   const known = signedIn.headers.getSetCookie().find((line) => line.startsWith("__Host-known="))!;
   const cookie = known.split(";")[0]!;
   const askKnown = (address = email) => ask(address, { cookie });
@@ -84,7 +92,7 @@ test("a browser in which the owner signed in before: links of its own, when stra
   assertError(await ask(email), 429, "RATE_LIMIT_EXCEEDED");
   assert.equal((await askKnown()).status, 200);
   await assertRefused(await askKnown(), 30);
-  const other = someAddress();
+  const other = uniqueEmail();
   assert.equal((await askKnown(other)).status, 200);
   await assertRefused(await askKnown(other), 30);
   await assertRefused(await ask(other), 30);
@@ -92,49 +100,49 @@ test("a browser in which the owner signed in before: links of its own, when stra
 
 suite("an address gets", () => {
   test("one link in 30 seconds", async () => {
-    const email = someAddress();
-    await linkFor(market, email);
+    const email = uniqueEmail();
+    await requestMagicLink(market, email);
     market.clock.forward(20 * SECOND_MS);
     await assertRefused(await ask(email), 10);
     market.clock.forward(10 * SECOND_MS);
-    await linkFor(market, email);
+    await requestMagicLink(market, email);
   });
 
   test("five in 15 minutes, and a refused try counts for nothing", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     for (let link = 0; link < 5; link++) {
-      await linkFor(market, email);
+      await requestMagicLink(market, email);
       market.clock.forward(31 * SECOND_MS);
       if (link < 4) continue;
       await assertRefused(await ask(email), 900 - 5 * 31);
     }
     market.clock.forward((900 - 5 * 31) * SECOND_MS);
-    await linkFor(market, email);
+    await requestMagicLink(market, email);
   });
 
   test("twenty a day", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     for (let link = 0; link < 20; link++) {
-      await linkFor(market, email);
+      await requestMagicLink(market, email);
       market.clock.forward(5 * MINUTE_MS);
     }
     await assertRefused(await ask(email), (24 * HOUR_MS - 100 * MINUTE_MS) / 1000);
     market.clock.forward(24 * HOUR_MS - 100 * MINUTE_MS);
-    await linkFor(market, email);
+    await requestMagicLink(market, email);
   });
 
   test("exactly one of 20 that are asked for at once, in any spelling", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     const spellings = [email, email.toUpperCase()];
     const replies = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(spellings[at % 2])));
     assert.equal(replies.filter(({ status }) => status === 200).length, 1);
     assert.equal(replies.filter(({ status }) => status === 429).length, 19);
-    assert.equal((await lettersTo(market, email)).length, 1);
+    assert.equal((await emailsTo(market, email)).length, 1);
   });
 });
 
 suite("a network asks for", () => {
-  const from = (ip: string) => ask(someAddress(), { "x-forwarded-for": ip });
+  const from = (ip: string) => ask(uniqueEmail(), { "x-forwarded-for": ip });
 
   test("20 links an hour, whatever the addresses", async () => {
     for (let link = 0; link < 20; link++) assert.equal((await from("192.0.2.7")).status, 200);
@@ -153,7 +161,7 @@ suite("a network asks for", () => {
   });
 
   test("an address that a refused network asked for keeps its allowance", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     for (let link = 0; link < 20; link++) await from("198.51.100.1");
     await assertRefused(await ask(email, { "x-forwarded-for": "198.51.100.1" }), 3600);
     assert.equal((await ask(email, { "x-forwarded-for": "198.51.100.2" })).status, 200);
@@ -161,14 +169,14 @@ suite("a network asks for", () => {
 });
 
 test("while the limits cannot be counted, nothing is sent", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   await market.query("alter table sign_in_attempts rename to elsewhere");
   try {
     assert.equal((await ask(email)).status, 500);
   } finally {
     await market.query("alter table elsewhere rename to sign_in_attempts");
   }
-  assert.deepEqual(await lettersTo(market, email), []);
+  assert.deepEqual(await emailsTo(market, email), []);
 });
 
 suite("a mailbox trick is refused with the field", () => {
@@ -235,20 +243,20 @@ test("a poisoned Host header does not reach the link", async () => {
     { host: "evil.example:443", "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
     { forwarded: "host=evil.example;proto=https", "x-original-host": "evil.example" },
   ]) {
-    const email = someAddress();
+    const email = uniqueEmail();
     assert.equal(await askWithHost(email, headers), 200);
-    const [letter] = await lettersTo(market, email);
+    const [letter] = await emailsTo(market, email);
     assert.ok(!JSON.stringify(letter).includes("evil.example"));
-    await tokenIn(market, email);
+    await tokenFromEmail(market, email);
   }
 });
 
 test("the link begins with the public URL of the settings", async () => {
   const other = await openMarket({ config: { publicUrl: "https://stoa.example" } });
   try {
-    const email = someAddress();
+    const email = uniqueEmail();
     await other.as(null).post("/api/auth/magic-link", { email });
-    const [letter] = await lettersTo(other, email);
+    const [letter] = await emailsTo(other, email);
     assert.match(letter!.text, /^https:\/\/stoa\.example\/auth\/verify#token=[\w-]{43}$/m);
   } finally {
     await other.close();
@@ -261,12 +269,12 @@ test("a page of another site cannot ask in anybody's name", async () => {
     { "sec-fetch-site": "same-site" },
     { origin: "https://evil.example" },
   ] as Record<string, string>[]) {
-    assertError(await ask(someAddress(), headers), 403, "UNAUTHORIZED");
+    assertError(await ask(uniqueEmail(), headers), 403, "UNAUTHORIZED");
   }
 });
 
 test("an Idempotency-Key means nothing here: the second link is a new one", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   const headers = { "idempotency-key": "once" };
   const first = await ask(email, headers);
   const refused = await ask(email, headers);
@@ -274,5 +282,5 @@ test("an Idempotency-Key means nothing here: the second link is a new one", asyn
   assertError(refused, 429, "RATE_LIMIT_EXCEEDED");
   market.clock.forward(MINUTE_MS);
   assert.equal((await ask(email, headers)).headers.get("idempotent-replayed"), null);
-  assert.equal((await lettersTo(market, email)).length, 2);
+  assert.equal((await emailsTo(market, email)).length, 2);
 });

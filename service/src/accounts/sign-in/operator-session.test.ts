@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { isIn, sessionIdOf, someAddress } from "../../../test/letters.ts";
+import { isSignedIn, sessionIdOf, uniqueEmail } from "../../../test/emails.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -32,7 +32,7 @@ async function command(...given: string[]): Promise<string> {
 }
 
 test("the operator makes somebody with a password, and a session for them that counts as no second factor", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   const password = "correct horse battery staple";
   const made = JSON.parse(
     await command("user", "create", "--email", email, "--name", "Ada", "--password", password, "--json"),
@@ -43,7 +43,7 @@ test("the operator makes somebody with a password, and a session for them that c
   const { sessionToken } = JSON.parse(await command("session", "create", "--user", made.id, "--json"));
   // The command has the clock on the wall.
   market.clock.now = new Date();
-  assert.ok(await isIn(market.as(sessionToken)));
+  assert.ok(await isSignedIn(market.as(sessionToken)));
   const { rows } = await market.query("select via, second_factor, user_id from sessions where id = $1", [
     toUuid("ses", sessionIdOf(sessionToken)),
   ]);
@@ -55,7 +55,7 @@ test("the operator makes somebody with a password, and a session for them that c
 });
 
 test("neither a bad password nor somebody who is banned gets further", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   await assert.rejects(
     command("user", "create", "--email", email, "--name", "Ada", "--password", "12345678"),
     /password: is among the first/,

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import {
-  asOneLine,
-  hasAccount,
-  isIn,
-  lettersTo,
-  lettersToUser,
-  signedInByLink,
-  someAddress,
-} from "../../../test/letters.ts";
+  emailsTo,
+  emailsToUser,
+  isSignedIn,
+  registerAccount,
+  signInByLink,
+  uniqueEmail,
+  unwrapLines,
+} from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { askTokens, assertOAuthError, hasOAuthClient } from "../../../test/oauth.ts";
+import { assertOAuthError, createOAuthClient, postTokenRequest } from "../../../test/oauth.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
 const MINUTE_MS = 60_000;
@@ -32,11 +32,11 @@ async function idOf(email: string): Promise<string> {
 }
 
 test("a change ends all other sessions at once, and half-done sign-ins, and is told by letter", async () => {
-  const email = someAddress();
-  const session = await hasAccount(market, email, OLD);
+  const email = uniqueEmail();
+  const session = await registerAccount(market, email, OLD);
   const others = [
     market.as((await logIn(email, OLD)).body.sessionToken),
-    await market.hasSession(await idOf(email)),
+    await market.createSession(await idOf(email)),
   ];
   const { ctx } = market.service;
   const challenge = await mintOneTimeToken(ctx, ctx.db, {
@@ -44,13 +44,13 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
     userId: await idOf(email),
     lifetimeMs: 5 * MINUTE_MS,
   });
-  for (const other of others) assert.ok(await isIn(other));
+  for (const other of others) assert.ok(await isSignedIn(other));
 
   const reply = await change(session, { password: NEW, currentPassword: OLD });
   assert.equal(reply.status, 200, reply.text);
   assert.deepEqual(reply.body.data, { sessionsEnded: 2, ...nothingRevoked });
-  for (const other of others) assert.ok(!(await isIn(other)));
-  assert.ok(await isIn(session));
+  for (const other of others) assert.ok(!(await isSignedIn(other)));
+  assert.ok(await isSignedIn(session));
   assertError(await logIn(email, OLD), 401, "INVALID_CREDENTIALS");
   assert.equal((await logIn(email, NEW)).status, 200);
   assertError(
@@ -58,17 +58,18 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
     401,
     "INVALID_TOKEN",
   );
-  const [letter] = await lettersTo(market, email);
+  const [letter] = await emailsTo(market, email);
   assert.match(letter!.subject, /password.*changed/);
   const { rows } = await market.query("select action, details from audit_log where action like 'password%'");
   assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2, ...nothingRevoked } }]);
 });
 
 test("a change with revokeAccess: API keys, grants, their tokens and secrets of own clients work no longer", async () => {
-  const user = await market.hasUser();
-  const session = await market.hasSession(user.userId);
-  const client = await hasOAuthClient(market, user);
-  const ask = () => askTokens(market, client, { grant_type: "client_credentials", scope: "products:read" });
+  const user = await market.createUser();
+  const session = await market.createSession(user.userId);
+  const client = await createOAuthClient(market, user);
+  const ask = () =>
+    postTokenRequest(market, client, { grant_type: "client_credentials", scope: "products:read" });
   const token = market.as((await ask()).body.access_token);
   assert.equal((await token.get("/v1/products")).status, 200);
 
@@ -76,7 +77,7 @@ test("a change with revokeAccess: API keys, grants, their tokens and secrets of 
   const kept = await change(session, { password: OLD });
   assert.deepEqual(kept.body.data, { sessionsEnded: 0, ...nothingRevoked });
   assert.equal((await user.get("/v1/products")).status, 200);
-  assert.match((await lettersToUser(market, user.userId))[0]!.text, /go on/);
+  assert.match((await emailsToUser(market, user.userId))[0]!.text, /go on/);
 
   const reply = await change(session, { password: NEW, revokeAccess: true });
   const revoked = { keysRevoked: 1, grantsRevoked: 0, clientSecretsRevoked: 1 };
@@ -84,29 +85,29 @@ test("a change with revokeAccess: API keys, grants, their tokens and secrets of 
   assertError(await user.get("/v1/products"), 401, "INVALID_API_KEY");
   assertError(await token.get("/v1/products"), 401, "INVALID_API_KEY");
   assertOAuthError(await ask(), 401, "invalid_client");
-  assert.match(asOneLine((await lettersToUser(market, user.userId))[0]!.text), /1 API keys/);
+  assert.match(unwrapLines((await emailsToUser(market, user.userId))[0]!.text), /1 API keys/);
 });
 
 test("of two changes at once the second comes too late: its session was ended by the first", async () => {
-  const email = someAddress();
-  const owner = await hasAccount(market, email, OLD);
-  const thief = await market.hasSession(await idOf(email));
+  const email = uniqueEmail();
+  const owner = await registerAccount(market, email, OLD);
+  const thief = await market.createSession(await idOf(email));
   const replies = await Promise.all([change(owner, { password: NEW }), change(thief, { password: NEW })]);
   assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 401]);
-  assert.notEqual(await isIn(owner), await isIn(thief));
+  assert.notEqual(await isSignedIn(owner), await isSignedIn(thief));
 });
 
 test("an account without a password gets one in a fresh session", async () => {
-  const email = someAddress();
-  const session = await signedInByLink(market, email);
+  const email = uniqueEmail();
+  const session = await signInByLink(market, email);
   assert.equal((await change(session, { password: NEW })).status, 200);
   assert.equal((await logIn(email, NEW)).status, 200);
 });
 
 suite("it needs", () => {
   test("the current password, once the sign-in is 15 minutes old", async () => {
-    const email = someAddress();
-    const session = await hasAccount(market, email, OLD);
+    const email = uniqueEmail();
+    const session = await registerAccount(market, email, OLD);
     market.clock.forward(15 * MINUTE_MS - 1);
     assert.equal((await change(session, { password: NEW })).status, 200);
     market.clock.forward(1);
@@ -116,8 +117,8 @@ suite("it needs", () => {
   });
 
   test("the right one, also of a fresh session, and hears ten tries in 15 minutes", async () => {
-    const email = someAddress();
-    const session = await hasAccount(market, email, OLD);
+    const email = uniqueEmail();
+    const session = await registerAccount(market, email, OLD);
     for (let tries = 0; tries < 10; tries++)
       assertError(
         await change(session, { password: NEW, currentPassword: "wrong" }),
@@ -132,19 +133,19 @@ suite("it needs", () => {
   });
 
   test("a password that is long enough, uncommon and not the address", async () => {
-    const session = await signedInByLink(market, "charles.babbage@example.com");
+    const session = await signInByLink(market, "charles.babbage@example.com");
     for (const password of ["short", "password", "charles.babbage", "x".repeat(201), "\u0001".repeat(9)])
       assertError(await change(session, { password }), 400, "INVALID_REQUEST", "password");
   });
 
   test("a person: no API key changes a password", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     assertError(await change(user, { password: NEW }), 403, "UNAUTHORIZED");
     assertError(await change(market.as(null), { password: NEW }), 401, "INVALID_API_KEY");
   });
 
   test("a page of ours, when the session comes by its cookie", async () => {
-    const session = await signedInByLink(market, someAddress());
+    const session = await signInByLink(market, uniqueEmail());
     const cookie = `__Host-session=${session.key}`;
     const send = (headers: Record<string, string>) =>
       market

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { appOf, turnsOnTwoFactor } from "../../../test/authenticator.ts";
-import { hasAccount, linkFor, someAddress } from "../../../test/letters.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { authenticatorOf, enableTwoFactor } from "../../../test/authenticator.ts";
+import { registerAccount, requestMagicLink, uniqueEmail } from "../../../test/emails.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 
 const PASSWORD = "correct horse battery staple";
@@ -14,8 +14,8 @@ before(async () => {
   market = await openMarket();
 });
 beforeEach(async () => {
-  email = someAddress();
-  owner = await hasAccount(market, email, PASSWORD);
+  email = uniqueEmail();
+  owner = await registerAccount(market, email, PASSWORD);
 });
 after(() => market.close());
 
@@ -29,7 +29,7 @@ async function whileOnTheWay(act: () => Promise<Reply>, change: string): Promise
   await client.query("begin");
   await client.query("select 1 from users where id = $1 for update", [rows[0].id]);
   const reply = act();
-  await somebodyWaits(market);
+  await waitForBlockedStatements(market);
   await client.query(change, [rows[0].id]);
   await client.query("commit");
   client.release();
@@ -53,16 +53,16 @@ suite("a sign-in that is on the way", () => {
   for (const way of ["password", "link"]) {
     test(`by ${way} is asked for a second factor that is turned on meanwhile`, async () => {
       const setUp = await owner.post("/v1/account/two-factor");
-      const token = await linkFor(market, email);
+      const token = await requestMagicLink(market, email);
       const act = () => (way === "link" ? post("verify", { token }) : logIn());
       const { challenge } = assertError(await whileOnTheWay(act, TURN_ON), 401, "TWO_FACTOR_REQUIRED");
       assert.deepEqual(await sessions(), [FIRST_SESSION]);
-      const code = appOf(market, setUp.body.data.secret).code();
+      const code = authenticatorOf(market, setUp.body.data.secret).code();
       assert.equal((await post("two-factor", { challenge, code })).status, 200);
     });
 
     test(`by ${way} opens nothing when the account is banned meanwhile, and leaves no session to wake up`, async () => {
-      const token = await linkFor(market, email);
+      const token = await requestMagicLink(market, email);
       const act = () => (way === "link" ? post("verify", { token }) : logIn());
       const refusal = way === "link" ? "INVALID_TOKEN" : "INVALID_CREDENTIALS";
       assertError(await whileOnTheWay(act, BAN), 401, refusal);
@@ -76,12 +76,12 @@ suite("a sign-in that is on the way", () => {
   });
 
   test("by a password that is changed meanwhile gets no challenge for the second half either", async () => {
-    await turnsOnTwoFactor(market, owner);
+    await enableTwoFactor(market, owner);
     assertError(await whileOnTheWay(() => logIn(), CHANGE_PASSWORD), 401, "INVALID_CREDENTIALS");
   });
 
   test("with the code of a second factor that is turned off meanwhile counts as one without", async () => {
-    const app = await turnsOnTwoFactor(market, owner);
+    const app = await enableTwoFactor(market, owner);
     const act = () => logIn(app.backupCodes[0]);
     const reply = await whileOnTheWay(act, "delete from authenticators where user_id = $1");
     assert.equal(reply.status, 200, reply.text);
@@ -100,10 +100,12 @@ test("a sign-in whose connection to the database dies is 503, and leaves the ser
 });
 
 test("a session that is ended while it turns a second factor on turns none on", async () => {
-  const thief = await market.hasSession(await ownersId());
+  const thief = await market.createSession(await ownersId());
   const setUp = await thief.post("/v1/account/two-factor");
   const confirm = () =>
-    thief.post("/v1/account/two-factor/confirm", { code: appOf(market, setUp.body.data.secret).code() });
+    thief.post("/v1/account/two-factor/confirm", {
+      code: authenticatorOf(market, setUp.body.data.secret).code(),
+    });
   const end = "update sessions set ended_at = created_at where user_id = $1 and via = 'operator'";
   assertError(await whileOnTheWay(confirm, end), 401, "INVALID_API_KEY");
   assert.equal((await owner.get("/v1/account/two-factor")).body.data.enabled, false);

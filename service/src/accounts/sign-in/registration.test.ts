@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasAccount, isIn, lettersTo, someAddress, tokenIn, withoutMeta } from "../../../test/letters.ts";
+import {
+  emailsTo,
+  isSignedIn,
+  registerAccount,
+  tokenFromEmail,
+  uniqueEmail,
+  withoutMeta,
+} from "../../../test/emails.ts";
 import { assertError, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 
@@ -16,38 +23,38 @@ const BROWSER = { cookie: `__Host-registration=${"b".repeat(43)}` };
 const register = (input: object, headers: Record<string, string> = BROWSER) =>
   market
     .as(null)
-    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...input }, headers);
+    .post("/api/auth/register", { email: uniqueEmail(), password: PASSWORD, name: "Ada", ...input }, headers);
 const logIn = (email: string, password = PASSWORD) =>
   market.as(null).post("/api/auth/login", { email, password });
 
 test("a registration makes an account when its link is used, and then the password works", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   assert.equal((await register({ email, name: "  Ada Lovelace " })).status, 200);
   assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
-  const token = await tokenIn(market, email);
+  const token = await tokenFromEmail(market, email);
   const reply = await market.as(null).post("/api/auth/verify", { token }, BROWSER);
-  assert.ok(await isIn(market.as(reply.body.sessionToken)));
+  assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
   assert.equal((await logIn(email)).status, 200);
   const { rows } = await market.query("select name, mailbox_proven_at from users where email = $1", [email]);
   assert.deepEqual(rows, [{ name: "Ada Lovelace", mailbox_proven_at: market.clock.now }]);
 });
 
 test("a known address gets the same answer for the same statements, a letter that says so, and keeps its password", async () => {
-  const email = someAddress();
-  await hasAccount(market, email, PASSWORD);
+  const email = uniqueEmail();
+  await registerAccount(market, email, PASSWORD);
   const replies: Reply[] = [];
   const registering = (address: string) =>
     statementsOf(async () => {
       replies.push(await register({ email: address, password: "another password", name: "Eve" }));
     });
-  assert.deepEqual(await registering(email), await registering(someAddress()));
+  assert.deepEqual(await registering(email), await registering(uniqueEmail()));
   const [known, unknown] = replies.map(withoutMeta);
   assert.equal(known?.status, 200);
   assert.deepEqual(known, unknown);
-  const [letter] = await lettersTo(market, email);
+  const [letter] = await emailsTo(market, email);
   assert.match(letter!.subject, /already/);
   assert.equal(
-    (await market.as(null).post("/api/auth/verify", { token: await tokenIn(market, email) })).status,
+    (await market.as(null).post("/api/auth/verify", { token: await tokenFromEmail(market, email) })).status,
     200,
   );
   assertError(await logIn(email, "another password"), 401, "INVALID_CREDENTIALS");
@@ -55,11 +62,11 @@ test("a known address gets the same answer for the same statements, a letter tha
 });
 
 test("of two registrations the one that is confirmed first sets the password", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   await register({ email, password: "the first one" });
-  const first = await tokenIn(market, email);
+  const first = await tokenFromEmail(market, email);
   await register({ email, password: "the second one" });
-  const second = await tokenIn(market, email);
+  const second = await tokenFromEmail(market, email);
   await market.as(null).post("/api/auth/verify", { token: second }, BROWSER);
   await market.as(null).post("/api/auth/verify", { token: first }, BROWSER);
   assert.equal((await logIn(email, "the second one")).status, 200);
@@ -71,13 +78,13 @@ suite("the password of a registration", () => {
 
   /** Registers on one page, confirms on another. */
   async function confirms(registering: Record<string, string>, confirming: (cookie: string) => object) {
-    const email = someAddress();
+    const email = uniqueEmail();
     const asked = await register({ email }, registering);
     const cookie = asked.headers.get("set-cookie")!.split(";")[0]!;
-    const token = await tokenIn(market, email);
+    const token = await tokenFromEmail(market, email);
     const reply = await market.as(null).post("/api/auth/verify", { token }, { ...confirming(cookie) });
     assert.equal(reply.status, 200, reply.text);
-    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+    assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
     return email;
   }
 
@@ -91,9 +98,9 @@ suite("the password of a registration", () => {
   });
 
   test("holds when a program returns the secret that the registration answered", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     const { registrationSecret } = (await register({ email }, {})).body.data;
-    const token = await tokenIn(market, email);
+    const token = await tokenFromEmail(market, email);
     await market.as(null).post("/api/auth/verify", { token, registrationSecret });
     assert.equal((await logIn(email)).status, 200);
   });
@@ -103,9 +110,9 @@ suite("the password of a registration", () => {
     ["the secret of another registration", { registrationSecret: "c".repeat(43) }],
   ] as const) {
     test(`is left out when a program redeems the link with ${how}: it may be a stranger's`, async () => {
-      const email = someAddress();
+      const email = uniqueEmail();
       await register({ email }, {});
-      const token = await tokenIn(market, email);
+      const token = await tokenFromEmail(market, email);
       const reply = await market.as(null).post("/api/auth/verify", { token, ...body });
       assert.equal(reply.status, 200, reply.text);
       assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
@@ -123,22 +130,22 @@ suite("the password of a registration", () => {
       assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
       const { rows } = await market.query("select password_hash from users where email = $1", [email]);
       assert.deepEqual(rows, [{ password_hash: null }]);
-      assert.match((await lettersTo(market, email))[0]!.subject, /no password yet/);
+      assert.match((await emailsTo(market, email))[0]!.subject, /no password yet/);
     });
   }
 });
 
 test("no stranger's words reach a mailbox: the name is not in the letter", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   await register({ email, name: "You won! http://evil.example" });
-  assert.doesNotMatch(JSON.stringify(await lettersTo(market, email)), /evil/);
+  assert.doesNotMatch(JSON.stringify(await emailsTo(market, email)), /evil/);
 });
 
 test("an address gets five letters of this kind in 15 minutes", async () => {
-  const email = someAddress();
+  const email = uniqueEmail();
   for (let tries = 0; tries < 5; tries++) assert.equal((await register({ email })).status, 200);
   assertError(await register({ email }), 429, "RATE_LIMIT_EXCEEDED");
-  assert.equal((await lettersTo(market, email)).length, 5);
+  assert.equal((await emailsTo(market, email)).length, 5);
 });
 
 test("a password that holds the service's name, and eight characters besides, is accepted", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { decodeJwt } from "jose";
-import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { enableTwoFactor } from "../../../test/authenticator.ts";
 import { Browser } from "../../../test/browser.ts";
 import {
   CLIENT,
@@ -74,7 +74,7 @@ const callbackOf = (name: Name) => `${market.origin}/api/auth/callback/${name}`;
 
 /** Walks to the provider and back, up to the callback, which is not opened yet. */
 const comesBack = (browser: Browser, name: Name, returnTo?: string) =>
-  browser.goUntil(start(name, returnTo), callbackOf(name));
+  browser.followUntil(start(name, returnTo), callbackOf(name));
 
 const openBrowser = () => new Browser(market.origin);
 
@@ -168,8 +168,8 @@ for (const name of NAMES) {
       const email = newAddress();
       const userId = await hasAccount(email, false);
       await market.query("update users set password_hash = 'set by a stranger' where id = $1", [userId]);
-      const strangers: Client = await market.hasSession(userId);
-      await turnsOnTwoFactor(market, strangers);
+      const strangers: Client = await market.createSession(userId);
+      await enableTwoFactor(market, strangers);
       sitsDown({ email });
       await whoIs((await signsIn(name)).session!);
       assertError(await strangers.get("/v1/categories"), 401, "INVALID_API_KEY");
@@ -199,7 +199,7 @@ for (const name of NAMES) {
     test("of an account with two factors leads to the page that asks for the code, without a session", async () => {
       const { email } = sitsDown();
       const userId = await hasAccount(email);
-      await turnsOnTwoFactor(market, await market.hasSession(userId));
+      await enableTwoFactor(market, await market.createSession(userId));
       const browser = openBrowser();
       const visit = await browser.get(await comesBack(browser, name, "/docs?a=1#b"));
       const url = new URL(visit.location!);
@@ -273,7 +273,7 @@ for (const name of NAMES) {
       const json = { accept: "application/json" };
       const begun = JSON.parse((await browser.get(start(name), json)).text);
       assert.equal(begun.success, true);
-      const callback = await browser.goUntil(begun.data.url, callbackOf(name));
+      const callback = await browser.followUntil(begun.data.url, callbackOf(name));
       const done = JSON.parse((await browser.get(callback, json)).text);
       assert.equal(done.sessionToken, done.data.sessionToken);
       assert.equal((await whoIs(done.sessionToken)).email, email);
@@ -367,7 +367,7 @@ for (const name of NAMES) {
       const browser = openBrowser();
       const url = new URL((await browser.get(start(name))).location!);
       url.searchParams.set("code_challenge", "A".repeat(43));
-      const callback = await browser.goUntil(url.href, callbackOf(name));
+      const callback = await browser.followUntil(url.href, callbackOf(name));
       assertProblem(await browser.get(callback), browser, "FLOW_LOST");
     });
 
@@ -381,8 +381,8 @@ for (const name of NAMES) {
 
     test("gives a session under a new id, whatever session was planted in the browser (fixation)", async () => {
       sitsDown();
-      const { userId } = await market.hasUser();
-      const planted = await market.hasSession(userId);
+      const { userId } = await market.createUser();
+      const planted = await market.createSession(userId);
       const browser = openBrowser();
       browser.setCookie(SESSION, planted.key);
       const { session } = await signsIn(name, browser);
@@ -483,7 +483,7 @@ suite("Google", () => {
     const browser = openBrowser();
     const url = new URL((await browser.get(start("google"))).location!);
     url.searchParams.set("nonce", "of-another-flow");
-    const callback = await browser.goUntil(url.href, callbackOf("google"));
+    const callback = await browser.followUntil(url.href, callbackOf("google"));
     assertProblem(await browser.get(callback), browser, "FLOW_LOST");
   });
 
@@ -580,7 +580,7 @@ suite("a provider", () => {
     try {
       fake.person = { id: 1, login: "slow", name: null, emails: [] };
       const browser = openBrowser();
-      const callback = await browser.goUntil(
+      const callback = await browser.followUntil(
         `${own.origin}/api/auth/github`,
         `${own.origin}/api/auth/callback`,
       );

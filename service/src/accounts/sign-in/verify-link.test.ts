@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { enableTwoFactor } from "../../../test/authenticator.ts";
 import {
-  hasAccount,
-  isIn,
-  linkFor,
+  isSignedIn,
+  registerAccount,
+  requestMagicLink,
   sessionIdOf,
-  signedInByLink,
-  someAddress,
-  tokenIn,
-} from "../../../test/letters.ts";
+  signInByLink,
+  tokenFromEmail,
+  uniqueEmail,
+} from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createKeyAsOperator } from "../api-keys/keys.ts";
 import { linkIdentity } from "../people/identities.ts";
@@ -46,7 +46,7 @@ async function auditOf(userId: string): Promise<{ action: string; details: Recor
 
 suite("a link", () => {
   test("answers the token in the envelope, beside it and in the cookie, and it opens the API", async () => {
-    const reply = await verify(await linkFor(market, someAddress()));
+    const reply = await verify(await requestMagicLink(market, uniqueEmail()));
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.data.sessionToken, reply.body.sessionToken);
     assert.equal(
@@ -54,12 +54,12 @@ suite("a link", () => {
       `__Host-session=${reply.body.sessionToken}; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Lax`,
     );
     assert.equal(reply.headers.get("cache-control"), "no-store");
-    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+    assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
   });
 
   test("makes the account of an unknown address, proven, under a name that holds no part of the address", async () => {
     const email = `grace.hopper+shop@${crypto.randomUUID()}.example`;
-    await signedInByLink(market, email);
+    await signInByLink(market, email);
     const user = await userWith(email);
     assert.match(user.name, /^Member [0-9a-f]{6}$/);
     assert.deepEqual(user.mailbox_proven_at, market.clock.now);
@@ -72,10 +72,10 @@ suite("a link", () => {
   });
 
   test("leads into the account that the address has, in any spelling", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     const userId = await createUser(market.service.ctx, { email: email.toUpperCase(), name: "Known" });
     await market.as(null).post("/api/auth/magic-link", { email: email.replace("example", "Example") });
-    await verify(await tokenIn(market, email));
+    await verify(await tokenFromEmail(market, email));
     assert.equal((await userWith(email)).id, userId);
     assert.deepEqual(
       (await auditOf(userId)).map(({ action }) => action),
@@ -84,8 +84,8 @@ suite("a link", () => {
   });
 
   test("of 20 parallel redemptions exactly one wins", async () => {
-    const email = someAddress();
-    const token = await linkFor(market, email);
+    const email = uniqueEmail();
+    const token = await requestMagicLink(market, email);
     const replies = await Promise.all(Array.from({ length: 20 }, () => verify(token)));
     const losers = replies.filter(({ status }) => status !== 200);
     assert.equal(losers.length, 19);
@@ -97,10 +97,10 @@ suite("a link", () => {
   });
 
   test("two links of an unknown address, used at once, make one account", async () => {
-    const email = someAddress();
-    const first = await linkFor(market, email);
+    const email = uniqueEmail();
+    const first = await requestMagicLink(market, email);
     market.clock.forward(MINUTE_MS);
-    const second = await linkFor(market, email);
+    const second = await requestMagicLink(market, email);
     const replies = await Promise.all([verify(first), verify(second)]);
     assert.deepEqual(
       replies.map(({ status }) => status),
@@ -111,15 +111,18 @@ suite("a link", () => {
   });
 
   test("stays valid when a newer one was asked for, and used", async () => {
-    const email = someAddress();
-    const older = await linkFor(market, email);
+    const email = uniqueEmail();
+    const older = await requestMagicLink(market, email);
     market.clock.forward(MINUTE_MS);
-    assert.equal((await verify(await linkFor(market, email))).status, 200);
+    assert.equal((await verify(await requestMagicLink(market, email))).status, 200);
     assert.equal((await verify(older)).status, 200);
   });
 
   test("works until its tenth minute is over", async () => {
-    const [early, late] = [await linkFor(market, someAddress()), await linkFor(market, someAddress())];
+    const [early, late] = [
+      await requestMagicLink(market, uniqueEmail()),
+      await requestMagicLink(market, uniqueEmail()),
+    ];
     market.clock.forward(10 * MINUTE_MS - 1);
     assert.equal((await verify(early)).status, 200);
     market.clock.forward(1);
@@ -128,14 +131,14 @@ suite("a link", () => {
 });
 
 test("unknown, used, expired, malformed and banned are told apart by nothing", async () => {
-  const used = await linkFor(market, someAddress());
+  const used = await requestMagicLink(market, uniqueEmail());
   await verify(used);
-  const expired = await linkFor(market, someAddress());
+  const expired = await requestMagicLink(market, uniqueEmail());
   market.clock.forward(10 * MINUTE_MS);
-  const email = someAddress();
+  const email = uniqueEmail();
   const userId = await createUser(market.service.ctx, { email, name: "Banned" });
   await market.query("update users set banned_at = $1 where id = $2", [market.clock.now, userId]);
-  const banned = await linkFor(market, email);
+  const banned = await requestMagicLink(market, email);
   const challenge = await mintOneTimeToken(market.service.ctx, market.service.ctx.db, {
     purpose: "two-factor",
     userId,
@@ -156,22 +159,22 @@ test("unknown, used, expired, malformed and banned are told apart by nothing", a
 
 suite("pre-account hijack:", () => {
   test("a password that a stranger registered does not open the account that the owner makes by a link", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     await market.as(null).post("/api/auth/register", { email, password: "the stranger's", name: "Eve" });
-    const strangersLink = await tokenIn(market, email);
-    const owner = await signedInByLink(market, email);
+    const strangersLink = await tokenFromEmail(market, email);
+    const owner = await signInByLink(market, email);
     assert.equal((await userWith(email)).password_hash, null);
     assertError(await logIn(email, "the stranger's"), 401, "INVALID_CREDENTIALS");
     assert.equal((await verify(strangersLink)).status, 200, "the link proves the mailbox all the same");
     assertError(await logIn(email, "the stranger's"), 401, "INVALID_CREDENTIALS");
-    assert.ok(await isIn(owner));
+    assert.ok(await isSignedIn(owner));
   });
 
   test("the first proof wipes password, second factor, identities, sessions, keys and challenges of an unproven account", async () => {
-    const email = someAddress();
+    const email = uniqueEmail();
     const { ctx } = market.service;
-    const donor = someAddress();
-    await hasAccount(market, donor, PASSWORD);
+    const donor = uniqueEmail();
+    await registerAccount(market, donor, PASSWORD);
     const userId = await createUser(ctx, {
       email,
       name: "Squatter",
@@ -183,8 +186,8 @@ suite("pre-account hijack:", () => {
       name: "squatter",
       permissions: ["purchases:read"],
     });
-    const session = await market.hasSession(userId);
-    await turnsOnTwoFactor(market, session);
+    const session = await market.createSession(userId);
+    await enableTwoFactor(market, session);
     await ctx.db
       .transaction()
       .execute((tx) => linkIdentity(ctx, tx, { provider: "github", subject: "squatter" }, userId));
@@ -194,10 +197,10 @@ suite("pre-account hijack:", () => {
       lifetimeMs: 60 * MINUTE_MS,
     });
     assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
-    assert.ok(await isIn(market.as(key)));
+    assert.ok(await isSignedIn(market.as(key)));
 
-    const owner = await signedInByLink(market, email);
-    assert.ok(await isIn(owner));
+    const owner = await signInByLink(market, email);
+    assert.ok(await isSignedIn(owner));
     for (const credential of [session, market.as(key)])
       assertError(await credential.get("/v1/purchases"), 401, "INVALID_API_KEY");
     assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
@@ -214,31 +217,31 @@ suite("pre-account hijack:", () => {
   });
 
   test("a later proof leaves everything in its place", async () => {
-    const email = someAddress();
-    const first = await hasAccount(market, email, PASSWORD);
+    const email = uniqueEmail();
+    const first = await registerAccount(market, email, PASSWORD);
     market.clock.forward(MINUTE_MS);
-    const second = await signedInByLink(market, email);
-    assert.ok(await isIn(first));
-    assert.ok(await isIn(second));
+    const second = await signInByLink(market, email);
+    assert.ok(await isSignedIn(first));
+    assert.ok(await isSignedIn(second));
     assert.equal((await logIn(email, PASSWORD)).status, 200);
   });
 });
 
 suite("session fixation and login CSRF:", () => {
   test("every sign-in starts a session of a new id", async () => {
-    const email = someAddress();
-    const first = await hasAccount(market, email, PASSWORD);
+    const email = uniqueEmail();
+    const first = await registerAccount(market, email, PASSWORD);
     const second = await logIn(email, PASSWORD);
     assert.notEqual(sessionIdOf(first.key), sessionIdOf(second.body.sessionToken));
   });
 
   test("a session that was planted in the browser ends, and the owner gets one of their own", async () => {
-    const attacker = await signedInByLink(market, someAddress());
-    const victim = someAddress();
-    const reply = await verify(await linkFor(market, victim), withCookie(attacker));
+    const attacker = await signInByLink(market, uniqueEmail());
+    const victim = uniqueEmail();
+    const reply = await verify(await requestMagicLink(market, victim), withCookie(attacker));
     assert.equal(reply.status, 200);
     assert.notEqual(sessionIdOf(reply.body.sessionToken), sessionIdOf(attacker.key));
-    assert.ok(!(await isIn(attacker)));
+    assert.ok(!(await isSignedIn(attacker)));
     const owner = await userWith(victim);
     const { rows } = await market.query(
       "select user_id from sessions where ended_at is null and user_id = $1",
@@ -248,19 +251,19 @@ suite("session fixation and login CSRF:", () => {
   });
 
   test("a login by password ends the session that the browser had, too", async () => {
-    const earlier = await signedInByLink(market, someAddress());
-    const email = someAddress();
-    await hasAccount(market, email, PASSWORD);
+    const earlier = await signInByLink(market, uniqueEmail());
+    const email = uniqueEmail();
+    await registerAccount(market, email, PASSWORD);
     const credentials = { email, password: PASSWORD };
     await market.as(null).post("/api/auth/login", { ...credentials, password: "wrong" }, withCookie(earlier));
-    assert.ok(await isIn(earlier), "a failed one ends nothing");
+    assert.ok(await isSignedIn(earlier), "a failed one ends nothing");
     await market.as(null).post("/api/auth/login", credentials, withCookie(earlier));
-    assert.ok(!(await isIn(earlier)));
+    assert.ok(!(await isSignedIn(earlier)));
   });
 
   test("a cookie that is none of ours stops nobody", async () => {
     for (const cookie of ["__Host-session=", "__Host-session=a.b.c", `__Host-session=${"x".repeat(3000)}`]) {
-      assert.equal((await verify(await linkFor(market, someAddress()), { cookie })).status, 200);
+      assert.equal((await verify(await requestMagicLink(market, uniqueEmail()), { cookie })).status, 200);
     }
   });
 
@@ -282,7 +285,7 @@ suite("session fixation and login CSRF:", () => {
   }
 
   test("a form of another site, which can send no JSON, is refused by the type of its body", async () => {
-    const token = await linkFor(market, someAddress());
+    const token = await requestMagicLink(market, uniqueEmail());
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
       const reply = await market.as(null).request("POST", "/api/auth/verify", {
         body: JSON.stringify({ token }),
@@ -295,13 +298,13 @@ suite("session fixation and login CSRF:", () => {
 });
 
 test("who is banned is out at once, and in again by nothing", async () => {
-  const email = someAddress();
-  const session = await hasAccount(market, email, PASSWORD);
-  assert.ok(await isIn(session));
+  const email = uniqueEmail();
+  const session = await registerAccount(market, email, PASSWORD);
+  assert.ok(await isSignedIn(session));
   await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, email]);
   assertError(await session.get("/v1/purchases"), 401, "INVALID_API_KEY");
   assertError(await logIn(email, PASSWORD), 401, "INVALID_CREDENTIALS");
-  assertError(await verify(await linkFor(market, email)), 401, "INVALID_TOKEN");
+  assertError(await verify(await requestMagicLink(market, email)), 401, "INVALID_TOKEN");
   const { rows } = await market.query("select count(*) from sessions where user_id = $1", [
     (await userWith(email)).id,
   ]);

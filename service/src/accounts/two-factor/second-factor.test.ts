@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { type Authenticator, turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { type Authenticator, enableTwoFactor } from "../../../test/authenticator.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
 import { acceptSecondFactor, hasSecondFactor } from "./second-factor.ts";
@@ -20,8 +20,8 @@ interface Person {
 }
 
 async function hasPerson(): Promise<Person> {
-  const { userId } = await market.hasUser();
-  const app = await turnsOnTwoFactor(market, await market.hasSession(userId));
+  const { userId } = await market.createUser();
+  const app = await enableTwoFactor(market, await market.createSession(userId));
   market.clock.forward(MINUTE_MS);
   return { userId, app };
 }
@@ -89,7 +89,7 @@ suite("a code", () => {
   });
 
   test("of an account without a second factor is never right", async () => {
-    const { userId } = await market.hasUser();
+    const { userId } = await market.createUser();
     assert.equal(await hasSecondFactor(market.service.ctx.db, userId), false);
     for (const code of ["", "000000", "AAAAA-AAAAA-AAAAA-AAAAA-AAAAA"])
       assert.equal(await acceptSecondFactor(market.service.ctx, userId, code), false);

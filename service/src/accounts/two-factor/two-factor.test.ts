@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hash } from "@node-rs/argon2";
-import { appOf, turnsOnTwoFactor } from "../../../test/authenticator.ts";
-import { dumpOf } from "../../../test/dump.ts";
+import { authenticatorOf, enableTwoFactor } from "../../../test/authenticator.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 const MINUTE_MS = 60_000;
@@ -16,13 +16,13 @@ after(() => market.close());
 
 /** Somebody new who signed in just now. */
 async function hasSession(): Promise<Client> {
-  const { userId } = await market.hasUser();
-  return market.hasSession(userId);
+  const { userId } = await market.createUser();
+  return market.createSession(userId);
 }
 
 async function hasTwoFactor() {
   const session = await hasSession();
-  const app = await turnsOnTwoFactor(market, session);
+  const app = await enableTwoFactor(market, session);
   return { session, app };
 }
 
@@ -60,8 +60,8 @@ suite("setting up", () => {
 
   test("again before it is confirmed makes another secret, and the first is worth nothing", async () => {
     const session = await hasSession();
-    const first = appOf(market, (await session.post(PATH)).body.data.secret);
-    const second = appOf(market, (await session.post(PATH)).body.data.secret);
+    const first = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
+    const second = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     assertError(
       await session.post(`${PATH}/confirm`, { code: first.code() }),
       422,
@@ -86,7 +86,7 @@ suite("setting up", () => {
 
   test("of two accounts seals two secrets that do not open in each other's place", async () => {
     const [ada, bob] = [await hasSession(), await hasSession()];
-    const app = appOf(market, (await ada.post(PATH)).body.data.secret);
+    const app = authenticatorOf(market, (await ada.post(PATH)).body.data.secret);
     await bob.post(PATH);
     await market.query(
       "update authenticators set sealed_secret = (select sealed_secret from authenticators where user_id = $1) where user_id = $2",
@@ -108,9 +108,9 @@ suite("confirming", () => {
   });
 
   test("ends all other sessions, and makes this one a session with two factors", async () => {
-    const { userId } = await market.hasUser({ role: "admin" });
-    const [session, other] = [await market.hasSession(userId), await market.hasSession(userId)];
-    await turnsOnTwoFactor(market, session);
+    const { userId } = await market.createUser({ role: "admin" });
+    const [session, other] = [await market.createSession(userId), await market.createSession(userId)];
+    await enableTwoFactor(market, session);
     assertError(await other.get(PATH), 401, "INVALID_API_KEY");
     const { rows } = await market.query(
       "select second_factor from sessions where user_id = $1 and ended_at is null",
@@ -127,7 +127,7 @@ suite("confirming", () => {
 
   test("eight times at once gives one set of backup codes", async () => {
     const session = await hasSession();
-    const app = appOf(market, (await session.post(PATH)).body.data.secret);
+    const app = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     const replies = await Promise.all(
       Array.from({ length: 8 }, () => session.post(`${PATH}/confirm`, { code: app.code() })),
     );
@@ -137,7 +137,7 @@ suite("confirming", () => {
 
   test("with five wrong codes locks, even for the right one", async () => {
     const session = await hasSession();
-    const app = appOf(market, (await session.post(PATH)).body.data.secret);
+    const app = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     for (let n = 0; n < 5; n++)
       assertError(
         await session.post(`${PATH}/confirm`, { code: app.wrongCode() }),
@@ -209,7 +209,7 @@ suite("turning it off", () => {
     assert.ok(rows.every(({ second_factor }) => !second_factor));
     assert.equal((await subjectsOf(session)).at(-1), "Two-factor authentication is off");
     assert.equal((await deedsOf(session)).at(-1), "two_factor.turned_off");
-    await turnsOnTwoFactor(market, session);
+    await enableTwoFactor(market, session);
   });
 
   test("takes a backup code, for whoever lost the phone", async () => {
@@ -257,7 +257,7 @@ suite("turning it off", () => {
 
 suite("two-factor authentication", () => {
   test("is for sessions alone: a key with every permission may not look at it nor change it", async () => {
-    const key = await market.hasUser();
+    const key = await market.createUser();
     for (const reply of [
       await key.get(PATH),
       await key.post(PATH),
@@ -273,7 +273,7 @@ suite("two-factor authentication", () => {
     await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
     await remove(session, { code: "00000", password: "an-open-secret" });
     await session.post(`${PATH}/backup-codes`, { code: app.backupCodes[0] });
-    const dump = await dumpOf(market);
+    const dump = await dumpDatabase(market);
     const secrets = [
       app.secret,
       ...app.backupCodes,

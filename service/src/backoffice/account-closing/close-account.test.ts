@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
-import { dumpOf } from "../../../test/dump.ts";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { asOneLine, lettersTo } from "../../../test/letters.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { enableTwoFactor } from "../../../test/authenticator.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { emailsTo, unwrapLines } from "../../../test/emails.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { hasOAuthClient, hasTokens } from "../../../test/oauth.ts";
-import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
+import { createOAuthClient, requestTokens } from "../../../test/oauth.ts";
+import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payouts.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { createUser } from "../../accounts/people/users.ts";
 import { mintOneTimeToken } from "../../accounts/sign-in/one-time-tokens.ts";
@@ -31,8 +31,8 @@ interface Person {
 }
 
 async function hasPerson(name = "Somebody"): Promise<Person> {
-  const key = await market.hasUser({ name });
-  const session = await market.hasSession(key.userId);
+  const key = await market.createUser({ name });
+  const session = await market.createSession(key.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   return { key, session, email };
 }
@@ -66,7 +66,7 @@ suite("closing an account", () => {
     const details = assertError(await close(person, person.email), 403, "UNAUTHORIZED");
     assert.equal(details.required, "fresh-sign-in");
     assert.ok(await isOpen(person));
-    const fresh = { session: await market.hasSession(person.key.userId) };
+    const fresh = { session: await market.createSession(person.key.userId) };
     market.clock.forward(15 * MINUTE_MS - 1);
     assert.equal((await close(fresh, person.email)).status, 200);
   });
@@ -79,7 +79,7 @@ suite("closing an account", () => {
 
   test("ends every credential at once and takes the cookie away", async () => {
     const person = await hasPerson();
-    const elsewhere = await market.hasSession(person.key.userId);
+    const elsewhere = await market.createSession(person.key.userId);
     const reply = await close(person, person.email);
     assert.deepEqual(reply.body.data, {
       id: toId("usr", person.key.userId),
@@ -93,10 +93,10 @@ suite("closing an account", () => {
 
   test("takes products off sale, tells so, and keeps them for their buyers", async () => {
     const [person, buyer] = [await hasPerson("Leaver"), await hasPerson("Buyer")];
-    const [published, draft] = [await hasProduct(person.key), await hasDraft(person.key)];
-    const orderId = await hasBought(buyer.key, published);
+    const [published, draft] = [await createProduct(person.key), await createDraft(person.key)];
+    const orderId = await buyProduct(buyer.key, published);
     assert.equal((await close(person, person.email)).status, 200);
-    assertError(await (await market.hasUser()).get(`/v1/products/${published}`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await (await market.createUser()).get(`/v1/products/${published}`), 404, "PRODUCT_NOT_FOUND");
     const { status, author, content } = (await buyer.key.get(`/v1/products/${published}`)).body.data;
     assert.deepEqual([status, author.name, author.bio], ["unpublished", "Closed account", ""]);
     assert.ok(content);
@@ -119,9 +119,9 @@ suite("closing an account", () => {
 
   test("leaves products that not even an administrator puts on sale again", async () => {
     const person = await hasPerson();
-    const published = await hasProduct(person.key);
+    const published = await createProduct(person.key);
     await close(person, person.email);
-    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
     assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
@@ -129,8 +129,8 @@ suite("closing an account", () => {
 
   test("keeps receipts as they were, the leaver's as buyer and as seller", async () => {
     const [person, other] = [await hasPerson("Leaving Person"), await hasPerson("Staying Person")];
-    const sold = await hasBought(other.key, await hasProduct(person.key));
-    const bought = await hasBought(person.key, await hasProduct(other.key));
+    const sold = await buyProduct(other.key, await createProduct(person.key));
+    const bought = await buyProduct(person.key, await createProduct(other.key));
     const links = [
       (await person.key.get(`/v1/purchases/${bought}`)).body.data.receipt,
       (await other.key.get(`/v1/purchases/${sold}`)).body.data.receipt,
@@ -146,9 +146,9 @@ suite("closing an account", () => {
   });
 
   test("keeps what they said in reviews, under no name", async () => {
-    const [person, seller] = [await hasPerson(), await market.hasUser()];
-    const productId = await hasProduct(seller);
-    await hasBought(person.key, productId);
+    const [person, seller] = [await hasPerson(), await market.createUser()];
+    const productId = await createProduct(seller);
+    await buyProduct(person.key, productId);
     await person.key.post(`/v1/products/${productId}/reviews`, { rating: 5, comment: "Good." });
     await close(person, person.email);
     const [review] = (await seller.get(`/v1/products/${productId}/reviews`)).body.data;
@@ -176,7 +176,7 @@ suite("closing an account", () => {
     const { ctx } = market.service;
     const again = await createUser(ctx, { email: person.email, name: "Again" });
     assert.notEqual(again, person.key.userId);
-    const session = await market.hasSession(again);
+    const session = await market.createSession(again);
     assert.deepEqual((await session.get("/v1/purchases")).body.data, []);
     await close({ session }, person.email);
     assert.ok(await createUser(ctx, { email: person.email, name: "Once more" }));
@@ -196,7 +196,7 @@ suite("closing an account", () => {
     const person = await hasPerson();
     await market.query("update users set role = 'admin' where id = $1", [person.key.userId]);
     assertError(await close(person, person.email), 409, "INVALID_STATE");
-    const second = await market.hasUser({ role: "admin" });
+    const second = await market.createUser({ role: "admin" });
     assert.equal((await close(person, person.email)).status, 200);
     assert.ok(second);
   });
@@ -204,7 +204,7 @@ suite("closing an account", () => {
   test("wins once over itself", async () => {
     const person = await hasPerson();
     const others = await Promise.all(
-      Array.from({ length: 4 }, async () => ({ session: await market.hasSession(person.key.userId) })),
+      Array.from({ length: 4 }, async () => ({ session: await market.createSession(person.key.userId) })),
     );
     const replies = await Promise.all([person, ...others].map((one) => close(one, person.email)));
     const statuses = replies.map(({ status }) => status).sort();
@@ -219,7 +219,7 @@ suite("a request that came in before its account closed", () => {
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
       await anonymizeAccount(ctx, tx, await lockAccountForClosing(tx, key.userId));
       const reply = request();
-      await somebodyWaits(market);
+      await waitForBlockedStatements(market);
       return { reply };
     });
     return reply;
@@ -289,12 +289,12 @@ suite("an account with money open is not closed", () => {
   };
 
   test("while a payout has not ended; ended, it is, and nobody is written to who has left", async () => {
-    const bank = hasBank(market);
+    const bank = installFakeBank(market);
     bank.begins = "in_transit";
     const seller = await hasPerson();
-    await hasProduct(seller.key);
-    await hasEarned(market, seller.key, { amountMinor: 5000n });
-    const { id } = (await askPayout(market, seller.key)).body.data;
+    await createProduct(seller.key);
+    await bookEarnings(market, seller.key, { amountMinor: 5000n });
+    const { id } = (await requestPayout(market, seller.key)).body.data;
     const details = assertError(await close(seller, seller.email), 409, "INVALID_STATE");
     assert.deepEqual([details.current, details.payoutId], ["money_open", id]);
     await bank.moves(id, "completed");
@@ -307,7 +307,7 @@ suite("an account with money open is not closed", () => {
 
   test("whether it is the buyer's or the seller's; settled, it is", async () => {
     const [seller, buyer] = [await hasPerson(), await hasPerson()];
-    const { orderId, url } = await hasWaiting(buyer.key, await hasProduct(seller.key));
+    const { orderId, url } = await hasWaiting(buyer.key, await createProduct(seller.key));
     const buyers = assertError(await close(buyer, buyer.email), 409, "INVALID_STATE");
     assert.deepEqual([buyers.current, buyers.openPurchases, buyers.openSales], ["money_open", 1, 0]);
     const sellers = assertError(await close(seller, seller.email), 409, "INVALID_STATE");
@@ -348,7 +348,7 @@ suite("an account with money left", () => {
   async function hasSeller(...prices: number[]): Promise<Person> {
     const person = await hasPerson();
     for (const price of prices)
-      await hasBought(await market.hasUser(), await hasProduct(person.key, { price }));
+      await buyProduct(await market.createUser(), await createProduct(person.key, { price }));
     return person;
   }
   /** Replaces settings or ports for as long as something is done. */
@@ -359,16 +359,16 @@ suite("an account with money left", () => {
   }
 
   test("is closed, is told what is still paid, and is paid it as it matures, the last of it below the minimum too", async () => {
-    const bank = hasBank(market);
+    const bank = installFakeBank(market);
     const person = await hasSeller(20);
     market.clock.forward(14 * DAY_MS);
-    await hasBought(await market.hasUser(), await hasProduct(person.key, { price: 5 }));
+    await buyProduct(await market.createUser(), await createProduct(person.key, { price: 5 }));
     await daily();
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     const reply = await closeWith(person);
     assert.deepEqual(reply.body.data?.toBePaid, [{ currency: "USD", amount: 22.5 }], reply.text);
-    const [farewell] = await lettersTo(market, person.email);
-    assert.match(asOneLine(farewell!.text), /22\.50 USD is still yours: it goes to acct_test/);
+    const [farewell] = await emailsTo(market, person.email);
+    assert.match(unwrapLines(farewell!.text), /22\.50 USD is still yours: it goes to acct_test/);
     market.clock.forward(DAY_MS);
     await daily();
     assert.deepEqual(await payoutsTo(person), [{ status: "completed", amount_minor: 1800 }]);
@@ -383,13 +383,13 @@ suite("an account with money left", () => {
       { status: "completed", amount_minor: 450 },
     ]);
     assert.deepEqual(
-      (await lettersTo(market, person.email)).map(({ subject }) => subject),
+      (await emailsTo(market, person.email)).map(({ subject }) => subject),
       ["Paid out: 4.50 USD", "Not paid out: 4.50 USD", "Paid out: 18.00 USD", "Your Stoa account is closed"],
     );
   });
 
   test("is forgotten with its address once all is paid and nothing can come back", async () => {
-    const bank = hasBank(market);
+    const bank = installFakeBank(market);
     const person = await hasSeller(20);
     assert.equal((await closeWith(person)).status, 200);
     const isKept = async () => {
@@ -412,12 +412,12 @@ suite("an account with money left", () => {
 
   test("that owes more than is to come is not closed until later sales made up for it", async () => {
     const person = await hasSeller(20);
-    await hasEarned(market, person.key, { amountMinor: -2500n });
+    await bookEarnings(market, person.key, { amountMinor: -2500n });
     const details = assertError(await closeWith(person), 409, "INVALID_STATE");
     assert.deepEqual([details.current, details.balances], ["money_owed", [{ currency: "USD", amount: -7 }]]);
     assertError(await closeWith(person, { giveUpBalance: true }), 409, "INVALID_STATE");
     assert.ok(await isOpen(person));
-    await hasEarned(market, person.key, { amountMinor: 700n });
+    await bookEarnings(market, person.key, { amountMinor: 700n });
     const closed = await closeWith(person);
     assert.deepEqual([closed.status, closed.body.data?.toBePaid], [200, undefined], closed.text);
   });
@@ -468,10 +468,10 @@ suite("an account with money left", () => {
   });
 
   test("beside twenty payouts that are asked for is closed with none of them open, or not at all", async () => {
-    const bank = hasBank(market);
+    const bank = installFakeBank(market);
     const person = await hasSeller(200);
     market.clock.forward(14 * DAY_MS);
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     bank.begins = "in_transit";
     const asks = Array.from({ length: 20 }, () => person.session.post("/v1/payouts", { amount: 10 }));
     const [closed, ...asked] = await Promise.all([closeWith(person), ...asks]);
@@ -536,18 +536,18 @@ suite("after an account was closed", () => {
 
   test("nothing that was theirs alone is in the database any more", async () => {
     const { ctx } = market.service;
-    const [person, seller] = [await hasPerson("LEAVERMARK"), await market.hasUser()];
+    const [person, seller] = [await hasPerson("LEAVERMARK"), await market.createUser()];
     const { userId } = person.key;
     await person.session.patch("/v1/account", { bio: "BIOMARK" });
-    await hasDraft(person.key);
+    await createDraft(person.key);
     const imported = JSON.stringify({ ...haiku, id: "IMPORTMARK" });
     const headers = { "content-type": "application/jsonl" };
     assert.equal(
       (await person.key.request("POST", "/v1/products/import", { body: imported, headers })).status,
       200,
     );
-    const bought = await hasProduct(seller);
-    await hasBought(person.key, bought);
+    const bought = await createProduct(seller);
+    await buyProduct(person.key, bought);
     await hasRun(person.key, bought);
     const key = {
       provider: "ollama",
@@ -557,8 +557,8 @@ suite("after an account was closed", () => {
     };
     assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
     assert.equal((await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).status, 201);
-    await hasTokens(market, userId, await hasOAuthClient(market, person.key));
-    await turnsOnTwoFactor(market, person.session);
+    await requestTokens(market, userId, await createOAuthClient(market, person.key));
+    await enableTwoFactor(market, person.session);
     assert.equal((await person.session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
     const hook = { url: "https://example.com/HOOKMARK", description: "HOOKMARK" };
     assert.equal((await person.key.post("/v1/webhooks", hook)).status, 201);
@@ -591,7 +591,7 @@ suite("after an account was closed", () => {
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
     // Orders and payments of plans say who bought, because the books need it; the letter went out to the address that was.
-    const dump = await dumpOf(market, ["orders", "subscription_payments", "mails"]);
+    const dump = await dumpDatabase(market, ["orders", "subscription_payments", "mails"]);
     for (const mark of [
       "LEAVERMARK",
       "BIOMARK",
@@ -606,9 +606,9 @@ suite("after an account was closed", () => {
   });
 
   test("what still ran then leaves no text behind when it ends", async () => {
-    const [person, seller] = [await hasPerson(), await market.hasUser()];
-    const productId = await hasProduct(seller);
-    await hasBought(person.key, productId);
+    const [person, seller] = [await hasPerson(), await market.createUser()];
+    const productId = await createProduct(seller);
+    await buyProduct(person.key, productId);
     await market.query(
       `create function close_meanwhile() returns trigger language plpgsql as $$
        begin new.deleted_at = new.created_at; return new; end $$`,

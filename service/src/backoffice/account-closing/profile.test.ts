@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { rolePermissions, roles } from "@stoa/contract";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -13,8 +13,8 @@ after(() => market.close());
 
 /** Somebody with a key, and signed in. */
 async function hasPerson(name: string): Promise<{ key: Client; session: Client }> {
-  const key = await market.hasUser({ name });
-  return { key, session: await market.hasSession(key.userId) };
+  const key = await market.createUser({ name });
+  return { key, session: await market.createSession(key.userId) };
 }
 
 const cardOf = async (reader: Client, productId: string) => {
@@ -25,7 +25,7 @@ const cardOf = async (reader: Client, productId: string) => {
 suite("an account", () => {
   test("tells who one is and what the role may do, to any key", async () => {
     for (const role of roles) {
-      const reader = await market.hasUser({ name: "Ada", role, plan: "pro", permissions: [] });
+      const reader = await market.createUser({ name: "Ada", role, plan: "pro", permissions: [] });
       const { data } = (await reader.get("/v1/account")).body;
       assert.match(data.email, /@example\.com$/);
       assert.deepEqual(data, {
@@ -121,9 +121,9 @@ suite("an account", () => {
 suite("an author's new name", () => {
   test("shows at once on cards and details, in every state, and in what is bought and said", async () => {
     const { key, session } = await hasPerson("Old");
-    const buyer = await market.hasUser({ name: "Buyer" });
-    const [published, draft] = [await hasProduct(key), await hasDraft(key)];
-    const orderId = await hasBought(buyer, published);
+    const buyer = await market.createUser({ name: "Buyer" });
+    const [published, draft] = [await createProduct(key), await createDraft(key)];
+    const orderId = await buyProduct(buyer, published);
     await session.patch("/v1/account", { name: "New" });
     assert.equal((await cardOf(buyer, published)).author.name, "New");
     const own = (await key.get("/v1/products?author=me")).body.data;
@@ -138,8 +138,8 @@ suite("an author's new name", () => {
 
   test("gives no reader a 304 for the old one, and leaves updatedAt alone", async () => {
     const { key, session } = await hasPerson("Old");
-    const reader = await market.hasUser();
-    const path = `/v1/products/${await hasProduct(key)}`;
+    const reader = await market.createUser();
+    const path = `/v1/products/${await createProduct(key)}`;
     const before = await reader.get(path);
     const unchanged = { "if-none-match": before.headers.get("etag")! };
     assert.equal((await reader.get(path, unchanged)).status, 304);
@@ -163,7 +163,7 @@ suite("an author's new name", () => {
   test("changes nothing else of a card, whatever stands in its texts", async () => {
     const { key, session } = await hasPerson('Old "quoted", {braced}');
     const odd = ',"author":{"id":"usr_x"}} \\",\\"author\\":';
-    const id = await hasProduct(key, { title: odd, description: odd, tags: ['","author":'] });
+    const id = await createProduct(key, { title: odd, description: odd, tags: ['","author":'] });
     const before = await cardOf(key, id);
     for (const name of ['New "quoted", {braced}', odd.slice(0, 100), "Ł\u{1f600}", "\\"]) {
       await session.patch("/v1/account", { name });
@@ -173,10 +173,10 @@ suite("an author's new name", () => {
 
   test("is the one that wins over products that are written meanwhile", async () => {
     const { key, session } = await hasPerson("Old");
-    const first = await hasProduct(key);
+    const first = await createProduct(key);
     await Promise.all([
       session.patch("/v1/account", { name: "New" }),
-      ...Array.from({ length: 8 }, () => hasDraft(key)),
+      ...Array.from({ length: 8 }, () => createDraft(key)),
       key.patch(`/v1/products/${first}`, { title: "Another title" }),
       key.post(`/v1/products/${first}/unpublish`),
     ]);
@@ -188,7 +188,7 @@ suite("an author's new name", () => {
   test("leaves a receipt as it was: it says who sold to whom", async () => {
     const { key, session } = await hasPerson("The Seller");
     const buyer = await hasPerson("The Buyer");
-    const orderId = await hasBought(buyer.key, await hasProduct(key));
+    const orderId = await buyProduct(buyer.key, await createProduct(key));
     await session.patch("/v1/account", { name: "Somebody Else" });
     await buyer.session.patch("/v1/account", { name: "Another Name" });
     const { receipt } = (await buyer.key.get(`/v1/purchases/${orderId}`)).body.data;
@@ -210,8 +210,8 @@ test("a change is in the audit log by its fields, without what stands in them; n
 });
 
 test("a name, title or tag with control, bidirectional or tag characters is refused; emoji with joiners are accepted", async () => {
-  const user = await market.hasUser();
-  const session = await market.hasSession(user.userId);
+  const user = await market.createUser();
+  const session = await market.createSession(user.userId);
   const family = "\u{1f468}\u200d\u{1f469}\u200d\u{1f467}";
   for (const hidden of [
     "\u202eevil",
@@ -238,7 +238,7 @@ test("a name, title or tag with control, bidirectional or tag characters is refu
 });
 
 test("a prompt with a variable that no request can give, or with more than 100, is refused", async () => {
-  const user = await market.hasUser();
+  const user = await market.createUser();
   const many = Array.from({ length: 101 }, (_, at) => `{{v${at}}}`).join(" ");
   for (const content of ["Say {{__proto__}}", many])
     assertError(await user.post("/v1/products", { ...haiku, content }), 400, "INVALID_REQUEST", "content");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -8,8 +8,8 @@ let market: Market;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  const { userId } = await market.hasUser({ role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 after(() => market.close());
 
@@ -30,16 +30,16 @@ suite("what somebody sells who is banned", () => {
   }
 
   async function hasSold(title: string): Promise<Sold> {
-    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
-    const productId = await hasProduct(seller, { title, tags: [`tag-${title}`] });
-    const orderId = await hasBought(buyer, productId);
+    const [seller, buyer] = [await market.createUser(), await market.createUser()];
+    const productId = await createProduct(seller, { title, tags: [`tag-${title}`] });
+    const orderId = await buyProduct(buyer, productId);
     const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     return { seller, buyer, productId, downloadUrl };
   }
 
   /** How often it is found, by words and without, by its author and its tag, and how the facets count its tag. */
   async function found({ seller, productId }: Sold, title: string): Promise<number[]> {
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     const lists = [
       "",
       `search=${title}`,
@@ -63,7 +63,7 @@ suite("what somebody sells who is banned", () => {
     assert.deepEqual(await found(sold, "zephyr"), [1, 1, 1, 1, 1, 1]);
     await judge(sold.seller, "ban");
     assert.deepEqual(await found(sold, "zephyr"), [0, 0, 0, 0, 0, 0]);
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     assertError(await stranger.get(`/v1/products/${sold.productId}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.get(`/v1/products/${sold.productId}/reviews`), 404, "PRODUCT_NOT_FOUND");
     assertError(await buy(stranger, sold.productId), 409, "PRODUCT_UNAVAILABLE");
@@ -89,10 +89,10 @@ suite("what somebody sells who is banned", () => {
   });
 
   test("is not there for whoever could never see it, and a draft stays one", async () => {
-    const seller = await market.hasUser();
-    const draft = await hasDraft(seller);
+    const seller = await market.createUser();
+    const draft = await createDraft(seller);
     await judge(seller, "ban");
-    assertError(await buy(await market.hasUser(), draft), 404, "PRODUCT_NOT_FOUND");
+    assertError(await buy(await market.createUser(), draft), 404, "PRODUCT_NOT_FOUND");
     await judge(seller, "unban");
     assert.equal((await seller.get(`/v1/products/${draft}`)).body.data.status, "draft");
   });
@@ -100,7 +100,7 @@ suite("what somebody sells who is banned", () => {
   test("is not listed by a change or a verdict of an administrator either", async () => {
     const sold = await hasSold("bora");
     await judge(sold.seller, "ban");
-    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    const session = await market.createSession(admin.userId, { secondFactor: true });
     const changed = await session.patch(`/v1/products/${sold.productId}`, { title: "Bora anew" });
     assert.equal(changed.status, 200, changed.text);
     assert.deepEqual(await found(sold, "bora"), [0, 0, 0, 0, 0, 0]);
@@ -112,9 +112,9 @@ suite("what somebody sells who is banned", () => {
   });
 
   test("is sold to nobody once the ban is answered, whoever buys at the same time", async () => {
-    const seller = await market.hasUser();
-    const productId = await hasProduct(seller);
-    const buyers = await Promise.all(Array.from({ length: 30 }, () => market.hasUser()));
+    const seller = await market.createUser();
+    const productId = await createProduct(seller);
+    const buyers = await Promise.all(Array.from({ length: 30 }, () => market.createUser()));
     const [, replies] = await Promise.all([
       judge(seller, "ban"),
       Promise.all(buyers.map((buyer) => buy(buyer, productId))),
@@ -129,9 +129,9 @@ suite("what somebody sells who is banned", () => {
   });
 
   test("that is published beside a ban and an unban is listed as the last of them says", async () => {
-    const seller = await market.hasUser();
-    const productId = await hasDraft(seller, { title: "tramontana", tags: ["tag-tramontana"] });
-    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    const seller = await market.createUser();
+    const productId = await createDraft(seller, { title: "tramontana", tags: ["tag-tramontana"] });
+    const session = await market.createSession(admin.userId, { secondFactor: true });
     for (const verdict of ["ban", "unban", "ban"] as const) {
       await Promise.all([
         judge(seller, verdict),
@@ -148,8 +148,8 @@ suite("what somebody sells who is banned", () => {
 
 suite("somebody who buys and is banned", () => {
   test("has no use of the links that they have, until they are let in again", async () => {
-    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
-    const orderId = await hasBought(buyer, await hasProduct(seller));
+    const [seller, buyer] = [await market.createUser(), await market.createUser()];
+    const orderId = await buyProduct(buyer, await createProduct(seller));
     const { downloadUrl, receipt } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     assert.equal((await fetch(downloadUrl)).status, 200);
     await judge(buyer, "ban");
@@ -164,9 +164,9 @@ suite("somebody who buys and is banned", () => {
   });
 
   test("gets no order that was just being written", async () => {
-    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+    const [seller, buyer] = [await market.createUser(), await market.createUser()];
     const productIds = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => hasProduct(seller, { title: `Haiku ${n}` })),
+      Array.from({ length: 10 }, (_, n) => createProduct(seller, { title: `Haiku ${n}` })),
     );
     const [replies] = await Promise.all([
       Promise.all(productIds.map((productId) => buy(buyer, productId))),

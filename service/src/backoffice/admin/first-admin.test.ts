@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, suite, test } from "node:test";
-import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { enableTwoFactor } from "../../../test/authenticator.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
@@ -19,7 +19,7 @@ const tokenIn = (link: string | null) => /^http\S+\/auth\/first-admin#token=([\w
 /** What a start prints. */
 const start = async () => tokenIn(await firstAdminLink(market.service.ctx));
 const redeem = (who: Client, token: string) => who.post("/api/auth/first-admin", { token });
-const hasSession = async () => market.hasSession((await market.hasUser()).userId);
+const hasSession = async () => market.createSession((await market.createUser()).userId);
 const admins = async () =>
   (await market.query("select id from users where role = 'admin'")).rows.map(({ id }) => id as string);
 
@@ -39,7 +39,7 @@ suite("the first administrator", () => {
     await redeem(session, await start());
     const details = assertError(await session.get("/v1/admin/users"), 403, "UNAUTHORIZED");
     assert.equal(details.required, "two-factor");
-    await turnsOnTwoFactor(market, session);
+    await enableTwoFactor(market, session);
     assert.equal((await session.get("/v1/admin/users")).status, 200);
   });
 
@@ -53,7 +53,7 @@ suite("the first administrator", () => {
 
   test("must be signed in: without a session, or with a key, the link stays unused", async () => {
     const token = await start();
-    const member = await market.hasUser();
+    const member = await market.createUser();
     for (const client of [market.as(null), member, market.as("x.y.z")])
       assertError(await redeem(client, token), 401, "INVALID_SESSION");
     const badHeader = {
@@ -110,7 +110,7 @@ suite("the link", () => {
 
   test("is not made while there is an administrator, and the last one dies then", async () => {
     const token = await start();
-    const admin = await market.hasUser({ role: "admin" });
+    const admin = await market.createUser({ role: "admin" });
     assertError(await redeem(await hasSession(), token), 409, "INVALID_STATE");
     assert.equal(await firstAdminLink(market.service.ctx), null);
     assertError(await redeem(await hasSession(), token), 401, "INVALID_TOKEN");
@@ -118,7 +118,7 @@ suite("the link", () => {
   });
 
   test("is made again when the only administrator is gone", async () => {
-    const admin = await market.hasUser({ role: "admin" });
+    const admin = await market.createUser({ role: "admin" });
     await market.query("update users set closed_at = $2, role = 'user' where id = $1", [
       admin.userId,
       market.clock.now,

@@ -1,14 +1,21 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Client, Market } from "../../../test/market.ts";
-import { hasOAuthClient, hasPublicClient, hasTokens, openOAuthMarket } from "../../../test/oauth.ts";
+import {
+  createOAuthClient,
+  openOAuthMarket,
+  registerPublicClient,
+  requestTokens,
+} from "../../../test/oauth.ts";
 import { toId } from "../../core/ids.ts";
 
 let market: Market;
 let admin: Client;
 before(async () => {
   market = await openOAuthMarket();
-  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+  admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
 });
 after(() => market.close());
 
@@ -17,12 +24,12 @@ const idsOf = async (query: string) =>
   (await list(query)).data.map(({ clientId }: { clientId: string }) => clientId);
 
 test("an administrator sees everybody's OAuth clients, newest first, by name, id and owner, and no secret", async () => {
-  const owner = await market.hasUser({ name: "Owner" });
-  const own = await hasOAuthClient(market, owner, { name: "Prompt sync", scopes: ["products:read"] });
-  const registered = await hasPublicClient(market, { client_name: "Desk 100%" });
-  const user = await market.hasUser();
-  await hasTokens(market, user.userId, own);
-  await hasTokens(market, user.userId, own);
+  const owner = await market.createUser({ name: "Owner" });
+  const own = await createOAuthClient(market, owner, { name: "Prompt sync", scopes: ["products:read"] });
+  const registered = await registerPublicClient(market, { client_name: "Desk 100%" });
+  const user = await market.createUser();
+  await requestTokens(market, user.userId, own);
+  await requestTokens(market, user.userId, own);
 
   const { data, meta } = await list();
   assert.equal(meta.total, 2);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasKey, run } from "../../../test/runs.ts";
+import { createProviderKey, run } from "../../../test/runs.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { rollUpSales } from "../../commerce/analytics/sales-sums.ts";
 import { toId } from "../../core/ids.ts";
@@ -11,13 +11,13 @@ let market: Market;
 let adminId: string;
 before(async () => {
   market = await openMarket();
-  adminId = (await market.hasUser({ role: "admin" })).userId;
+  adminId = (await market.createUser({ role: "admin" })).userId;
 });
 after(() => market.close());
 
 /** The clock moves past a session's life. */
 async function figures(query = "") {
-  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const admin = await market.createSession(adminId, { secondFactor: true });
   const reply = await admin.get(`/v1/admin/stats?${query}`);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
@@ -32,9 +32,9 @@ function newDays(): string {
 
 test("figures count what is there now", async () => {
   const before = await figures();
-  const seller = await market.hasUser();
-  await hasProduct(seller);
-  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const seller = await market.createUser();
+  await createProduct(seller);
+  const admin = await market.createSession(adminId, { secondFactor: true });
   await admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/ban`, { reason: "x" });
   const after = await figures();
   assert.equal(after.users.total, before.users.total + 1);
@@ -57,17 +57,17 @@ suite("of some days", () => {
   test("money is told by currency, of all sellers, with those who sold most, folded or not", async () => {
     const days = newDays();
     const [small, large, buyer, other] = await Promise.all(
-      ["Small", "Large", "Ada", "Grace"].map((name) => market.hasUser({ name })),
+      ["Small", "Large", "Ada", "Grace"].map((name) => market.createUser({ name })),
     );
-    const ofSmall = await hasProduct(small!, { price: 10 });
-    const ofLarge = await hasProduct(large!, { price: 50 });
-    const inYen = await hasProduct(large!, { price: 1_000, currency: "JPY" });
-    const orderId = await hasBought(buyer!, ofSmall);
-    for (const product of [ofLarge, inYen]) await hasBought(buyer!, product);
+    const ofSmall = await createProduct(small!, { price: 10 });
+    const ofLarge = await createProduct(large!, { price: 50 });
+    const inYen = await createProduct(large!, { price: 1_000, currency: "JPY" });
+    const orderId = await buyProduct(buyer!, ofSmall);
+    for (const product of [ofLarge, inYen]) await buyProduct(buyer!, product);
     await rollUpSales(market.service.ctx);
     market.clock.forward(86_400_000);
-    await hasBought(other!, ofLarge);
-    const admin = await market.hasSession(adminId, { secondFactor: true });
+    await buyProduct(other!, ofLarge);
+    const admin = await market.createSession(adminId, { secondFactor: true });
     const refund = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", amount: 5 });
     assert.equal(refund.status, 201, refund.text);
     const { currencies } = await figures(days);
@@ -99,11 +99,11 @@ suite("of some days", () => {
 
   test("the funnel goes from looks to orders to payments", async () => {
     const days = newDays();
-    const [seller, ada, grace, joan] = await Promise.all([1, 2, 3, 4].map(() => market.hasUser()));
-    const productId = await hasProduct(seller!);
+    const [seller, ada, grace, joan] = await Promise.all([1, 2, 3, 4].map(() => market.createUser()));
+    const productId = await createProduct(seller!);
     for (const viewer of [ada!, ada!, grace!, joan!]) await viewer.get(`/v1/products/${productId}`);
     await flushViews(market.service.ctx);
-    await hasBought(ada!, productId);
+    await buyProduct(ada!, productId);
     const declined = { productId, paymentMethodId: "pm_test_declined" };
     assert.equal((await grace!.post("/v1/purchases", declined)).status, 402);
     const { funnel } = await figures(days);
@@ -112,12 +112,12 @@ suite("of some days", () => {
 
   test("runs are told by how they ended, and by whom they asked", async () => {
     const days = newDays();
-    const author = await market.hasUser();
-    const productId = await hasProduct(author);
+    const author = await market.createUser();
+    const productId = await createProduct(author);
     assert.equal((await run(author, { productId })).status, 200);
     assert.equal((await run(author, { productId })).status, 200);
     // Its provider is nobody in the world.
-    const apiKeyId = await hasKey(author);
+    const apiKeyId = await createProviderKey(author);
     const failed = await run(author, { productId, apiKeyId });
     assert.equal(failed.status, 502, failed.text);
     const { runs, providers } = await figures(days);
@@ -134,10 +134,10 @@ suite("of some days", () => {
 test("figures are an administrator's, in a session entered with two factors", async () => {
   const path = "/v1/admin/stats";
   assertError(await market.as(null).get(path), 401, "INVALID_API_KEY");
-  const seller = await market.hasUser({ role: "seller" });
+  const seller = await market.createUser({ role: "seller" });
   assertError(await seller.get(path), 403, "UNAUTHORIZED");
-  assertError(await (await market.hasSession(seller.userId)).get(path), 403, "UNAUTHORIZED");
-  assertError(await (await market.hasSession(adminId)).get(path), 403, "UNAUTHORIZED");
+  assertError(await (await market.createSession(seller.userId)).get(path), 403, "UNAUTHORIZED");
+  assertError(await (await market.createSession(adminId)).get(path), 403, "UNAUTHORIZED");
 });
 
 for (const [query, field] of [
@@ -147,6 +147,6 @@ for (const [query, field] of [
   ["interval=week", "interval"],
 ] as const)
   test(`${query} is refused, naming ${field}`, async () => {
-    const admin = await market.hasSession(adminId, { secondFactor: true });
+    const admin = await market.createSession(adminId, { secondFactor: true });
     assertError(await admin.get(`/v1/admin/stats?${query}`), 400, "INVALID_REQUEST", field);
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -16,8 +16,8 @@ beforeEach(async () => {
 after(() => market.close());
 
 async function hasAdmin(name: string): Promise<Client> {
-  const { userId } = await market.hasUser({ name, role: "admin" });
-  return market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ name, role: "admin" });
+  return market.createSession(userId, { secondFactor: true });
 }
 
 const idOf = ({ userId }: { userId: string }) => toId("usr", userId);
@@ -35,7 +35,7 @@ async function deedsTo(user: { userId: string }) {
 
 suite("accounts are found", () => {
   test("newest first, on pages", async () => {
-    const [older, newer] = [await market.hasUser(), await market.hasUser()];
+    const [older, newer] = [await market.createUser(), await market.createUser()];
     const { body, headers } = await admin.get("/v1/admin/users?limit=2");
     assert.deepEqual(
       body.data.map(({ id }: { id: string }) => id),
@@ -46,16 +46,16 @@ suite("accounts are found", () => {
   });
 
   test("by part of a name or address, in any case, or by id", async () => {
-    const ada = await market.hasUser({ name: "Ada Lovelace" });
+    const ada = await market.createUser({ name: "Ada Lovelace" });
     await market.query("update users set email = 'ada@analytical.example' where id = $1", [ada.userId]);
-    await market.hasUser({ name: "Grace" });
+    await market.createUser({ name: "Grace" });
     for (const search of ["lovelace", "LOVE", "Ada L", "analytical", "ADA@analytical.example", idOf(ada)])
       assert.deepEqual(await found(`search=${encodeURIComponent(search)}`), [idOf(ada)], search);
     assert.deepEqual(await found("search=nobody-is-called-so"), []);
   });
 
   test("by letters alone: % and _ mean themselves", async () => {
-    const odd = await market.hasUser({ name: "100%_sure\\" });
+    const odd = await market.createUser({ name: "100%_sure\\" });
     for (const search of ["100%", "%_s", "sure\\"])
       assert.deepEqual(await found(`search=${encodeURIComponent(search)}`), [idOf(odd)], search);
     assert.deepEqual(await found("search=1%25e"), []);
@@ -63,7 +63,7 @@ suite("accounts are found", () => {
 
   test("by role, plan and standing, all together", async () => {
     const wish = { name: "Filtered", role: "seller", plan: "business" } as const;
-    const [active, banned] = [await market.hasUser(wish), await market.hasUser(wish)];
+    const [active, banned] = [await market.createUser(wish), await market.createUser(wish)];
     await admin.post(`${pathOf(banned)}/ban`, { reason: "Spam" });
     const all = "search=Filtered&role=seller&plan=business";
     assert.deepEqual(await found(all), [idOf(banned), idOf(active)]);
@@ -75,7 +75,7 @@ suite("accounts are found", () => {
   });
 
   test("with all that an administrator needs to know, and no secret", async () => {
-    const user = await market.hasUser({ name: "Ada", plan: "pro" });
+    const user = await market.createUser({ name: "Ada", plan: "pro" });
     const { body, text } = await admin.get(pathOf(user));
     assert.deepEqual(body.data, {
       id: idOf(user),
@@ -113,8 +113,8 @@ suite("accounts are found", () => {
 
 suite("an administrator", () => {
   test("changes role, plan and quota, which act at the next request, and are audited with from and to", async () => {
-    const user = await market.hasUser();
-    const session = await market.hasSession(user.userId);
+    const user = await market.createUser();
+    const session = await market.createSession(user.userId);
     const quota = [{ requests: 5_000, seconds: 3_600 }];
     const change = { role: "seller", plan: "enterprise", quota, reason: "Agreed by mail" };
     const reply = await admin.patch(pathOf(user), change);
@@ -139,7 +139,7 @@ suite("an administrator", () => {
   });
 
   test("gives an account numbers that its next request meets, one a length of time", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const twice = [
       { requests: 5, seconds: 60 },
       { requests: 9, seconds: 60 },
@@ -151,7 +151,7 @@ suite("an administrator", () => {
   });
 
   test("tells the owner of a new plan by an event", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     await admin.patch(pathOf(user), { plan: "pro" });
     const { data } = (await user.get("/v1/events?type=user.subscription.updated")).body;
     assert.deepEqual(
@@ -170,13 +170,13 @@ suite("an administrator", () => {
   });
 
   test("takes an own quota back with null", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     await admin.patch(pathOf(user), { quota: [{ requests: 1, seconds: 1 }] });
     assert.equal((await admin.patch(pathOf(user), { quota: null })).body.data.quota, null);
   });
 
   test("changes nothing, and leaves no trace, where nothing differs", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const same = { role: "user", plan: "free", quota: null, reason: "None" };
     for (const change of [{}, same]) assert.equal((await admin.patch(pathOf(user), change)).status, 200);
     assert.deepEqual(await deedsTo(user), []);
@@ -184,7 +184,7 @@ suite("an administrator", () => {
   });
 
   test("does not overwrite what another one did meanwhile: If-Match", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const etag = (await admin.get(pathOf(user))).headers.get("etag")!;
     const first = await admin.patch(pathOf(user), { plan: "pro" }, { "if-match": etag });
     assert.equal(first.status, 200);
@@ -216,7 +216,7 @@ suite("an administrator", () => {
           "select id from users where role = 'admin' and banned_at is null and closed_at is null",
         );
         assert.equal(rows.length, 1, replies.map(({ text }) => text).join("\n"));
-        admin = await market.hasSession(rows[0].id, { secondFactor: true });
+        admin = await market.createSession(rows[0].id, { secondFactor: true });
       }
     });
   }
@@ -230,8 +230,8 @@ suite("an administrator", () => {
 
 suite("a ban", () => {
   test("acts at once on sessions and keys, and tells no more than that", async () => {
-    const user = await market.hasUser();
-    const session = await market.hasSession(user.userId);
+    const user = await market.createUser();
+    const session = await market.createSession(user.userId);
     const reply = await admin.post(`${pathOf(user)}/ban`, { reason: "Sold stolen prompts" });
     assert.equal(reply.status, 200, reply.text);
     const { bannedAt, banReason } = reply.body.data;
@@ -244,7 +244,7 @@ suite("a ban", () => {
   });
 
   test("needs a reason, and is not given twice", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     assertError(await admin.post(`${pathOf(user)}/ban`), 400, "INVALID_REQUEST", "reason");
     assertError(await admin.post(`${pathOf(user)}/ban`, { reason: " " }), 400, "INVALID_REQUEST", "reason");
     await admin.post(`${pathOf(user)}/ban`, { reason: "First" });
@@ -258,11 +258,11 @@ suite("a ban", () => {
   });
 
   test("is lifted: keys work again, sessions do not", async () => {
-    const user = await market.hasUser();
-    const session = await market.hasSession(user.userId);
+    const user = await market.createUser();
+    const session = await market.createSession(user.userId);
     assertError(await admin.post(`${pathOf(user)}/unban`), 409, "INVALID_STATE");
     await admin.post(`${pathOf(user)}/ban`, { reason: "Spam" });
-    await market.hasSession(user.userId);
+    await market.createSession(user.userId);
     const { data } = (await admin.post(`${pathOf(user)}/unban`)).body;
     assert.deepEqual([data.bannedAt, data.banReason], [null, null]);
     assert.equal((await user.get("/v1/account")).status, 200);
@@ -281,16 +281,16 @@ suite("a ban", () => {
   });
 
   test("leaves products in their state: to take them down is another decision", async () => {
-    const seller = await market.hasUser();
-    const productId = await hasProduct(seller);
+    const seller = await market.createUser();
+    const productId = await createProduct(seller);
     await admin.post(`${pathOf(seller)}/ban`, { reason: "Spam" });
     assert.equal((await admin.get(`/v1/products/${productId}`)).body.data.status, "published");
   });
 });
 
 test("everybody's sessions can be ended, with a trace, and their keys go on working", async () => {
-  const user = await market.hasUser();
-  const sessions = [await market.hasSession(user.userId), await market.hasSession(user.userId)];
+  const user = await market.createUser();
+  const sessions = [await market.createSession(user.userId), await market.createSession(user.userId)];
   assert.deepEqual((await admin.post(`${pathOf(user)}/end-sessions`)).body.data, { ended: 2 });
   for (const session of sessions) assertError(await session.get("/v1/account"), 401, "INVALID_API_KEY");
   assert.equal((await user.get("/v1/account")).status, 200);
@@ -301,8 +301,8 @@ test("everybody's sessions can be ended, with a trace, and their keys go on work
 });
 
 test("a closed account is nobody's to change, ban or let in", async () => {
-  const user = await market.hasUser();
-  const session = await market.hasSession(user.userId);
+  const user = await market.createUser();
+  const session = await market.createSession(user.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   for (const reply of [

@@ -6,23 +6,23 @@ import { after, before, suite, type TestContext, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import {
-  type BackupWish,
+  type BackupOptions,
   backUpTo,
-  hasDatabase,
-  hasFolder,
+  createEmptyDatabase,
+  createTempFolder,
   membersOf,
   PASSPHRASE,
   queryAt,
   shopOf,
-} from "../../../test/backups.ts";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
-import { type Client, type Market, makeDatabase, openMarket } from "../../../test/market.ts";
+} from "../../../test/backup-files.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { type Client, createDatabase, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, ran } from "../../../test/runs.ts";
+import { createProviderKey, providersAt, runToCompletion } from "../../../test/runs.ts";
 import { startS3Server } from "../../../test/s3-server.ts";
 import { until } from "../../../test/until.ts";
-import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
+import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { sweepBlobs } from "../../catalog/files/blob-sweep.ts";
 import { rollUpSales } from "../../commerce/analytics/sales-sums.ts";
 import { verifyLedger } from "../../commerce/ledger/verification.ts";
@@ -39,7 +39,7 @@ before(async () => {
 after(() => provider.close());
 
 async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
-  const market = await openMarket({ providers: allAt(provider), ...wish });
+  const market = await openMarket({ providers: providersAt(provider), ...wish });
   t.after(() => market.close());
   return market;
 }
@@ -55,18 +55,21 @@ interface Shop {
 
 /** A shop with something of everything. */
 async function hasShop(market: Market): Promise<Shop> {
-  const [seller, buyer] = [await market.hasUser({ name: "Seller" }), await market.hasUser({ name: "Buyer" })];
-  const productId = await hasProduct(seller, {
+  const [seller, buyer] = [
+    await market.createUser({ name: "Seller" }),
+    await market.createUser({ name: "Buyer" }),
+  ];
+  const productId = await createProduct(seller, {
     title: '"Quotes", \\N and ünïcödé 俳句',
     description: "Tabs\t, \\N, \\. and lines\n\\.\nas COPY escapes them.",
   });
-  await hasFile(seller, productId, { name: "guide.md", bytes: "# A guide\n" });
+  await uploadFile(seller, productId, { name: "guide.md", bytes: "# A guide\n" });
   assert.equal((await sendImage(seller, productId, { bytes: await picture() })).status, 201);
-  const orderId = await hasBought(buyer, productId);
+  const orderId = await buyProduct(buyer, productId);
   const review = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Good." });
   assert.equal(review.status, 201, review.text);
-  const apiKeyId = await hasKey(buyer);
-  await ran(buyer, { productId, apiKeyId });
+  const apiKeyId = await createProviderKey(buyer);
+  await runToCompletion(buyer, { productId, apiKeyId });
   await hasClosedSeller(market, buyer);
   const { ctx } = market.service;
   const letter = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
@@ -77,25 +80,25 @@ async function hasShop(market: Market): Promise<Shop> {
 
 /** Whose rows no trigger would let in again. */
 async function hasClosedSeller(market: Market, buyer: Client): Promise<void> {
-  const seller = await market.hasUser({ name: "Gone" });
-  await hasBought(buyer, await hasProduct(seller, { title: "Left behind" }));
+  const seller = await market.createUser({ name: "Gone" });
+  await buyProduct(buyer, await createProduct(seller, { title: "Left behind" }));
   await market.query("update users set closed_at = $1 where id = $2", [market.clock.now, seller.userId]);
 }
 
 /** Restores it into a database and a data folder of its own, and starts it. */
 async function openRestored(t: TestContext, market: Market, archive: string): Promise<Market> {
-  const database = await makeDatabase();
-  const dataDir = await hasFolder(t);
+  const database = await createDatabase();
+  const dataDir = await createTempFolder(t);
   const config = { ...market.service.ctx.config, dataDir, s3Url: null };
   await restore({ config, target: database.url }, archive, null);
-  const restored = await openMarket({ providers: allAt(provider), database, config });
+  const restored = await openMarket({ providers: providersAt(provider), database, config });
   restored.clock.now = market.clock.now;
   t.after(() => restored.close());
   return restored;
 }
 
-async function backedUp(t: TestContext, market: Market, wish: BackupWish = {}) {
-  const path = join(await hasFolder(t), "shop.tar.gz");
+async function backedUp(t: TestContext, market: Market, wish: BackupOptions = {}) {
+  const path = join(await createTempFolder(t), "shop.tar.gz");
   const said = await backUpTo(path, shopOf(market), wish);
   return { path, said };
 }
@@ -118,7 +121,7 @@ const OTHERS = [
   "queue_stats",
   "schema_migrations",
 ];
-const rowsOf = async (market: Market) => (await dumpOf(market, OTHERS)).split("\n").toSorted();
+const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).split("\n").toSorted();
 
 suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
   test("has every row that it had, and the same rules for the next ones", async (t) => {
@@ -159,9 +162,9 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     const { files, gallery } = (await again.get(`/v1/products/${productId}`)).body.data;
     assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
     assert.equal((await restored.as(null).get(gallery[0].sizes[0].url)).status, 200);
-    assert.match((await ran(again, { productId })).output, /^\[sandbox\]/);
-    assert.ok((await ran(again, { productId, apiKeyId })).output);
-    await hasBought(again, await hasProduct(restored.as(seller.key), { title: "Another" }));
+    assert.match((await runToCompletion(again, { productId })).output, /^\[sandbox\]/);
+    assert.ok((await runToCompletion(again, { productId, apiKeyId })).output);
+    await buyProduct(again, await createProduct(restored.as(seller.key), { title: "Another" }));
   });
 
   test("still does what it was asked to, once", async (t) => {
@@ -187,11 +190,11 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
       insert into audit_log (id, action, details, created_at)
       select gen_random_uuid(), 'noise', to_jsonb(string_agg(md5(random()::text), '')), now()
         from generate_series(1, 60000)`);
-    const buyers = await Promise.all(Array.from({ length: 3 }, () => market.hasUser()));
+    const buyers = await Promise.all(Array.from({ length: 3 }, () => market.createUser()));
     let [bought, isOver] = [0, false];
     const buy = async (buyer: Client) => {
       while (!isOver) {
-        await hasBought(buyer, await hasProduct(seller, { title: "One more" }));
+        await buyProduct(buyer, await createProduct(seller, { title: "One more" }));
         bought++;
       }
     };
@@ -234,7 +237,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
   test("answers what it sold as before, of which some had waited to be added up", async (t) => {
     const { market, seller, buyer } = await hasShop(await openShop(t));
     await rollUpSales(market.service.ctx);
-    await hasBought(buyer, await hasProduct(seller));
+    await buyProduct(buyer, await createProduct(seller));
     const answers = (of: Market) =>
       Promise.all(
         ["products", "revenue", "customers"].map(async (kind) => {
@@ -265,8 +268,8 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
   test("is told what it lost before: a file that is gone, and one that is damaged", async (t) => {
     const { market, seller } = await hasShop(await openShop(t));
     const folder = join(market.service.ctx.config.dataDir, "files");
-    const damaged = await hasProduct(seller, { title: "Damaged" });
-    await hasFile(seller, damaged, { bytes: "damaged soon" });
+    const damaged = await createProduct(seller, { title: "Damaged" });
+    await uploadFile(seller, damaged, { bytes: "damaged soon" });
     const { rows } = await market.query(
       "select name, size from blobs where key like 'files/%' order by size",
     );
@@ -274,7 +277,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     const shop = shopOf(market);
     await writeFile(join(folder, harmed.slice(0, 2), harmed), "DAMAGED SOON");
     await writeFile(join(folder, gone.slice(0, 2), gone), "");
-    const path = join(await hasFolder(t), "shop.tar.gz");
+    const path = join(await createTempFolder(t), "shop.tar.gz");
     const said = await backUpTo(path, shop);
     assert.deepEqual(
       said.problems,
@@ -287,14 +290,14 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     const table = `create table extra (id bigint generated always as identity, word text,
       twice text generated always as (word || word) stored)`;
     const market = await openShop(t);
-    await market.hasUser();
+    await market.createUser();
     await market.query(table);
     await market.query("insert into extra (word) values ('a'), ('b'), ('c')");
     await market.query("delete from extra where word = 'c'");
     const { path } = await backedUp(t, market);
-    const database = await hasDatabase(t);
+    const database = await createEmptyDatabase(t);
     await queryAt(database, table);
-    const config = { ...market.service.ctx.config, dataDir: await hasFolder(t) };
+    const config = { ...market.service.ctx.config, dataDir: await createTempFolder(t) };
     await restore({ config, target: database.url }, path, null);
     await queryAt(database, "insert into extra (word) values ('d')");
     const rows = await queryAt(database, "select id::int, twice from extra order by id");
@@ -330,7 +333,7 @@ suite("an archive", { timeout: 120_000 }, () => {
   test("of a large table is written and read a few megabytes at a time", async (t) => {
     const [TABLE_MIB, MAX_MIB] = [48, 24];
     const market = await openShop(t);
-    await market.hasUser();
+    await market.createUser();
     await market.query("create table extra (line text)");
     await market.query(
       "insert into extra select repeat(md5(i::text), 32768 / 4) from generate_series(1, $1 * 4) i",
@@ -338,9 +341,9 @@ suite("an archive", { timeout: 120_000 }, () => {
     );
     const memory = watchMemory();
     const { path } = await backedUp(t, market);
-    const database = await hasDatabase(t);
+    const database = await createEmptyDatabase(t);
     await queryAt(database, "create table extra (line text)");
-    const config = { ...market.service.ctx.config, dataDir: await hasFolder(t) };
+    const config = { ...market.service.ctx.config, dataDir: await createTempFolder(t) };
     await restore({ config, target: database.url }, path, null);
     const peak = memory.stop();
     assert.ok(peak < MAX_MIB, `${peak} MiB`);
@@ -350,8 +353,8 @@ suite("an archive", { timeout: 120_000 }, () => {
 
   test("is given up when its reader goes away, and holds nothing back any more", async (t) => {
     const market = await openShop(t);
-    await market.hasUser();
-    const path = join(await hasFolder(t), "shop.tar.gz");
+    await market.createUser();
+    const path = join(await createTempFolder(t), "shop.tar.gz");
     const broken = (file: Writable) =>
       after16KiB(file, () => Promise.reject(new Error("the reader is gone")));
     await assert.rejects(backUpTo(path, shopOf(market), { sink: broken }), /the reader is gone/);
@@ -363,7 +366,7 @@ suite("an archive", { timeout: 120_000 }, () => {
 
   test("is refused by whoever has the keys or the environment of another shop", async (t) => {
     const market = await openShop(t);
-    const path = join(await hasFolder(t), "shop.tar.gz");
+    const path = join(await createTempFolder(t), "shop.tar.gz");
     const { config, target } = shopOf(market);
     const other = { ...config, masterKeys: [{ id: "1", bytes: Buffer.alloc(32, 7) }] };
     await assert.rejects(backUpTo(path, { config: other, target }), /STOA_MASTER_KEYS lacks the key/);
@@ -372,9 +375,9 @@ suite("an archive", { timeout: 120_000 }, () => {
   });
 
   test("is made of a shop alone", async (t) => {
-    const database = await hasDatabase(t);
+    const database = await createEmptyDatabase(t);
     const market = await openShop(t);
-    const path = join(await hasFolder(t), "shop.tar.gz");
+    const path = join(await createTempFolder(t), "shop.tar.gz");
     const shop = { config: market.service.ctx.config, target: database.url };
     await assert.rejects(backUpTo(path, shop), /has 0 of \d+ migrations/);
   });

@@ -10,18 +10,18 @@ import { text } from "node:stream/consumers";
 import { after, before, suite, type TestContext, test } from "node:test";
 import {
   backUpTo,
-  hasDatabase,
-  hasFolder,
+  createEmptyDatabase,
+  createTempFolder,
   type Members,
   membersOf,
   PASSPHRASE,
   queryAt,
   shopOf,
   writeMembers,
-} from "../../../test/backups.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+} from "../../../test/backup-files.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { hasFile } from "../../../test/uploads.ts";
+import { uploadFile } from "../../../test/uploads.ts";
 import type { Config } from "../../core/config/config.ts";
 import { readKeys } from "./inspect.ts";
 import { hmacOf } from "./manifest.ts";
@@ -33,10 +33,10 @@ let members: Members;
 let archive: Buffer;
 before(async () => {
   market = await openMarket();
-  const seller = await market.hasUser();
-  const productId = await hasProduct(seller);
-  await hasFile(seller, productId);
-  await hasBought(await market.hasUser(), productId);
+  const seller = await market.createUser();
+  const productId = await createProduct(seller);
+  await uploadFile(seller, productId);
+  await buyProduct(await market.createUser(), productId);
   const path = join(market.service.ctx.config.dataDir, "shop.tar.gz");
   await backUpTo(path, shopOf(market), { passphrase: PASSPHRASE });
   archive = await readFile(path);
@@ -46,8 +46,8 @@ after(() => market.close());
 
 /** An archive, an empty database, and an installation with the shop's settings. */
 async function hasAll(t: TestContext, wish: Partial<Config> = {}) {
-  const [database, dataDir] = [await hasDatabase(t), await hasFolder(t)];
-  const path = join(await hasFolder(t), "shop.tar.gz");
+  const [database, dataDir] = [await createEmptyDatabase(t), await createTempFolder(t)];
+  const path = join(await createTempFolder(t), "shop.tar.gz");
   await writeFile(path, archive);
   const config: Config = { ...market.service.ctx.config, dataDir, ...wish };
   const run = (passphrase: string | null = null) =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { permissions } from "@stoa/contract";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { createUser } from "../../accounts/people/users.ts";
@@ -23,8 +23,8 @@ const hasDemoSeller = async (name: string) => {
 
 test("the demo goes with its published versions and orders that nobody paid, and takes nobody else's with it", async () => {
   const { client: demo } = await hasDemoSeller("unsold");
-  const visitor = await market.hasUser();
-  const [theirs, own] = [await hasProduct(demo), await hasProduct(visitor)];
+  const visitor = await market.createUser();
+  const [theirs, own] = [await createProduct(demo), await createProduct(visitor)];
   await demo.patch(`/v1/products/${theirs}`, { content: "A second version about {{topic}}" });
   const declined = await visitor.post("/v1/purchases", {
     productId: theirs,
@@ -45,9 +45,9 @@ test("the demo goes with its published versions and orders that nobody paid, and
 test("what was paid stays in the books: closed accounts, a deleted product, and a receipt for the buyer", async () => {
   const { ctx } = market.service;
   const { client: demo, userId } = await hasDemoSeller("sold");
-  const [visitor, stranger] = [await market.hasUser(), await market.hasUser()];
-  const productId = await hasProduct(demo);
-  const orderId = await hasBought(visitor, productId);
+  const [visitor, stranger] = [await market.createUser(), await market.createUser()];
+  const productId = await createProduct(demo);
+  const orderId = await buyProduct(visitor, productId);
   const { note, ...removed } = await removeDemo(ctx);
   assert.deepEqual(removed, { removed: true, people: 0, products: 0, orders: 0 });
   assert.match(note, /^1 orders that were paid stay in the books, with 1 products.* and 1 closed accounts/);

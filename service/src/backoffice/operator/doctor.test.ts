@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { hasFile } from "../../../test/uploads.ts";
+import { uploadFile } from "../../../test/uploads.ts";
 import { examine } from "./doctor.ts";
 
 let market: Market;
@@ -50,9 +50,9 @@ test("the doctor and /metrics tell by how much a process's clock is off", async 
 });
 
 test("the doctor looks for the newest files, and names S3_URL when another node has them", async () => {
-  const seller = await market.hasUser();
-  const productId = await hasDraft(seller);
-  await hasFile(seller, productId, { name: "a.md", bytes: "a" });
+  const seller = await market.createUser();
+  const productId = await createDraft(seller);
+  await uploadFile(seller, productId, { name: "a.md", bytes: "a" });
   assert.equal((await filesFinding()).ok, true);
   await rm(join(market.service.ctx.config.dataDir, "files"), { recursive: true });
   const { ok, note } = await filesFinding();

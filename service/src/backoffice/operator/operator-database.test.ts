@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { makeDatabase } from "../../../test/market.ts";
+import { createDatabase } from "../../../test/market.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { openPool } from "../../platform/db/database.ts";
 import { connectionOf, openPlace } from "./operator-database.ts";
 
-const database = await makeDatabase();
+const database = await createDatabase();
 after(() => database.drop());
 
 const KEY = `1:${Buffer.alloc(32, 1).toString("base64")}`;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type S3Server, startS3Server } from "../../../test/s3-server.ts";
-import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
+import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { sweepBlobs } from "./blob-sweep.ts";
@@ -18,16 +18,16 @@ let seller: Client;
 let nobody: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser();
+  seller = await market.createUser();
   nobody = market.as(null);
 });
 after(() => market.close());
 
-async function hasLink(sent: Parameters<typeof hasFile>[2] = {}) {
-  const productId = await hasProduct(seller);
-  const file = await hasFile(seller, productId, sent);
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, productId);
+async function hasLink(sent: Parameters<typeof uploadFile>[2] = {}) {
+  const productId = await createProduct(seller);
+  const file = await uploadFile(seller, productId, sent);
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
   const [{ url }] = (await buyer.get(`/v1/products/${productId}`)).body.data.files;
   return { productId, orderId, buyer, file, url: url as string };
 }
@@ -50,7 +50,7 @@ suite("a link to a file", () => {
 
   test("opens nothing without its signature, changed in any part, or for another reader", async () => {
     const { url, productId, file } = await hasLink();
-    const other = toId("usr", (await market.hasUser()).userId);
+    const other = toId("usr", (await market.createUser()).userId);
     const { productId: elsewhere, file: another } = await hasLink();
     for (const wrong of [
       url.split("?")[0]!,
@@ -73,8 +73,8 @@ suite("a link to a file", () => {
 
   test("opens nothing of a product that does harm", async () => {
     const { url, productId } = await hasLink();
-    const admin = await market.hasUser({ role: "admin" });
-    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    const admin = await market.createUser({ role: "admin" });
+    const session = await market.createSession(admin.userId, { secondFactor: true });
     const suspend = (reasonCode: string) =>
       session.post(`/v1/admin/products/${productId}/suspend`, { reasonCode });
     assert.equal((await suspend("malicious")).status, 200);
@@ -83,7 +83,7 @@ suite("a link to a file", () => {
 
   test("ends with the entitlement, the account or a ban, at once", async () => {
     const ends: ((one: Awaited<ReturnType<typeof hasLink>>) => Promise<unknown>)[] = [
-      ({ buyer }) => getsAllBack(market, buyer),
+      ({ buyer }) => refundEverything(market, buyer),
       ({ buyer }) => market.query("update users set closed_at = created_at where id = $1", [buyer.userId]),
       ({ buyer }) => market.query("update users set banned_at = created_at where id = $1", [buyer.userId]),
     ];
@@ -107,7 +107,7 @@ suite("a link to a file", () => {
   test("to a file of another major line than was bought is of no use to its buyer", async () => {
     const { productId, buyer } = await hasLink();
     await seller.patch(`/v1/products/${productId}`, { version: "2.0.0", content: "Second." });
-    const newer = await hasFile(seller, productId, { name: "new.md" });
+    const newer = await uploadFile(seller, productId, { name: "new.md" });
     const { ctx } = market.service;
     const path = `/v1/products/${productId}/files/${newer.id}/download/${toId("usr", buyer.userId)}`;
     const signed = (to: string) => ctx.links.sign(to, new Date(ctx.now().getTime() + MINUTE_MS));
@@ -182,11 +182,11 @@ suite("bytes that nobody refers to", () => {
 
   test("go a day after they came, those that any version or product shows stay", async () => {
     await market.query("delete from blobs");
-    const productId = await hasProduct(seller);
-    const once = await hasFile(seller, productId, { name: "a.md", bytes: "kept by an old version" });
+    const productId = await createProduct(seller);
+    const once = await uploadFile(seller, productId, { name: "a.md", bytes: "kept by an old version" });
     await seller.delete(`/v1/products/${productId}/files/${once.id}`);
-    const draft = await hasDraft(seller);
-    const gone = await hasFile(seller, draft, { name: "b.md", bytes: "of a draft" });
+    const draft = await createDraft(seller);
+    const gone = await uploadFile(seller, draft, { name: "b.md", bytes: "of a draft" });
     await seller.delete(`/v1/products/${draft}/files/${gone.id}`);
     const shown = await sendImage(seller, draft, { bytes: await picture({ red: 7 }) });
     const hidden = await sendImage(seller, draft, { bytes: await picture({ red: 77 }) });
@@ -202,9 +202,9 @@ suite("bytes that nobody refers to", () => {
   });
 
   test("that come again while they are removed are kept under another name", async () => {
-    const draft = await hasDraft(seller);
+    const draft = await createDraft(seller);
     const bytes = "comes and goes";
-    const first = await hasFile(seller, draft, { bytes });
+    const first = await uploadFile(seller, draft, { bytes });
     await seller.delete(`/v1/products/${draft}/files/${first.id}`);
     market.clock.forward(DAY_MS + 1);
     await Promise.all([
@@ -225,9 +225,9 @@ suite("bytes that nobody refers to", () => {
   });
 
   test("of the demo go with it", async () => {
-    const demo = await market.hasUser();
-    const productId = await hasProduct(demo);
-    const file = await hasFile(demo, productId, { bytes: "of the demo" });
+    const demo = await market.createUser();
+    const productId = await createProduct(demo);
+    const file = await uploadFile(demo, productId, { bytes: "of the demo" });
     await sendImage(demo, productId, { bytes: await picture({ red: 99 }) });
     await market.query("update users set demo = true where id = $1", [demo.userId]);
     await removeDemo(market.service.ctx);
@@ -250,9 +250,9 @@ suite("with a bucket", () => {
   });
 
   test("files and images come and go as with a disk", async () => {
-    const author = await bucketed.hasUser();
-    const productId = await hasDraft(author);
-    const file = await hasFile(author, productId, { bytes: "0123456789" });
+    const author = await bucketed.createUser();
+    const productId = await createDraft(author);
+    const file = await uploadFile(author, productId, { bytes: "0123456789" });
     const image = await sendImage(author, productId, { bytes: await picture() });
     assert.ok([...s3.objects.keys()].some((key) => key.startsWith(`shop/${file.sha256}-`)));
     assert.equal((await nobody.get(file.url)).text, "0123456789");
@@ -266,9 +266,9 @@ suite("with a bucket", () => {
   });
 
   test("that is away, uploads and downloads are 503 and say when to come again", async () => {
-    const author = await bucketed.hasUser();
-    const productId = await hasDraft(author);
-    const file = await hasFile(author, productId);
+    const author = await bucketed.createUser();
+    const productId = await createDraft(author);
+    const file = await uploadFile(author, productId);
     s3.fails.times = 1_000;
     const upload = await sendFile(author, productId, { name: "b.md", bytes: "x" });
     assertError(upload, 503, "SERVICE_UNAVAILABLE");

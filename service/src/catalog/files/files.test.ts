@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
-import { hasFile, picture, send, sendFile, sendImage } from "../../../test/uploads.ts";
+import { picture, send, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { toUuid } from "../../core/ids.ts";
 
 const MIB = 1024 * 1024;
@@ -15,7 +15,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser();
+  seller = await market.createUser();
 });
 after(() => market.close());
 
@@ -35,15 +35,15 @@ const leftOver = async () => readdir(await market.service.ctx.integrations.stora
 
 suite("files", () => {
   test("are their author's and their buyers' to see, and nobody else's", async () => {
-    const productId = await hasDraft(seller);
-    const file = await hasFile(seller, productId, { name: "guide.md", bytes: "# How\n" });
+    const productId = await createDraft(seller);
+    const file = await uploadFile(seller, productId, { name: "guide.md", bytes: "# How\n" });
     await seller.post(`/v1/products/${productId}/publish`);
-    const [buyer, stranger] = [await market.hasUser(), await market.hasUser()];
-    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    const [buyer, stranger] = [await market.createUser(), await market.createUser()];
+    const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
     assert.equal((await detail(buyer, productId)).files, null);
-    await hasBought(buyer, productId);
+    await buyProduct(buyer, productId);
     for (const reader of [seller, buyer, admin]) {
       const [one] = (await detail(reader, productId)).files;
       const { url, ...rest } = one;
@@ -60,10 +60,10 @@ suite("files", () => {
   });
 
   test("of a draft just change; of what was published a change makes the next version, which only it belongs to", async () => {
-    const productId = await hasDraft(seller);
-    assert.equal((await hasFile(seller, productId, { name: "a.md" })).version, "1.0.0");
+    const productId = await createDraft(seller);
+    assert.equal((await uploadFile(seller, productId, { name: "a.md" })).version, "1.0.0");
     await seller.post(`/v1/products/${productId}/publish`);
-    const added = await hasFile(seller, productId, { name: "b.md", fields: { changelog: "With b." } });
+    const added = await uploadFile(seller, productId, { name: "b.md", fields: { changelog: "With b." } });
     assert.equal(added.version, "1.1.0");
     assert.equal((await detail(seller, productId)).changelog, "With b.");
     const removed = await seller.delete(`/v1/products/${productId}/files/${added.id}`);
@@ -81,8 +81,8 @@ suite("files", () => {
   });
 
   test("stay with a version whose content changes", async () => {
-    const productId = await hasProduct(seller);
-    await hasFile(seller, productId);
+    const productId = await createProduct(seller);
+    await uploadFile(seller, productId);
     await seller.patch(`/v1/products/${productId}`, {
       content: "Another {{topic}} in {{language=English}}.",
     });
@@ -91,10 +91,10 @@ suite("files", () => {
   });
 
   test("of an older version are found with it, by those who may read it", async () => {
-    const productId = await hasProduct(seller);
-    const { id } = await hasFile(seller, productId, { name: "old.md", bytes: "# Old\n" });
-    const buyer = await market.hasUser();
-    await hasBought(buyer, productId);
+    const productId = await createProduct(seller);
+    const { id } = await uploadFile(seller, productId, { name: "old.md", bytes: "# Old\n" });
+    const buyer = await market.createUser();
+    await buyProduct(buyer, productId);
     await seller.delete(`/v1/products/${productId}/files/${id}`);
     assert.deepEqual(await namesFor(buyer, productId), []);
     for (const reader of [seller, buyer]) {
@@ -105,12 +105,12 @@ suite("files", () => {
   });
 
   test("are those of the bought major line for its buyers", async () => {
-    const productId = await hasProduct(seller);
-    const first = await hasFile(seller, productId, { name: "one.md" });
-    const buyer = await market.hasUser();
-    await hasBought(buyer, productId);
+    const productId = await createProduct(seller);
+    const first = await uploadFile(seller, productId, { name: "one.md" });
+    const buyer = await market.createUser();
+    await buyProduct(buyer, productId);
     await seller.patch(`/v1/products/${productId}`, { version: "2.0.0", content: "Second edition." });
-    await hasFile(seller, productId, { name: "two.md" });
+    await uploadFile(seller, productId, { name: "two.md" });
     await seller.delete(`/v1/products/${productId}/files/${first.id}`);
     assert.deepEqual(await namesFor(seller, productId), ["two.md"]);
     assert.deepEqual(await namesFor(buyer, productId), ["one.md"]);
@@ -121,26 +121,26 @@ suite("files", () => {
   });
 
   test("a change is told with names and digests, and one that changes nothing is not told", async () => {
-    const author = await market.hasUser();
-    const productId = await hasDraft(author);
-    await hasFile(author, productId, { name: "a.md", bytes: "A" });
-    await hasFile(author, productId, { name: "a.md", bytes: "A" });
+    const author = await market.createUser();
+    const productId = await createDraft(author);
+    await uploadFile(author, productId, { name: "a.md", bytes: "A" });
+    await uploadFile(author, productId, { name: "a.md", bytes: "A" });
     const told = await eventsOf(author, "product.updated");
     assert.deepEqual(
       told.map(({ data }: { data: { product: { changes: unknown } } }) => data.product.changes),
       [{ files: { old: [], new: [{ name: "a.md", sha256: sha256("A") }] } }],
     );
     const before = (await author.get(`/v1/products/${productId}`)).headers.get("etag");
-    await hasFile(author, productId, { name: "a.md", bytes: "A" });
+    await uploadFile(author, productId, { name: "a.md", bytes: "A" });
     assert.equal((await author.get(`/v1/products/${productId}`)).headers.get("etag"), before);
-    await hasFile(author, productId, { name: "a.md", bytes: "B" });
+    await uploadFile(author, productId, { name: "a.md", bytes: "B" });
     assert.notEqual((await author.get(`/v1/products/${productId}`)).headers.get("etag"), before);
   });
 
   test("a file of the same name, in any case, takes the old one's place", async () => {
-    const productId = await hasDraft(seller);
-    await hasFile(seller, productId, { name: "Guide.md", bytes: "old" });
-    await hasFile(seller, productId, { name: "guide.MD", bytes: "new" });
+    const productId = await createDraft(seller);
+    await uploadFile(seller, productId, { name: "Guide.md", bytes: "old" });
+    await uploadFile(seller, productId, { name: "guide.MD", bytes: "new" });
     const { files } = await detail(seller, productId);
     assert.deepEqual(
       files.map(({ name }: { name: string }) => name),
@@ -151,10 +151,12 @@ suite("files", () => {
 
   test("the same bytes are kept once, whoever has them", async () => {
     const bytes = `shared ${Math.random()}`;
-    const other = await market.hasUser();
+    const other = await market.createUser();
     await Promise.all([
-      ...[1, 2, 3].map(async (n) => hasFile(seller, await hasDraft(seller), { name: `${n}.md`, bytes })),
-      hasFile(other, await hasDraft(other), { bytes }),
+      ...[1, 2, 3].map(async (n) =>
+        uploadFile(seller, await createDraft(seller), { name: `${n}.md`, bytes }),
+      ),
+      uploadFile(other, await createDraft(other), { bytes }),
     ]);
     const { rows } = await market.query("select name from blobs where key = $1", [`files/${sha256(bytes)}`]);
     assert.equal(rows.length, 1);
@@ -162,8 +164,8 @@ suite("files", () => {
   });
 
   test("are at most twenty: of thirty that come at once by two of them, the rest are refused", async () => {
-    const productId = await hasDraft(seller);
-    for (let n = 0; n < 12; n++) await hasFile(seller, productId, { name: `${n}.md` });
+    const productId = await createDraft(seller);
+    for (let n = 0; n < 12; n++) await uploadFile(seller, productId, { name: `${n}.md` });
     const replies = await Promise.all(
       Array.from({ length: 18 }, (_, n) => sendFile(seller, productId, { name: `more ${n}.md`, bytes: "x" })),
     );
@@ -175,9 +177,9 @@ suite("files", () => {
   });
 
   test("changes at the same time each make a version, and none is lost", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const made = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => hasFile(seller, productId, { name: `${n}.md` })),
+      Array.from({ length: 10 }, (_, n) => uploadFile(seller, productId, { name: `${n}.md` })),
     );
     assert.equal(new Set(made.map(({ version }) => version)).size, 10);
     const { version, files } = await detail(seller, productId);
@@ -185,11 +187,11 @@ suite("files", () => {
   });
 
   test("an administrator's change of another's files is in the audit log", async () => {
-    const productId = await hasProduct(seller);
-    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    const productId = await createProduct(seller);
+    const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
-    const file = await hasFile(admin, productId);
+    const file = await uploadFile(admin, productId);
     await admin.delete(`/v1/products/${productId}/files/${file.id}`);
     const { rows } = await market.query("select action from audit_log where actor_id = $1", [admin.userId]);
     assert.deepEqual(
@@ -199,15 +201,15 @@ suite("files", () => {
   });
 
   test("that do not exist, or are another product's, are 404", async () => {
-    const [one, other] = [await hasDraft(seller), await hasDraft(seller)];
-    const file = await hasFile(seller, one);
+    const [one, other] = [await createDraft(seller), await createDraft(seller)];
+    const file = await uploadFile(seller, one);
     for (const id of ["nothing", file.id.replace("file_", "img_"), file.id])
       assertError(await seller.delete(`/v1/products/${other}/files/${id}`), 404, "FILE_NOT_FOUND");
   });
 
   test("a PATCH with the ETag that was read goes through, however old the links in that answer are", async () => {
-    const productId = await hasDraft(seller);
-    await hasFile(seller, productId);
+    const productId = await createDraft(seller);
+    await uploadFile(seller, productId);
     const read = await seller.get(`/v1/products/${productId}`);
     const etag = read.headers.get("etag")!;
     market.clock.forward(40 * 60_000);
@@ -223,7 +225,7 @@ suite("files", () => {
 
 suite("an upload", () => {
   test("is repeated safely under its Idempotency-Key, whatever boundary is drawn", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const headers = { "idempotency-key": "file one" };
     const first = await sendFile(seller, productId, { bytes: "x", headers });
     const again = await sendFile(seller, productId, { bytes: "x", headers });
@@ -236,14 +238,14 @@ suite("an upload", () => {
   });
 
   test("is refused before a byte of it is read, where the caller may not send it", async () => {
-    const productId = await hasProduct(seller);
-    const stranger = await market.hasUser();
-    const reader = await market.hasUser({ permissions: ["products:read"] });
+    const productId = await createProduct(seller);
+    const stranger = await market.createUser();
+    const reader = await market.createUser({ permissions: ["products:read"] });
     const bytes = "x".repeat(MIB);
     assertError(await sendFile(market.as(null), productId, { bytes }), 401, "INVALID_API_KEY");
     assertError(await sendFile(reader, productId, { bytes }), 403, "UNAUTHORIZED");
     assertError(await sendFile(stranger, productId, { bytes }), 403, "UNAUTHORIZED");
-    assertError(await sendFile(stranger, await hasDraft(seller), { bytes }), 404, "PRODUCT_NOT_FOUND");
+    assertError(await sendFile(stranger, await createDraft(seller), { bytes }), 404, "PRODUCT_NOT_FOUND");
     assertError(await sendFile(stranger, "nothing", { bytes }), 404, "PRODUCT_NOT_FOUND");
     assert.deepEqual(await leftOver(), []);
   });
@@ -253,7 +255,7 @@ suite("an upload", () => {
     ["image", "images", 10 * MIB],
   ] as const) {
     test(`of a larger ${what} is 413 and names the limit, announced or not`, async () => {
-      const productId = await hasDraft(seller);
+      const productId = await createDraft(seller);
       const sent = { name: "a.txt", bytes: new Uint8Array(limit + 1).fill(65) };
       const announced = await send(seller, `/v1/products/${productId}/${path}`, sent);
       assert.equal(assertError(announced, 413, "PAYLOAD_TOO_LARGE", "file").limitBytes, limit);
@@ -271,20 +273,20 @@ suite("an upload", () => {
   }
 
   test("of exactly the limit is taken", async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     const bytes = new Uint8Array(50 * MIB).fill(65);
-    assert.equal((await hasFile(seller, productId, { name: "a.txt", bytes })).size, 50 * MIB);
+    assert.equal((await uploadFile(seller, productId, { name: "a.txt", bytes })).size, 50 * MIB);
   });
 
   test("makes no version larger than 200 MiB", async () => {
-    const productId = await hasDraft(seller);
-    const { id } = await hasFile(seller, productId);
+    const productId = await createDraft(seller);
+    const { id } = await uploadFile(seller, productId);
     const almost = 200 * MIB - 10;
     await market.query(
       "update product_versions set files = jsonb_set(files, '{0,size}', to_jsonb($1::int)) where files @> $2",
       [almost, JSON.stringify([{ id: toUuid("file", id) }])],
     );
-    await hasFile(seller, productId, { name: "1.txt", bytes: "0123456789" });
+    await uploadFile(seller, productId, { name: "1.txt", bytes: "0123456789" });
     const reply = await sendFile(seller, productId, { name: "2.txt", bytes: "x" });
     assertError(reply, 422, "VALIDATION_ERROR", "file");
   });
@@ -319,7 +321,7 @@ suite("an upload", () => {
     ["no body", "", "multipart/form-data; boundary=x", 400, "body"],
   ] as const) {
     test(`with ${words} is refused`, async () => {
-      const productId = await hasDraft(seller);
+      const productId = await createDraft(seller);
       const reply = await seller.request("POST", `/v1/products/${productId}/files`, {
         body,
         headers: { "content-type": type },
@@ -331,7 +333,7 @@ suite("an upload", () => {
   }
 
   test("with two files, an unknown field or too long a field is refused by its name", async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     const path = `/v1/products/${productId}/files`;
     const two = new FormData();
     for (const name of ["a.md", "b.md"]) two.append("file", new File(["x"], name));
@@ -376,8 +378,8 @@ suite("an upload", () => {
 
   test("that stands still ends soon, and leaves nothing", async () => {
     const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
-    const client = await hasty.hasUser();
-    const socket = begin(hasty.origin, client, await hasDraft(client));
+    const client = await hasty.createUser();
+    const socket = begin(hasty.origin, client, await createDraft(client));
     const answer = await new Promise<string>((resolve) =>
       socket.once("data", (data) => resolve(String(data))),
     );
@@ -395,7 +397,7 @@ suite("an upload", () => {
     );
 
   test("whose client hangs up leaves nothing", async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     const open = Array.from({ length: 10 }, () => begin(market.origin, seller, productId));
     await untilLeftOver(10);
     for (const socket of open) socket.destroy();
@@ -408,17 +410,17 @@ suite("an upload", () => {
   });
 
   test("beyond twenty of one account at once has to wait, and another account has not", async () => {
-    const productId = await hasDraft(seller);
-    const other = await market.hasUser();
+    const productId = await createDraft(seller);
+    const other = await market.createUser();
     const open = Array.from({ length: 20 }, () => begin(market.origin, seller, productId));
     await untilLeftOver(20);
     const reply = await sendFile(seller, productId, { bytes: "x" });
     assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
     assert.equal(reply.headers.get("retry-after"), "1");
-    await hasFile(other, await hasDraft(other));
+    await uploadFile(other, await createDraft(other));
     for (const socket of open) socket.destroy();
     await untilLeftOver(0);
-    await hasFile(seller, productId);
+    await uploadFile(seller, productId);
   });
 });
 
@@ -436,21 +438,21 @@ suite("names", () => {
     ["e\u0301.md", "é.md"],
   ]) {
     test(`${JSON.stringify(said)} is kept as ${kept}`, async () => {
-      const productId = await hasDraft(seller);
-      assert.equal((await hasFile(seller, productId, { name: said! })).name, kept);
+      const productId = await createDraft(seller);
+      assert.equal((await uploadFile(seller, productId, { name: said! })).name, kept);
     });
   }
 
   for (const name of ["con.md", "NUL", "lpt1.txt", `${"x".repeat(118)}.md`, "..", "/", "\u202e"]) {
     test(`${JSON.stringify(name.slice(0, 20))} is refused`, async () => {
-      const reply = await sendFile(seller, await hasDraft(seller), { name, bytes: "x" });
+      const reply = await sendFile(seller, await createDraft(seller), { name, bytes: "x" });
       assertError(reply, 400, "INVALID_REQUEST", "file");
     });
   }
 });
 
 test("images are no files: each list has its own", async () => {
-  const productId = await hasDraft(seller);
+  const productId = await createDraft(seller);
   await sendImage(seller, productId, { bytes: await picture() });
   const { files, images } = await detail(seller, productId);
   assert.deepEqual([files.length, images.length], [0, 1]);

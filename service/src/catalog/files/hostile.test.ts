@@ -7,9 +7,9 @@ import { after, before, suite, test } from "node:test";
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import sharp from "sharp";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { picture, type Sent, send, sendFile, sendImage } from "../../../test/uploads.ts";
+import { picture, send, sendFile, sendImage, type UploadInput } from "../../../test/uploads.ts";
 import { type Entry, zipOf } from "../../../test/zip.ts";
 import { contentDisposition, toFileName } from "./file-name.ts";
 import { checkFileType } from "./file-type-check.ts";
@@ -19,8 +19,8 @@ let seller: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser();
-  productId = await hasDraft(seller);
+  seller = await market.createUser();
+  productId = await createDraft(seller);
 });
 after(() => market.close());
 
@@ -31,8 +31,8 @@ const joined = (...parts: (string | Uint8Array)[]) =>
   );
 
 /** Each on a product of its own, since a name is taken by one file. */
-async function offer(sent: Sent) {
-  const reply = await sendFile(seller, await hasDraft(seller), sent);
+async function offer(sent: UploadInput) {
+  const reply = await sendFile(seller, await createDraft(seller), sent);
   if (reply.status === 201) return { type: reply.body.data.type as string, reason: "" };
   return { type: "", reason: assertError(reply, 400, "INVALID_REQUEST", "file").reason as string };
 }
@@ -45,7 +45,11 @@ const word: Entry[] = [
 
 suite("taken is", () => {
   const gif = "GIF89a\x01\0\x01\0\0\0\0;";
-  const samples: [name: string, bytes: () => Promise<Sent["bytes"]> | Sent["bytes"], type: string][] = [
+  const samples: [
+    name: string,
+    bytes: () => Promise<UploadInput["bytes"]> | UploadInput["bytes"],
+    type: string,
+  ][] = [
     ["a.txt", () => "Grüße, 俳句\n", "text/plain"],
     ["a.md", () => "<!-- a comment --><h1 align=center>Title</h1>", "text/markdown"],
     ["a.json", () => '{"a":1}', "application/json"],
@@ -87,7 +91,7 @@ suite("taken is", () => {
 
 suite("refused is", () => {
   const EICAR = ["X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR", "-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*"].join("");
-  const cases: [what: string, name: string, bytes: Sent["bytes"], why: RegExp][] = [
+  const cases: [what: string, name: string, bytes: UploadInput["bytes"], why: RegExp][] = [
     ["an empty file", "a.txt", "", /is empty/],
     ["a Windows program", "a.txt", joined("MZ\x90\0", randomBytes(200)), /a Windows program/],
     ["a Windows program of plain letters", "a.txt", "MZ is how it begins", /a Windows program/],
@@ -325,8 +329,8 @@ test("a large file is looked through in small steps, between which others are an
 
 test("garbage in multipart gets answers that are declared, and never a 500", async () => {
   const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 100, totalMs: 30_000 } } });
-  const sender = await hasty.hasUser();
-  const target = await hasDraft(sender);
+  const sender = await hasty.createUser();
+  const target = await createDraft(sender);
   const piece = fc.constantFrom(
     ...["--x\r\n", "--x--\r\n", "--x", "\r\n", "\r\n\r\n", "\0", "Content-Type: text/plain\r\n", "abc", "é"],
     ...[

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { picture, sendImage } from "../../../test/uploads.ts";
 
@@ -10,20 +10,20 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser();
+  seller = await market.createUser();
 });
 after(() => market.close());
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 async function hasImage(bytes: Bytes, productId?: string) {
-  const reply = await sendImage(seller, productId ?? (await hasDraft(seller)), { bytes });
+  const reply = await sendImage(seller, productId ?? (await createDraft(seller)), { bytes });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 const bytesOf = async (url: string) => Buffer.from(await (await fetch(url)).arrayBuffer());
 const whyRefused = async (bytes: Bytes | string) => {
-  const reply = await sendImage(seller, await hasDraft(seller), { bytes });
+  const reply = await sendImage(seller, await createDraft(seller), { bytes });
   return assertError(reply, 400, "INVALID_REQUEST", "file").reason as string;
 };
 const flat = (width: number, height: number) =>
@@ -212,9 +212,9 @@ test("of a picture's texts, packed a thousandfold, nothing is unpacked, and the 
 
 suite("a product's images", () => {
   test("are everybody's, the first is the cover in lists, and a change of them is told and is no new version", async () => {
-    const author = await market.hasUser();
-    const stranger = await market.hasUser();
-    const productId = await hasProduct(author, { title: "Illustrated" });
+    const author = await market.createUser();
+    const stranger = await market.createUser();
+    const productId = await createProduct(author, { title: "Illustrated" });
     const before = (await author.get(`/v1/products/${productId}`)).headers.get("etag");
     const one = await sendImage(author, productId, {
       bytes: await picture({ red: 1 }),
@@ -246,7 +246,7 @@ suite("a product's images", () => {
   });
 
   test("are at most ten: of fifteen that come at once five are refused; the same one twice is one", async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     const pictures = await Promise.all(Array.from({ length: 15 }, (_, n) => picture({ red: n * 15 })));
     const replies = await Promise.all(pictures.map((bytes) => sendImage(seller, productId, { bytes })));
     const refused = replies.filter(({ status }) => status !== 201);
@@ -259,7 +259,7 @@ suite("a product's images", () => {
   });
 
   test("an id that names none is 404", async () => {
-    const reply = await seller.delete(`/v1/products/${await hasDraft(seller)}/images/img_nothing`);
+    const reply = await seller.delete(`/v1/products/${await createDraft(seller)}/images/img_nothing`);
     assertError(reply, 404, "IMAGE_NOT_FOUND");
   });
 

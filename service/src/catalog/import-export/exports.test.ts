@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { exportOf, jsonLines, sendImport } from "../../../test/import-export.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { exportOf, jsonLines, sends } from "../../../test/transfer.ts";
 
 let market: Market;
 before(async () => {
@@ -12,14 +12,14 @@ after(() => market.close());
 
 suite("GET /v1/products/export", () => {
   test("is a file of one's own products in every state but deleted, oldest first", async () => {
-    const [seller, other] = [await market.hasUser(), await market.hasUser()];
-    const bought = await hasProduct(other);
-    await hasBought(seller, bought);
+    const [seller, other] = [await market.createUser(), await market.createUser()];
+    const bought = await createProduct(other);
+    await buyProduct(seller, bought);
     const [draft, published, unpublished, deleted] = [
-      await hasDraft(seller),
-      await hasProduct(seller),
-      await hasProduct(seller),
-      await hasDraft(seller),
+      await createDraft(seller),
+      await createProduct(seller),
+      await createProduct(seller),
+      await createDraft(seller),
     ];
     await seller.post(`/v1/products/${unpublished}/unpublish`);
     await seller.delete(`/v1/products/${deleted}`);
@@ -38,8 +38,8 @@ suite("GET /v1/products/export", () => {
   });
 
   test("holds the fields of creation by their names, with the newest version's content", async () => {
-    const seller = await market.hasUser();
-    const id = await hasProduct(seller);
+    const seller = await market.createUser();
+    const id = await createProduct(seller);
     await seller.patch(`/v1/products/${id}`, {
       content: "On {{topic}} in {{language=English}}, briefly.",
       changelog: "Shorter",
@@ -59,13 +59,13 @@ suite("GET /v1/products/export", () => {
   });
 
   test("tells variables only where their author described them", async () => {
-    const seller = await market.hasUser();
-    await hasDraft(seller);
+    const seller = await market.createUser();
+    await createDraft(seller);
     const described = [
       { name: "topic", description: "What about", required: true },
       { name: "language", required: false, default: "English" },
     ];
-    await hasDraft(seller, { variables: described });
+    await createDraft(seller, { variables: described });
     assert.deepEqual(
       (await exportOf(seller)).map(({ variables }) => variables),
       [undefined, described],
@@ -73,21 +73,21 @@ suite("GET /v1/products/export", () => {
   });
 
   test("of an empty shop is an empty file", async () => {
-    const nobody = await market.hasUser();
+    const nobody = await market.createUser();
     assert.equal((await nobody.get("/v1/products/export")).text, "");
     assert.equal((await nobody.get("/v1/products/export?format=markdown")).status, 200);
   });
 
   test("knows two formats", async () => {
-    const seller = await market.hasUser();
+    const seller = await market.createUser();
     assertError(await seller.get("/v1/products/export?format=csv"), 400, "INVALID_REQUEST", "format");
     assertError(await seller.get("/v1/products/export?page=2"), 400, "INVALID_REQUEST", "page");
   });
 
   test("reads many products a few at a time, and leaves none out", async () => {
-    const seller = await market.hasUser();
+    const seller = await market.createUser();
     const wishes = Array.from({ length: 61 }, (_, at) => ({ ...haiku, title: `Haiku ${at}` }));
-    assert.equal((await sends(seller, jsonLines(...wishes))).status, 200);
+    assert.equal((await sendImport(seller, jsonLines(...wishes))).status, 200);
     assert.deepEqual(
       (await exportOf(seller)).map(({ title }) => title),
       wishes.map(({ title }) => title),
@@ -96,16 +96,16 @@ suite("GET /v1/products/export", () => {
 
   /** So long that the file does not fit between the two ends of a connection. */
   const hasLongProducts = async (): Promise<Client> => {
-    const seller = await market.hasUser();
+    const seller = await market.createUser();
     const wishes = Array.from({ length: 60 }, () => ({ ...haiku, content: "x".repeat(100_000) }));
-    assert.equal((await sends(seller, jsonLines(...wishes))).status, 200);
+    assert.equal((await sendImport(seller, jsonLines(...wishes))).status, 200);
     return seller;
   };
   const ofTheLast = "id = (select id from products where author_id = $1 order by id desc limit 1)";
 
   test("tells a content that breaks a rule of today as it is", async () => {
-    const seller = await market.hasUser();
-    await hasDraft(seller);
+    const seller = await market.createUser();
+    await createDraft(seller);
     await market.query(`update product_versions set content_format = 'messages' where product_${ofTheLast}`, [
       seller.userId,
     ]);
@@ -123,8 +123,8 @@ suite("GET /v1/products/export", () => {
   });
 
   test("that fails before its first byte is an error like any other", async () => {
-    const seller = await market.hasUser();
-    await hasDraft(seller);
+    const seller = await market.createUser();
+    await createDraft(seller);
     await market.query("alter table product_versions rename column changelog to gone");
     try {
       assertError(await seller.get("/v1/products/export"), 500, "INTERNAL_ERROR");

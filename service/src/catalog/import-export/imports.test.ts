@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
-import { haiku, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { exportOf, JSONL, jsonLines, MARKDOWN, sendImport, ZIP, zipOf } from "../../../test/import-export.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../../test/transfer.ts";
 import { until } from "../../../test/until.ts";
-import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
+import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { anonymizeAccount, lockAccountForClosing } from "../../accounts/people/accounts.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -15,7 +15,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser();
+  seller = await market.createUser();
 });
 after(() => market.close());
 
@@ -37,8 +37,8 @@ const front =
 
 suite("an import of new products", () => {
   test("makes drafts, in the order of the lines, and their author a seller", async () => {
-    const user = await market.hasUser({ role: "user" });
-    const reply = await sends(
+    const user = await market.createUser({ role: "user" });
+    const reply = await sendImport(
       user,
       `${jsonLines({ ...haiku, title: "A" })}\n\n${jsonLines({ ...haiku, title: "B" })}\r\n`,
     );
@@ -56,7 +56,7 @@ suite("an import of new products", () => {
         [second.id, "B"],
       ],
     );
-    const session = await market.hasSession(user.userId);
+    const session = await market.createSession(user.userId);
     assert.equal((await session.get("/v1/account")).body.data.role, "seller");
     const list = await user.get("/v1/products?author=me");
     assert.equal(list.body.meta.total, 2, "lists know them");
@@ -64,13 +64,13 @@ suite("an import of new products", () => {
 
   test("takes JSON Lines by either name, with a byte order mark and parameters too", async () => {
     for (const type of [JSONL, "application/x-ndjson", "Application/JSONL; charset=utf-8"])
-      assert.deepEqual(counts(await sends(seller, `\ufeff${jsonLines(haiku)}\n`, { type })), [1, 0, 0]);
+      assert.deepEqual(counts(await sendImport(seller, `\ufeff${jsonLines(haiku)}\n`, { type })), [1, 0, 0]);
   });
 
   test("takes a Markdown file: front matter, an empty line, content", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     assert.deepEqual(
-      counts(await sends(user, file(front, "\n  a\n---\nb\n"), { type: MARKDOWN })),
+      counts(await sendImport(user, file(front, "\n  a\n---\nb\n"), { type: MARKDOWN })),
       [1, 0, 0],
     );
     const [product] = await exportOf(user);
@@ -78,15 +78,15 @@ suite("an import of new products", () => {
   });
 
   test("takes a Markdown file as Windows saves it for the same", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const text = file(`id: mine\n${front}`, "one\ntwo");
-    assert.deepEqual(counts(await sends(user, text, { type: MARKDOWN })), [1, 0, 0]);
+    assert.deepEqual(counts(await sendImport(user, text, { type: MARKDOWN })), [1, 0, 0]);
     const windows = `\ufeff${text.replaceAll("\n", "\r\n")}`;
-    assert.deepEqual(counts(await sends(user, windows, { type: MARKDOWN })), [0, 0, 1]);
+    assert.deepEqual(counts(await sendImport(user, windows, { type: MARKDOWN })), [0, 0, 1]);
   });
 
   test("takes the products of a zipped folder, and not what stands beside them", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const zip = await zipOf({
       "prompts/a.md": file(front, "A"),
       "prompts/deep/b.markdown": file(front, "B"),
@@ -95,7 +95,7 @@ suite("an import of new products", () => {
       "__MACOSX/prompts/._a.md": "no product",
       "prompts/picture.png": "no product",
     });
-    const reply = await sends(user, zip, { type: ZIP });
+    const reply = await sendImport(user, zip, { type: ZIP });
     assert.deepEqual(
       reply.body.data.products.map(({ file, line }: { file: string; line: number }) => [file, line]),
       [
@@ -107,10 +107,10 @@ suite("an import of new products", () => {
   });
 
   test("without a category, a description and the like is what a POST without them makes", async () => {
-    const [posted, imported] = [await market.hasUser(), await market.hasUser()];
+    const [posted, imported] = [await market.createUser(), await market.createUser()];
     const least = { title: "Least", type: "PROMPT", price: 1, content: "x" };
     await posted.post("/v1/products", least);
-    await sends(imported, jsonLines(least));
+    await sendImport(imported, jsonLines(least));
     const [a, b] = [await exportOf(posted), await exportOf(imported)];
     assert.deepEqual({ ...a[0], id: 0 }, { ...b[0], id: 0 });
   });
@@ -118,8 +118,8 @@ suite("an import of new products", () => {
 
 suite("an import with a mistake", () => {
   test("tells every problem by its line, in their order, and writes nothing", async () => {
-    const user = await market.hasUser();
-    const id = await hasDraft(user);
+    const user = await market.createUser();
+    const id = await createDraft(user);
     const before = await exportOf(user);
     const lines = [
       JSON.stringify(haiku),
@@ -133,7 +133,7 @@ suite("an import with a mistake", () => {
       JSON.stringify({ id: "mine", ...haiku }),
       JSON.stringify({ id, type: "WORKFLOW" }),
     ];
-    const reply = await sends(user, lines.join("\n"));
+    const reply = await sendImport(user, lines.join("\n"));
     const details = assertError(reply, 400, "INVALID_REQUEST");
     assert.deepEqual(told(details), [
       "2 product is not valid JSON",
@@ -154,7 +154,7 @@ suite("an import with a mistake", () => {
   });
 
   test("tells a category that nobody knows", async () => {
-    const reply = await sends(seller, jsonLines(haiku, { ...haiku, category: "nonsense" }));
+    const reply = await sendImport(seller, jsonLines(haiku, { ...haiku, category: "nonsense" }));
     assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), [
       "2 category is not a slug of GET /categories",
     ]);
@@ -162,22 +162,27 @@ suite("an import with a mistake", () => {
 
   test("tells a hundred problems and counts the rest", async () => {
     const lines = Array.from({ length: 300 }, () => ({ ...haiku, price: 0 }));
-    const details = assertError(await sends(seller, jsonLines(...lines)), 400, "INVALID_REQUEST");
+    const details = assertError(await sendImport(seller, jsonLines(...lines)), 400, "INVALID_REQUEST");
     assert.deepEqual([details.errors.length, details.total], [100, 300]);
   });
 
   test("that a rule of the shop makes one is 422", async () => {
-    const user = await market.hasUser();
-    const id = await hasProduct(user);
-    const reply = await sends(
+    const user = await market.createUser();
+    const id = await createProduct(user);
+    const reply = await sendImport(
       user,
       jsonLines({ ...haiku, title: "New" }, { id, description: "" }, { id: "x", ...haiku }),
     );
     const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
     assert.equal(details.line, 2);
-    assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
-    assertError(await sends(user, jsonLines({ id, type: "WORKFLOW" })), 422, "VALIDATION_ERROR", "type");
-    const both = await sends(user, jsonLines({ ...haiku, price: 0 }, { id, description: "" }));
+    assertError(
+      await sendImport(user, jsonLines({ id, currency: "EUR" })),
+      422,
+      "VALIDATION_ERROR",
+      "currency",
+    );
+    assertError(await sendImport(user, jsonLines({ id, type: "WORKFLOW" })), 422, "VALIDATION_ERROR", "type");
+    const both = await sendImport(user, jsonLines({ ...haiku, price: 0 }, { id, description: "" }));
     assertError(both, 400, "INVALID_REQUEST", "price");
     assert.equal(await countOf(user), 1);
   });
@@ -195,7 +200,9 @@ suite("an import with a mistake", () => {
       ].join("\n"),
     );
     assert.deepEqual(
-      told(assertError(await sends(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST")).toSorted(),
+      told(
+        assertError(await sendImport(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST"),
+      ).toSorted(),
       [
         "4 price must be a number",
         "7 variables[1].name must be a name such as topic",
@@ -204,9 +211,10 @@ suite("an import with a mistake", () => {
     );
     const messages = file(`${front}\ncontentFormat: messages`, '[{"role":"nobody","content":"x"}]');
     const zip = await zipOf({ "a.md": file(front), "b/c.md": messages });
-    assert.deepEqual(told(assertError(await sends(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")), [
-      "b/c.md:11 content[0].role must be one of system, user, assistant",
-    ]);
+    assert.deepEqual(
+      told(assertError(await sendImport(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")),
+      ["b/c.md:11 content[0].role must be one of system, user, assistant"],
+    );
   });
 
   for (const [what, text, problem] of [
@@ -252,7 +260,7 @@ suite("an import with a mistake", () => {
     ],
   ] as const) {
     test(`of a Markdown file is told: ${what}`, async () => {
-      const reply = await sends(seller, text, { type: MARKDOWN });
+      const reply = await sendImport(seller, text, { type: MARKDOWN });
       assert.match(told(assertError(reply, 400, "INVALID_REQUEST"))[0]!, problem);
     });
   }
@@ -272,16 +280,16 @@ suite("an import with a mistake", () => {
     ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
   ] as const) {
     test(`of a line is told: ${what}`, async () => {
-      assert.deepEqual(told(assertError(await sends(seller, line), 400, "INVALID_REQUEST")), [problem]);
+      assert.deepEqual(told(assertError(await sendImport(seller, line), 400, "INVALID_REQUEST")), [problem]);
     });
   }
 });
 
 suite("an import of known products", () => {
   test("finds them by their ids, changes what stands in the line and nothing else", async () => {
-    const user = await market.hasUser();
-    const [a, b] = [await hasProduct(user), await hasDraft(user)];
-    const reply = await sends(user, jsonLines({ id: a, price: 7 }, { id: b, ...haiku }));
+    const user = await market.createUser();
+    const [a, b] = [await createProduct(user), await createDraft(user)];
+    const reply = await sendImport(user, jsonLines({ id: a, price: 7 }, { id: b, ...haiku }));
     assert.deepEqual(counts(reply), [0, 1, 1]);
     assert.deepEqual(
       reply.body.data.products.map(({ id, status, outcome }: Record<string, string>) => [
@@ -299,9 +307,9 @@ suite("an import of known products", () => {
   });
 
   test("by a name of one's own makes no second product, and follows the file", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const send = (content: string) =>
-      sends(user, file(`id: haikus/rain\n${front}`, content), { type: MARKDOWN });
+      sendImport(user, file(`id: haikus/rain\n${front}`, content), { type: MARKDOWN });
     assert.deepEqual(counts(await send("One")), [1, 0, 0]);
     assert.deepEqual(counts(await send("One")), [0, 0, 1]);
     assert.deepEqual(counts(await send("Two")), [0, 1, 0]);
@@ -310,21 +318,21 @@ suite("an import of known products", () => {
   });
 
   test("makes a product anew whose id or name was that of a deleted one", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const line = jsonLines({ id: "rain", ...haiku });
-    const { id } = (await sends(user, line)).body.data.products[0];
+    const { id } = (await sendImport(user, line)).body.data.products[0];
     await user.delete(`/v1/products/${id}`);
-    assert.deepEqual(counts(await sends(user, line)), [1, 0, 0]);
-    assert.deepEqual(counts(await sends(user, line)), [0, 0, 1]);
-    assert.deepEqual(counts(await sends(user, jsonLines({ id, ...haiku }))), [1, 0, 0]);
+    assert.deepEqual(counts(await sendImport(user, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sendImport(user, line)), [0, 0, 1]);
+    assert.deepEqual(counts(await sendImport(user, jsonLines({ id, ...haiku }))), [1, 0, 0]);
     assert.equal(await countOf(user), 2);
   });
 
   test("of long contents that did not change keeps nobody waiting while it compares them", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const content = "Write {{topic}}. ".repeat(5_000);
     const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
-    await sends(user, lines);
+    await sendImport(user, lines);
     let [longest, all, since] = [0, 0, process.cpuUsage()];
     const count = () => {
       const { user, system } = process.cpuUsage(since);
@@ -334,31 +342,31 @@ suite("an import of known products", () => {
       turning = setImmediate(count);
     };
     let turning = setImmediate(count);
-    assert.deepEqual(counts(await sends(user, lines)), [0, 0, 60]);
+    assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, 60]);
     clearImmediate(turning);
     assert.ok(longest < all / 8, `${longest / 1_000} of ${all / 1_000} ms`);
   });
 
   test("keeps one seller's names apart from another's", async () => {
-    const [one, other] = [await market.hasUser(), await market.hasUser()];
+    const [one, other] = [await market.createUser(), await market.createUser()];
     const line = jsonLines({ id: "rain", ...haiku });
-    assert.deepEqual(counts(await sends(one, line)), [1, 0, 0]);
-    assert.deepEqual(counts(await sends(other, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sendImport(one, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sendImport(other, line)), [1, 0, 0]);
   });
 
   test("refuses a name and an id for the same product in one file", async () => {
-    const user = await market.hasUser();
-    const { id } = (await sends(user, jsonLines({ id: "rain", ...haiku }))).body.data.products[0];
-    const reply = await sends(user, jsonLines({ id: "rain", price: 2 }, { id, price: 3 }));
+    const user = await market.createUser();
+    const { id } = (await sendImport(user, jsonLines({ id: "rain", ...haiku }))).body.data.products[0];
+    const reply = await sendImport(user, jsonLines({ id: "rain", price: 2 }, { id, price: 3 }));
     assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), ["2 id is that of line 1 too"]);
   });
 
   test("makes a new version of what is on sale when the content differs, with an old file's version too", async () => {
-    const user = await market.hasUser();
-    const id = await hasProduct(user);
+    const user = await market.createUser();
+    const id = await createProduct(user);
     const [exported] = await exportOf(user);
     const send = async (change: object) => {
-      const reply = await sends(user, jsonLines({ ...exported, ...change }));
+      const reply = await sendImport(user, jsonLines({ ...exported, ...change }));
       const { version, changelog } = (await user.get(`/v1/products/${id}`)).body.data;
       return [...counts(reply), version, changelog];
     };
@@ -403,16 +411,16 @@ suite("an import of known products", () => {
   });
 
   for (const [what, has] of [
-    ["a draft", hasDraft],
-    ["what is on sale", hasProduct],
+    ["a draft", createDraft],
+    ["what is on sale", createProduct],
   ] as const) {
     test(`keeps the files and images of ${what}`, async () => {
-      const user = await market.hasUser();
+      const user = await market.createUser();
       const id = await has(user);
-      await hasFile(user, id, { name: "guide.md" });
+      await uploadFile(user, id, { name: "guide.md" });
       assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
       assert.deepEqual(
-        counts(await sends(user, jsonLines({ id, content: "On {{topic}} in {{language=English}}." }))),
+        counts(await sendImport(user, jsonLines({ id, content: "On {{topic}} in {{language=English}}." }))),
         [0, 1, 0],
       );
       const { content, files, images } = (await user.get(`/v1/products/${id}`)).body.data;
@@ -422,10 +430,10 @@ suite("an import of known products", () => {
   }
 
   test("lets derived variables follow the content, and keeps described ones", async () => {
-    const user = await market.hasUser();
-    await hasDraft(user);
+    const user = await market.createUser();
+    await createDraft(user);
     const [exported] = await exportOf(user);
-    await sends(user, jsonLines({ ...exported, content: "On {{animal}}" }));
+    await sendImport(user, jsonLines({ ...exported, content: "On {{animal}}" }));
     const { variables } = (await user.get(`/v1/products/${exported!["id"]}`)).body.data;
     assert.deepEqual(
       variables.map(({ name }: { name: string }) => name),
@@ -434,14 +442,14 @@ suite("an import of known products", () => {
   });
 
   test("leaves a product its files and pictures, a draft as well as what is on sale", async () => {
-    const user = await market.hasUser();
-    const ids = [await hasDraft(user), await hasDraft(user)];
+    const user = await market.createUser();
+    const ids = [await createDraft(user), await createDraft(user)];
     for (const id of ids) {
-      await hasFile(user, id, { name: "guide.md" });
+      await uploadFile(user, id, { name: "guide.md" });
       assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
     }
     await user.post(`/v1/products/${ids[0]}/publish`);
-    const reply = await sends(
+    const reply = await sendImport(
       user,
       jsonLines(...ids.map((id) => ({ id, content: "On {{topic}} in {{language=English}}." }))),
     );
@@ -457,8 +465,8 @@ suite("an import of known products", () => {
     const uuid = toUuid("prod", id);
     const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
       await sql`select from products where id = ${uuid} for update`.execute(tx);
-      const reply = sends(user, jsonLines({ id, ...line }));
-      await somebodyWaits(market);
+      const reply = sendImport(user, jsonLines({ id, ...line }));
+      await waitForBlockedStatements(market);
       await sql`update products set ${sql.raw(set)} where id = ${uuid}`.execute(tx);
       return { reply };
     });
@@ -466,8 +474,8 @@ suite("an import of known products", () => {
   }
 
   test("looks again where a product has changed meanwhile, and tells what is wrong now by its line", async () => {
-    const user = await market.hasUser();
-    const [draft, sold] = [await hasDraft(user), await hasProduct(user)];
+    const user = await market.createUser();
+    const [draft, sold] = [await createDraft(user), await createProduct(user)];
     const published = "first_published_at = created_at";
     const refused = await overtaken(draft, user, { currency: "EUR" }, published);
     assert.equal(assertError(refused, 422, "VALIDATION_ERROR", "currency").line, 1);
@@ -476,12 +484,12 @@ suite("an import of known products", () => {
   });
 
   test("waits for a sale or a view that comes meanwhile, and lets it refer to the product", async () => {
-    const user = await market.hasUser();
-    const id = await hasProduct(user);
+    const user = await market.createUser();
+    const id = await createProduct(user);
     const imported = await market.service.ctx.db.transaction().execute(async (tx) => {
       await sql`select from product_stats where product_id = ${toUuid("prod", id)} for update`.execute(tx);
-      const reply = sends(user, jsonLines({ id, price: 7 }));
-      await somebodyWaits(market);
+      const reply = sendImport(user, jsonLines({ id, price: 7 }));
+      await waitForBlockedStatements(market);
       await sql`select from products where id = ${toUuid("prod", id)} for key share`.execute(tx);
       return { reply };
     });
@@ -489,17 +497,17 @@ suite("an import of known products", () => {
   });
 
   test("shows a change of what is on sale in lists at once", async () => {
-    const user = await market.hasUser();
-    const id = await hasProduct(user, { title: "Before the import" });
-    await sends(user, jsonLines({ id, title: "After the import" }));
+    const user = await market.createUser();
+    const id = await createProduct(user, { title: "Before the import" });
+    await sendImport(user, jsonLines({ id, title: "After the import" }));
     const list = await user.get("/v1/products?author=me");
     assert.equal(list.body.data[0].title, "After the import");
   });
 
   test("twenty times at once makes each product once", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const body = jsonLines(...[1, 2, 3].map((at) => ({ ...haiku, id: `p${at}`, title: `Haiku ${at}` })));
-    const replies = await Promise.all(Array.from({ length: 20 }, () => sends(user, body)));
+    const replies = await Promise.all(Array.from({ length: 20 }, () => sendImport(user, body)));
     for (const reply of replies) assert.equal(reply.status, 200, reply.text);
     const made = replies.map(({ body }) => body.data.created).toSorted((a, b) => b - a);
     assert.deepEqual(made, [3, ...Array(19).fill(0)]);
@@ -507,15 +515,17 @@ suite("an import of known products", () => {
   });
 
   test("leaves connections to others, however many of one seller wait for each other", async () => {
-    const user = await market.hasUser();
-    const other = await market.hasUser();
+    const user = await market.createUser();
+    const other = await market.createUser();
     const { db, pool } = market.service.ctx;
     const isWaiting = async () =>
       (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock' limit 1")).rows.length >
       0;
     const replies = await db.transaction().execute(async (tx) => {
       await tx.updateTable("users").set({ bio: "held" }).where("id", "=", user.userId).execute();
-      const sent = Array.from({ length: 10 }, (_, at) => sends(user, jsonLines({ ...haiku, id: `p${at}` })));
+      const sent = Array.from({ length: 10 }, (_, at) =>
+        sendImport(user, jsonLines({ ...haiku, id: `p${at}` })),
+      );
       await until("an import waits for the lock", isWaiting);
       for (let at = 0; at < 30; at++) assert.equal((await other.get("/v1/products")).status, 200);
       return sent;
@@ -524,10 +534,10 @@ suite("an import of known products", () => {
   });
 
   test("beside changes, publishing and deleting ends in a whole product, and never in a fault", async () => {
-    const user = await market.hasUser();
-    const ids = await Promise.all([1, 2, 3, 4].map(() => hasDraft(user)));
+    const user = await market.createUser();
+    const ids = await Promise.all([1, 2, 3, 4].map(() => createDraft(user)));
     const storm = Array.from({ length: 8 }, (_, round) => [
-      sends(
+      sendImport(
         user,
         jsonLines(
           ...ids.map((id) => ({
@@ -550,14 +560,14 @@ suite("an import of known products", () => {
   });
 
   test("waits for views that are being counted, and they do not wait for it", async () => {
-    const user = await market.hasUser();
-    const id = await hasDraft(user);
+    const user = await market.createUser();
+    const id = await createDraft(user);
     const { db } = market.service.ctx;
     const { reply } = await db.transaction().execute(async (tx) => {
       const productId = toUuid("prod", id)!;
       await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
-      const reply = sends(user, jsonLines({ id, price: 7 }));
-      await somebodyWaits(market);
+      const reply = sendImport(user, jsonLines({ id, price: 7 }));
+      await waitForBlockedStatements(market);
       await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
       return { reply };
     });
@@ -565,12 +575,12 @@ suite("an import of known products", () => {
   });
 
   test("beside other sellers' with the same new words waits for none of them", async () => {
-    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.hasUser()));
+    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.createUser()));
     const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
     const orders = [titles, titles.toReversed()];
     const replies = await Promise.all(
       sellers.map((one, at) =>
-        sends(one, jsonLines(...orders[at % 2]!.map((title) => ({ ...haiku, title })))),
+        sendImport(one, jsonLines(...orders[at % 2]!.map((title) => ({ ...haiku, title })))),
       ),
     );
     for (const reply of replies) assert.deepEqual(counts(reply), [titles.length, 0, 0]);
@@ -579,10 +589,10 @@ suite("an import of known products", () => {
 
 suite("the ways to ask for an import", () => {
   test("dryRun tells what would happen and does nothing", async () => {
-    const user = await market.hasUser();
-    const id = await hasDraft(user);
+    const user = await market.createUser();
+    const id = await createDraft(user);
     const body = jsonLines({ ...haiku, id: "new" }, { id, price: 3 }, { ...haiku, id: "also new" });
-    const reply = await sends(user, body, { query: "?dryRun=true" });
+    const reply = await sendImport(user, body, { query: "?dryRun=true" });
     assert.deepEqual(counts(reply), [2, 1, 0]);
     assert.equal(reply.body.data.dryRun, true);
     assert.deepEqual(
@@ -592,7 +602,7 @@ suite("the ways to ask for an import", () => {
     assert.equal(await countOf(user), 1);
     assert.equal((await exportOf(user))[0]!["price"], haiku.price);
     assertError(
-      await sends(user, jsonLines({ ...haiku, price: 0 }), { query: "?dryRun=true" }),
+      await sendImport(user, jsonLines({ ...haiku, price: 0 }), { query: "?dryRun=true" }),
       400,
       "INVALID_REQUEST",
       "price",
@@ -600,14 +610,14 @@ suite("the ways to ask for an import", () => {
   });
 
   test("publish offers what passes the checklist and tells of the others what they lack", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const body = jsonLines(
       { ...haiku, title: "Complete" },
       { ...haiku, title: "Lacking", description: "", compatibility: [] },
       { ...haiku, title: "Not yet", status: "draft" },
       { ...haiku, title: "As exported", status: "published" },
     );
-    const reply = await sends(user, body, { query: "?publish=true" });
+    const reply = await sendImport(user, body, { query: "?publish=true" });
     assert.equal(reply.body.data.published, 2, reply.text);
     assert.deepEqual(
       reply.body.data.products.map(({ title, status, notPublished }: Record<string, unknown>) => [
@@ -624,30 +634,30 @@ suite("the ways to ask for an import", () => {
     );
     assert.equal((await user.get("/v1/events?type=product.published")).body.data.length, 2);
     const ids = reply.body.data.products.map(({ id }: { id: string }) => ({ id }));
-    const again = await sends(user, jsonLines({ ...ids[0] }), { query: "?publish=true" });
+    const again = await sendImport(user, jsonLines({ ...ids[0] }), { query: "?publish=true" });
     assert.deepEqual([again.body.data.published, again.body.data.products[0].notPublished], [0, undefined]);
   });
 
   test("an Idempotency-Key gives a repeat the first answer, and another query is another request", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const body = jsonLines(haiku);
     const headers = { "idempotency-key": "import 1" };
-    const first = await sends(user, body, headers);
-    const repeat = await sends(user, body, headers);
+    const first = await sendImport(user, body, headers);
+    const repeat = await sendImport(user, body, headers);
     assert.equal(repeat.headers.get("idempotent-replayed"), "true");
     assert.deepEqual(repeat.body, first.body);
     assert.equal(await countOf(user), 1);
     assertError(
-      await sends(user, body, { ...headers, query: "?dryRun=true" }),
+      await sendImport(user, body, { ...headers, query: "?dryRun=true" }),
       422,
       "IDEMPOTENCY_KEY_REUSED",
     );
-    assert.equal((await sends(user, body, { ...headers, query: `?api_key=${user.key}` })).status, 200);
+    assert.equal((await sendImport(user, body, { ...headers, query: `?api_key=${user.key}` })).status, 200);
   });
 
   test("an unknown parameter, or one that is neither yes nor no, is refused", async () => {
     for (const query of ["?dryrun=true", "?dryRun=1", "?publish=yes"])
-      assertError(await sends(seller, jsonLines(haiku), { query }), 400, "INVALID_REQUEST");
+      assertError(await sendImport(seller, jsonLines(haiku), { query }), 400, "INVALID_REQUEST");
   });
 
   test("any other media type is 415 and names those that are taken", async () => {
@@ -658,7 +668,7 @@ suite("the ways to ask for an import", () => {
       ";",
       "application/zipped",
     ]) {
-      const reply = await sends(seller, jsonLines(haiku), { type });
+      const reply = await sendImport(seller, jsonLines(haiku), { type });
       assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
       if (type !== ";") assert.match(reply.body.error.message, /application\/jsonl, .*application\/zip/);
     }
@@ -668,9 +678,9 @@ suite("the ways to ask for an import", () => {
     const empty = await seller.request("POST", "/v1/products/import");
     assertError(empty, 400, "INVALID_REQUEST", "body");
     for (const body of [" ", "\n\n", "\ufeff"])
-      assertError(await sends(seller, body), 400, "INVALID_REQUEST", "body");
+      assertError(await sendImport(seller, body), 400, "INVALID_REQUEST", "body");
     assertError(
-      await sends(seller, await zipOf({ "README.md": "x" }), { type: ZIP }),
+      await sendImport(seller, await zipOf({ "README.md": "x" }), { type: ZIP }),
       400,
       "INVALID_REQUEST",
       "body",
@@ -678,15 +688,15 @@ suite("the ways to ask for an import", () => {
   });
 
   test("more than 1,000 products, 100,000 lines or 20 MiB are refused", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const many = Array(1_001).fill(JSON.stringify(haiku)).join("\n");
     assert.match(
-      assertError(await sends(user, many), 400, "INVALID_REQUEST", "body").reason,
+      assertError(await sendImport(user, many), 400, "INVALID_REQUEST", "body").reason,
       /1,000 products/,
     );
-    const blank = await sends(user, "\n".repeat(100_001));
+    const blank = await sendImport(user, "\n".repeat(100_001));
     assert.match(assertError(blank, 400, "INVALID_REQUEST", "body").reason, /100,000 lines/);
-    assertError(await sends(user, " ".repeat(20 * 1024 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
+    assertError(await sendImport(user, " ".repeat(20 * 1024 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
     assert.equal(await countOf(user), 0);
   });
 
@@ -710,7 +720,7 @@ suite("the ways to ask for an import", () => {
 
   test("whose body stands still ends soon", async () => {
     const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
-    const socket = await begin(hasty.origin, await hasty.hasUser());
+    const socket = await begin(hasty.origin, await hasty.createUser());
     const answer = await new Promise<string>((resolve) =>
       socket.once("data", (data) => resolve(String(data))),
     );
@@ -721,20 +731,20 @@ suite("the ways to ask for an import", () => {
   });
 
   test("beyond two of one account at once waits unread, beyond twenty waiting is refused; another account is not", async () => {
-    const [user, other] = [await market.hasUser(), await market.hasUser()];
+    const [user, other] = [await market.createUser(), await market.createUser()];
     await user.get("/v1/products");
     const open = [await begin(market.origin, user), await begin(market.origin, user)];
-    await sends(other, jsonLines(haiku));
+    await sendImport(other, jsonLines(haiku));
     const refused = Promise.withResolvers<void>();
     let count = 0;
     const sent = Array.from({ length: 30 }, async (_, at) => {
-      const reply = await sends(user, jsonLines({ ...haiku, id: `p${at}` }));
+      const reply = await sendImport(user, jsonLines({ ...haiku, id: `p${at}` }));
       if (reply.status === 429 && ++count === 10) refused.resolve();
       return reply;
     });
     await refused.promise;
     assert.equal(await countOf(user), 0);
-    assert.equal((await sends(other, jsonLines(haiku))).status, 200);
+    assert.equal((await sendImport(other, jsonLines(haiku))).status, 200);
     for (const socket of open) socket.destroy();
     const replies = await Promise.all(sent);
     const waited = replies.filter(({ status }) => status === 200);
@@ -744,12 +754,12 @@ suite("the ways to ask for an import", () => {
   });
 
   test("whose account closes meanwhile leaves nothing", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const { ctx } = market.service;
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
       await anonymizeAccount(ctx, tx, await lockAccountForClosing(tx, user.userId));
-      const reply = sends(user, jsonLines({ ...haiku, id: "rain" }));
-      await somebodyWaits(market);
+      const reply = sendImport(user, jsonLines({ ...haiku, id: "rain" }));
+      await waitForBlockedStatements(market);
       return { reply };
     });
     assertError(await reply, 401, "INVALID_API_KEY");
@@ -765,22 +775,22 @@ suite("a zip", () => {
   test("that is none, or a piece of one, is refused", async () => {
     const whole = await zipOf({ "a.md": text });
     for (const bytes of ["PK", "not a zip", whole.slice(0, -30), whole.slice(20)])
-      assertError(await sends(seller, bytes, { type: ZIP }), 400, "INVALID_REQUEST", "body");
+      assertError(await sendImport(seller, bytes, { type: ZIP }), 400, "INVALID_REQUEST", "body");
   });
 
   test("that was damaged on its way is refused, whichever byte it is", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const whole = await zipOf({ "a.md": text });
     for (let at = 0; at < whole.length; at += 3) {
       const damaged = whole.slice();
       damaged[at] = damaged[at]! ^ 0xff;
-      const { status } = await sends(user, damaged, { type: ZIP, query: "?dryRun=true" });
+      const { status } = await sendImport(user, damaged, { type: ZIP, query: "?dryRun=true" });
       // Times, versions and the like may be wrong without harm to what is inside.
       assert.ok(status === 200 || status === 400, `${at}: ${status}`);
     }
     const stored = Buffer.from(await zipOf({ "a.md": text }, false));
     stored.write("tipic", stored.indexOf("topic"));
-    const reply = await sends(user, new Uint8Array(stored), { type: ZIP });
+    const reply = await sendImport(user, new Uint8Array(stored), { type: ZIP });
     assert.match(assertError(reply, 400, "INVALID_REQUEST", "body").reason, /is damaged: a\.md/);
     assert.equal(await countOf(user), 0);
   });
@@ -789,12 +799,12 @@ suite("a zip", () => {
     const bomb = await zipOf({ "a.md": file(front, "x".repeat(30 * 1024 * 1024)) });
     assert.ok(bomb.length < 100_000);
     assert.match(
-      assertError(await sends(seller, bomb, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      assertError(await sendImport(seller, bomb, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
       /unpacks/,
     );
     const large = await zipOf({ "a.md": file(front, "x".repeat(5 * 1024 * 1024)) });
     assert.match(
-      assertError(await sends(seller, large, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      assertError(await sendImport(seller, large, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
       /larger than/,
     );
   });
@@ -803,14 +813,24 @@ suite("a zip", () => {
     const bomb = Buffer.from(await zipOf({ "a.md": file(front, "x".repeat(3_000_000)) }));
     const directory = bomb.indexOf(Buffer.from("PK\u0001\u0002"));
     bomb.writeUInt32LE(1_000, directory + 24);
-    assertError(await sends(seller, new Uint8Array(bomb), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+    assertError(
+      await sendImport(seller, new Uint8Array(bomb), { type: ZIP }),
+      400,
+      "INVALID_REQUEST",
+      "body",
+    );
   });
 
   test("whose names lead out of it is refused, and a long name is told in part", async () => {
     const zip = Buffer.from(await zipOf({ "aaaaaaa.md": text }));
     const evil = Buffer.from(zip.toString("latin1").replaceAll("aaaaaaa.md", "../../../a.md"), "latin1");
-    assertError(await sends(seller, new Uint8Array(evil), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+    assertError(
+      await sendImport(seller, new Uint8Array(evil), { type: ZIP }),
+      400,
+      "INVALID_REQUEST",
+      "body",
+    );
     const long = await zipOf({ [`${"n".repeat(5_000)}.md`]: "no front matter" });
-    assert.ok((await sends(seller, long, { type: ZIP })).text.length < 2_000);
+    assert.ok((await sendImport(seller, long, { type: ZIP })).text.length < 2_000);
   });
 });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { providers, toVisibleLine } from "@stoa/contract";
 import fc from "fast-check";
-import { haiku, hasDraft } from "../../../test/factories.ts";
+import { createDraft, haiku } from "../../../test/factories.ts";
+import { exportOf, JSONL, jsonLines, sendImport, ZIP, zipExportOf } from "../../../test/import-export.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { exportOf, JSONL, jsonLines, sends, ZIP, zipExportOf } from "../../../test/transfer.ts";
 import { readMarkdown, toMarkdown } from "./markdown.ts";
 
 let market: Market;
@@ -113,7 +113,7 @@ const products = fc.record(
 const everywhere = ({ id: _, ...product }: Record<string, unknown>) => product;
 
 async function shopOfOddities(): Promise<Client> {
-  const seller = await market.hasUser();
+  const seller = await market.createUser();
   const made = fc.sample(products, { seed: 20260615, numRuns: 120 });
   const special = [
     ...contents.map((content) => ({ ...haiku, content })),
@@ -149,16 +149,16 @@ suite("what is exported", () => {
 
   test("makes the same products in an empty shop, as JSON Lines", async () => {
     const whole = await exportOf(seller);
-    const other = await market.hasUser();
-    const reply = await sends(other, (await seller.get("/v1/products/export")).text, { type: JSONL });
+    const other = await market.createUser();
+    const reply = await sendImport(other, (await seller.get("/v1/products/export")).text, { type: JSONL });
     assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
     assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
   });
 
   test("makes the same products in an empty shop, as Markdown", async () => {
     const whole = await exportOf(seller);
-    const other = await market.hasUser();
-    const reply = await sends(other, await zipExportOf(seller, market.origin), { type: ZIP });
+    const other = await market.createUser();
+    const reply = await sendImport(other, await zipExportOf(seller, market.origin), { type: ZIP });
     assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
     assert.equal(reply.body.data.created, whole.length);
     assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
@@ -166,8 +166,8 @@ suite("what is exported", () => {
 
   test("changes nothing where it came from, in either format", async () => {
     const whole = await exportOf(seller);
-    const lines = await sends(seller, jsonLines(...whole));
-    const files = await sends(seller, await zipExportOf(seller, market.origin), { type: ZIP });
+    const lines = await sendImport(seller, jsonLines(...whole));
+    const files = await sendImport(seller, await zipExportOf(seller, market.origin), { type: ZIP });
     for (const { body } of [lines, files]) {
       const { created, updated, unchanged } = body.data;
       assert.deepEqual([created, updated, unchanged], [0, 0, whole.length]);
@@ -202,9 +202,9 @@ test("a Markdown file holds any text to the letter", async () => {
 });
 
 test("an export of another's is no way to their products", async () => {
-  const [seller, thief] = [await market.hasUser(), await market.hasUser()];
-  const id = await hasDraft(seller);
-  const reply = await sends(thief, jsonLines({ ...haiku, id, title: "Stolen" }));
+  const [seller, thief] = [await market.createUser(), await market.createUser()];
+  const id = await createDraft(seller);
+  const reply = await sendImport(thief, jsonLines({ ...haiku, id, title: "Stolen" }));
   assert.equal(reply.body.data.created, 1, "their id is a name like any other");
   assert.notEqual(reply.body.data.products[0].id, id);
   assert.equal((await seller.get(`/v1/products/${id}`)).body.data.title, haiku.title);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { getsAllBack, haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { contentPreview } from "./content.ts";
@@ -11,8 +11,8 @@ let author: Client;
 let stranger: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
-  stranger = await market.hasUser({ name: "Stranger" });
+  author = await market.createUser({ name: "Author" });
+  stranger = await market.createUser({ name: "Stranger" });
 });
 after(() => market.close());
 
@@ -26,13 +26,13 @@ const usedAt = async (productId: string): Promise<Date | null> => {
 };
 
 async function hasBuyer(productId: string): Promise<Client> {
-  const buyer = await market.hasUser({ name: "Buyer" });
-  await hasBought(buyer, productId);
+  const buyer = await market.createUser({ name: "Buyer" });
+  await buyProduct(buyer, productId);
   return buyer;
 }
 
 test("a stranger sees everything that helps to choose, and not the content", async () => {
-  const id = await hasProduct(author, { models: { openai: "gpt-5" }, features: ["Short"] });
+  const id = await createProduct(author, { models: { openai: "gpt-5" }, features: ["Short"] });
   const own = await detail(author, id);
   assert.equal(own.content, haiku.content);
   assert.deepEqual(await detail(stranger, id), {
@@ -57,12 +57,12 @@ test("a preview never holds the whole content", () => {
 });
 
 test("an author's own words are the preview", async () => {
-  const id = await hasProduct(author, { preview: "Ask for a topic." });
+  const id = await createProduct(author, { preview: "Ask for a topic." });
   assert.equal((await detail(stranger, id)).contentPreview, "Ask for a topic.");
 });
 
 test("a buyer sees the content, and only the first look is announced and stamped", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   assert.equal(await usedAt(id), null);
   const first = await detail(buyer, id);
@@ -79,11 +79,11 @@ test("a buyer sees the content, and only the first look is announced and stamped
 suite("a browser that another site led to a product, with its buyer's cookie,", () => {
   for (const site of ["cross-site", "same-site"]) {
     test(`gets no content and counts nothing (Sec-Fetch-Site: ${site})`, async () => {
-      const buyer = await market.hasUser();
-      const id = await hasProduct(author);
-      const orderId = await hasBought(buyer, id);
+      const buyer = await market.createUser();
+      const id = await createProduct(author);
+      const orderId = await buyProduct(buyer, id);
       const version = (await buyer.get(`/v1/products/${id}/versions`)).body.data[0].version;
-      const { key } = await market.hasSession(buyer.userId);
+      const { key } = await market.createSession(buyer.userId);
       const led = { cookie: `__Host-session=${key}`, "sec-fetch-site": site, "sec-fetch-mode": "navigate" };
       const browser = market.as(null);
 
@@ -110,16 +110,16 @@ suite("a browser that another site led to a product, with its buyer's cookie,", 
   }
 
   test("a key in the header: whoever asks gave it, so Sec-Fetch-Site does not matter", async () => {
-    const buyer = await market.hasUser();
-    const id = await hasProduct(author);
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    const id = await createProduct(author);
+    await buyProduct(buyer, id);
     const { data } = (await buyer.get(`/v1/products/${id}`, { "sec-fetch-site": "cross-site" })).body;
     assert.notEqual(data.content, null);
   });
 });
 
 test("looking at a list reveals nothing", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   const { text } = await buyer.get("/v1/products");
   assert.ok(!text.includes(haiku.content));
@@ -128,7 +128,7 @@ test("looking at a list reveals nothing", async () => {
 });
 
 test("a draft of another answers just as an id that names nothing", async () => {
-  const draft = await hasDraft(author);
+  const draft = await createDraft(author);
   const withoutRequest = ({ status, body }: Reply) => [status, body.error];
   const answers = [
     draft,
@@ -149,7 +149,7 @@ test("a draft of another answers just as an id that names nothing", async () => 
 });
 
 test("what was taken off sale stays with its buyers and author, and strangers find nothing", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   await author.post(`/v1/products/${id}/unpublish`);
   assertError(await read(stranger, id), 404, "PRODUCT_NOT_FOUND");
@@ -158,7 +158,7 @@ test("what was taken off sale stays with its buyers and author, and strangers fi
 });
 
 test("what was deleted stays with its buyers alone", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   await author.delete(`/v1/products/${id}`);
   assertError(await read(stranger, id), 404, "PRODUCT_NOT_FOUND");
@@ -167,9 +167,9 @@ test("what was deleted stays with its buyers alone", async () => {
 });
 
 test("a revoked entitlement takes the content away, and what is off sale too", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const buyer = await hasBuyer(id);
-  await getsAllBack(market, buyer);
+  await refundEverything(market, buyer);
   const seen = await detail(buyer, id);
   assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
   await author.post(`/v1/products/${id}/unpublish`);
@@ -177,20 +177,20 @@ test("a revoked entitlement takes the content away, and what is off sale too", a
 });
 
 test("an admin's key is no admin: it sees no content and no drafts", async () => {
-  const admin = await market.hasUser({ role: "admin" });
-  assert.equal((await detail(admin, await hasProduct(author))).content, null);
-  assertError(await read(admin, await hasDraft(author)), 404, "PRODUCT_NOT_FOUND");
+  const admin = await market.createUser({ role: "admin" });
+  assert.equal((await detail(admin, await createProduct(author))).content, null);
+  assertError(await read(admin, await createDraft(author)), 404, "PRODUCT_NOT_FOUND");
 });
 
 test("an ETag is this reader's alone, and is answered with 304 until something changes", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const etag = (await read(stranger, id)).headers.get("etag")!;
   const again = await read(stranger, id, { "if-none-match": etag });
   assert.deepEqual([again.status, again.text], [304, ""]);
   assert.equal(again.headers.get("cache-control"), "private");
   assert.equal(again.headers.get("vary"), "Authorization, Cookie");
   assert.notEqual((await read(author, id)).headers.get("etag"), etag);
-  await hasBought(stranger, id);
+  await buyProduct(stranger, id);
   assert.equal((await read(stranger, id, { "if-none-match": etag })).status, 200, "bought: another view");
   const buyer = await hasBuyer(id);
   const unseen = (await buyer.request("HEAD", `/v1/products/${id}`)).headers.get("etag");
@@ -198,6 +198,6 @@ test("an ETag is this reader's alone, and is answered with 304 until something c
   assert.notEqual(seen, unseen, "looked at: what a look costs has changed");
   assert.equal((await read(buyer, id, { "if-none-match": seen })).status, 304);
   await author.patch(`/v1/products/${id}`, { title: "Changed" });
-  const other = await market.hasUser();
+  const other = await market.createUser();
   assert.equal((await read(other, id, { "if-none-match": etag })).status, 200, "changed: another revision");
 });

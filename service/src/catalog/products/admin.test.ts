@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -8,8 +8,10 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+  seller = await market.createUser({ name: "Seller" });
+  admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
 });
 after(() => market.close());
 
@@ -24,7 +26,7 @@ const readAs = (client: Client, productId: string) => client.get(`/v1/products/$
 
 suite("an administrator with two factors", () => {
   test("sees every product in every state, with its content", async () => {
-    const draft = await hasDraft(seller);
+    const draft = await createDraft(seller);
     const { data } = (await readAs(admin, draft)).body;
     assert.deepEqual([data.status, data.access.reason], ["draft", "none"]);
     assert.match(data.content, /haiku/);
@@ -33,7 +35,7 @@ suite("an administrator with two factors", () => {
   });
 
   test("changes, publishes, unpublishes and deletes it; the author is told, and the log tells who did", async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     const path = `/v1/products/${id}`;
     const replies = [
       await admin.patch(path, { title: "A tamer title" }),
@@ -60,7 +62,7 @@ suite("an administrator with two factors", () => {
   });
 
   test("changes from the state that was read: If-Match takes the administrator's own ETag", async () => {
-    const path = `/v1/products/${await hasProduct(seller)}`;
+    const path = `/v1/products/${await createProduct(seller)}`;
     const etag = (await admin.get(path)).headers.get("etag")!;
     const first = await admin.patch(path, { price: 5 }, { "if-match": etag });
     assert.equal(first.status, 200, first.text);
@@ -71,10 +73,10 @@ suite("an administrator with two factors", () => {
   });
 
   test("who bought it as well changes it by the same ETag", async () => {
-    const productId = await hasProduct(seller);
-    const buyer = await market.hasUser({ role: "admin" });
-    await hasBought(buyer, productId);
-    const both = await market.hasSession(buyer.userId, { secondFactor: true });
+    const productId = await createProduct(seller);
+    const buyer = await market.createUser({ role: "admin" });
+    await buyProduct(buyer, productId);
+    const both = await market.createSession(buyer.userId, { secondFactor: true });
     await readAs(both, productId);
     const etag = (await readAs(both, productId)).headers.get("etag")!;
     const reply = await both.patch(`/v1/products/${productId}`, { price: 7 }, { "if-match": etag });
@@ -82,16 +84,16 @@ suite("an administrator with two factors", () => {
   });
 
   test("keeps to the rules of the states and of the checklist", async () => {
-    const published = await hasProduct(seller);
+    const published = await createProduct(seller);
     assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
-    const bare = await hasDraft(seller, { description: "" });
+    const bare = await createDraft(seller, { description: "" });
     assertError(await admin.post(`/v1/products/${bare}/publish`), 422, "VALIDATION_ERROR", "description");
     assert.deepEqual(await deedsTo(bare), []);
   });
 
   test("works on products of their own as any author: moves are audited, changes are not", async () => {
-    const own = await market.hasUser({ role: "admin" });
-    const productId = await hasProduct(own);
+    const own = await market.createUser({ role: "admin" });
+    const productId = await createProduct(own);
     await own.patch(`/v1/products/${productId}`, { price: 9 });
     const details = { from: "draft", to: "published" };
     assert.deepEqual(await deedsTo(productId), [
@@ -100,7 +102,7 @@ suite("an administrator with two factors", () => {
   });
 
   test("runs and downloads nothing that was not bought", async () => {
-    const run = { productId: await hasProduct(seller), apiKeyId: "sandbox", variables: { topic: "rain" } };
+    const run = { productId: await createProduct(seller), apiKeyId: "sandbox", variables: { topic: "rain" } };
     const details = assertError(await admin.post("/v1/ai/execute", run), 403, "UNAUTHORIZED");
     assert.equal(details.reason, "purchase_required");
   });
@@ -108,13 +110,13 @@ suite("an administrator with two factors", () => {
 
 suite("an administrator's power is gone", () => {
   for (const [way, enter] of [
-    ["without two factors", async (userId: string) => market.hasSession(userId)],
+    ["without two factors", async (userId: string) => market.createSession(userId)],
     ["with a key", async (_userId: string, key: Client) => key],
   ] as [string, (userId: string, key: Client) => Promise<Client>][]) {
     test(`${way}: what is not for sale is 404, what is another's 403, and content null`, async () => {
-      const key = await market.hasUser({ role: "admin" });
+      const key = await market.createUser({ role: "admin" });
       const client = await enter(key.userId, key);
-      const [draft, published] = [await hasDraft(seller), await hasProduct(seller)];
+      const [draft, published] = [await createDraft(seller), await createProduct(seller)];
       for (const reply of [await readAs(client, draft), await client.delete(`/v1/products/${draft}`)])
         assertError(reply, 404, "PRODUCT_NOT_FOUND");
       for (const reply of [
@@ -128,9 +130,9 @@ suite("an administrator's power is gone", () => {
   }
 
   test("with the role, and no 304 hides that the content is gone", async () => {
-    const { userId } = await market.hasUser({ role: "admin" });
-    const session = await market.hasSession(userId, { secondFactor: true });
-    const published = await hasProduct(seller);
+    const { userId } = await market.createUser({ role: "admin" });
+    const session = await market.createSession(userId, { secondFactor: true });
+    const published = await createProduct(seller);
     const etag = (await readAs(session, published)).headers.get("etag")!;
     await market.query("update users set role = 'user' where id = $1", [userId]);
     const reply = await session.get(`/v1/products/${published}`, { "if-none-match": etag });

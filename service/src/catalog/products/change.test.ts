@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct, workflow } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -9,7 +9,7 @@ let market: Market;
 let author: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
+  author = await market.createUser({ name: "Author" });
 });
 after(() => market.close());
 
@@ -51,7 +51,7 @@ async function assertRefused(id: string, status: 400 | 422, field: string, wish:
 }
 
 test("only the fields that are sent change, and the answer is the author's detail", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const before = await read(id);
   const { warnings, ...answer } = await change(id, {
     title: "Haiku, again",
@@ -71,7 +71,7 @@ test("only the fields that are sent change, and the answer is the author's detai
 });
 
 test("PATCH /products/{id}: content with {{#if}}, warns as long as the content holds it", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const fieldsOf = (answer: { warnings: { field: string }[] }) => answer.warnings.map(({ field }) => field);
   assert.deepEqual(fieldsOf(await change(id, { content: "{{#if a}}x{{/if}}" })), ["content"]);
   assert.deepEqual(fieldsOf(await change(id, { title: "Another" })), ["content"]);
@@ -79,7 +79,7 @@ test("PATCH /products/{id}: content with {{#if}}, warns as long as the content h
 });
 
 test("a change is told with the old and the new value of each field", async () => {
-  const id = await hasDraft(author, { content: "One {{x}}" });
+  const id = await createDraft(author, { content: "One {{x}}" });
   await change(id, { price: 10, description: "New.", category: "programming" });
   await change(id, { content: "Two {{y}}" });
   const [first, second] = await changesOf(id);
@@ -96,7 +96,7 @@ test("a change is told with the old and the new value of each field", async () =
 
 test("what is long is told by its digest, so that an event stays small", async () => {
   const [old, changed] = ["o".repeat(10_000), "n".repeat(10_000)];
-  const id = await hasDraft(author, { description: old });
+  const id = await createDraft(author, { description: old });
   await change(id, { description: changed, requirements: Array(50).fill("r".repeat(500)) });
   const [changes] = await changesOf(id);
   assert.deepEqual(changes!["description"], {
@@ -114,8 +114,8 @@ test("a change that changes nothing leaves updatedAt and makes no event", async 
     { name: "language", default: "English", required: false },
   ];
   for (const id of [
-    await hasDraft(author, { models, variables }),
-    await hasProduct(author, { models, variables }),
+    await createDraft(author, { models, variables }),
+    await createProduct(author, { models, variables }),
   ]) {
     const product = await read(id);
     await change(id, {});
@@ -134,7 +134,7 @@ test("a change that changes nothing leaves updatedAt and makes no event", async 
 });
 
 test("variables that were derived are derived anew with new content", async () => {
-  const id = await hasDraft(author, { content: "{{topic}} in {{language=English}}" });
+  const id = await createDraft(author, { content: "{{topic}} in {{language=English}}" });
   const { variables } = await change(id, { content: "{{theme}} in {{language=French}}" });
   assert.deepEqual(variables, [
     { name: "theme", required: true },
@@ -144,13 +144,13 @@ test("variables that were derived are derived anew with new content", async () =
 
 test("variables that were declared stay, so new content may not use another", async () => {
   const declared = [{ name: "topic", description: "What it is about", required: true }];
-  const id = await hasDraft(author, { content: "{{topic}}", variables: declared });
+  const id = await createDraft(author, { content: "{{topic}}", variables: declared });
   assert.deepEqual((await change(id, { content: "More on {{topic}}" })).variables, declared);
   await assertRefused(id, 400, "variables", { content: "{{theme}}" });
 });
 
 test("a draft's version is edited in place, downwards too", async () => {
-  const id = await hasDraft(author, { version: "2.0.0" });
+  const id = await createDraft(author, { version: "2.0.0" });
   assert.equal((await change(id, { content: "Another {{x}}" })).version, "2.0.0");
   const changed = await change(id, { version: "1.5.0", changelog: "First." });
   assert.deepEqual([changed.version, changed.changelog], ["1.5.0", "First."]);
@@ -160,7 +160,7 @@ test("a draft's version is edited in place, downwards too", async () => {
 });
 
 test("new content of what was published is a new minor version, and the old one stays", async () => {
-  const id = await hasProduct(author, { content: "Old {{x}}", changelog: "First." });
+  const id = await createProduct(author, { content: "Old {{x}}", changelog: "First." });
   const changed = await change(id, { content: "New {{x}}" });
   assert.deepEqual([changed.version, changed.changelog], ["1.1.0", ""]);
   const noted = await change(id, { content: "Newer {{x}}", changelog: "Better." });
@@ -173,7 +173,7 @@ test("new content of what was published is a new minor version, and the old one 
 });
 
 test("a version that is given must be greater than the present one", async () => {
-  const id = await hasProduct(author, { version: "1.9.0", content: "Nine {{x}}" });
+  const id = await createProduct(author, { version: "1.9.0", content: "Nine {{x}}" });
   assert.equal((await change(id, { version: "1.10.0", content: "Ten {{x}}" })).version, "1.10.0");
   assert.equal((await change(id, { version: "2.0.0" })).version, "2.0.0");
   await assertRefused(id, 422, "version", { version: "1.99.99", content: "Back {{x}}" });
@@ -182,7 +182,7 @@ test("a version that is given must be greater than the present one", async () =>
 });
 
 test("a note belongs to a new version, so that a published one's is never rewritten", async () => {
-  const id = await hasProduct(author, { changelog: "First." });
+  const id = await createProduct(author, { changelog: "First." });
   await assertRefused(id, 422, "changelog", { changelog: "Rewritten." });
   await assertRefused(id, 422, "changelog", { changelog: "Rewritten.", version: "1.0.0" });
   assert.equal((await change(id, { version: "1.0.1", changelog: "Said better." })).changelog, "Said better.");
@@ -205,7 +205,7 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
     test(`${name}: refused in a minor version, accepted in a major one`, async () => {
       const content = "mood" in wish ? "{{topic}} {{tone}}" : declared.content;
       const isDerived = field === "variables.mood";
-      const id = await hasProduct(author, isDerived ? { content } : declared);
+      const id = await createProduct(author, isDerived ? { content } : declared);
       await assertRefused(id, 422, field, wish);
       await assertRefused(id, 422, field, { ...wish, version: "1.9.0" });
       assert.equal((await change(id, { ...wish, version: "2.0.0" })).version, "2.0.0");
@@ -213,7 +213,7 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
   }
 
   test("a variable with a default, more values, longer ones: accepted in a minor version", async () => {
-    const id = await hasProduct(author, declared);
+    const id = await createProduct(author, declared);
     const wider = { name: "tone", required: false, enum: ["warm", "dry", "odd"], maxLength: 30 };
     const content = "{{topic}} {{tone}} {{mood}}";
     const mood = { name: "mood", default: "calm" };
@@ -223,7 +223,7 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
   test("inputs of a workflow: a new type, and a removed input of a closed schema, need a major version", async () => {
     const withInput = (input: object) => ({ content: JSON.stringify({ ...workflow, input }) });
     const { input } = workflow;
-    const id = await hasProduct(author, { type: "WORKFLOW", ...withInput(input) });
+    const id = await createProduct(author, { type: "WORKFLOW", ...withInput(input) });
     const { topic, parts } = input.properties;
     const texts = { ...parts, type: "string", default: "3" };
     await assertRefused(
@@ -242,9 +242,9 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
   });
 
   test("a buyer's run of the newest minor version takes the inputs of the version that was bought", async () => {
-    const id = await hasProduct(author, { content: "{{topic}}" });
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const id = await createProduct(author, { content: "{{topic}}" });
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await assertRefused(id, 422, "variables.tone", { content: "{{topic}} in a {{tone}} tone" });
     await change(id, { content: "{{topic}} in a {{tone=warm}} tone" });
     const run = { productId: id, apiKeyId: "sandbox", variables: { topic: "rain" } };
@@ -253,13 +253,13 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
 });
 
 test("a product that was unpublished is as immutable as a published one", async () => {
-  const id = await hasProduct(author, { content: "One {{x}}" });
+  const id = await createProduct(author, { content: "One {{x}}" });
   await author.post(`/v1/products/${id}/unpublish`);
   assert.equal((await change(id, { content: "Other {{x}}" })).version, "1.1.0");
 });
 
 test("the currency changes until the first publish and never after", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   assert.equal((await change(id, { currency: "EUR" })).currency, "EUR");
   await assertRefused(id, 400, "price", { currency: "JPY" });
   assert.equal((await change(id, { currency: "JPY", price: 500 })).price, 500);
@@ -270,14 +270,14 @@ test("the currency changes until the first publish and never after", async () =>
 });
 
 test("a price that is changed obeys the rules of a new one", async () => {
-  const id = await hasDraft(author, { currency: "JPY", price: 400 });
+  const id = await createDraft(author, { currency: "JPY", price: 400 });
   await assertRefused(id, 400, "price", { price: 4.5 });
   await assertRefused(id, 400, "price", { price: 0 });
   await assertRefused(id, 400, "price", { price: 100_000_000 });
 });
 
 test("what is on sale may not lose what the publish checklist asks for", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   await assertRefused(id, 422, "description", { description: "" });
   await assertRefused(id, 422, "compatibility", { compatibility: [] });
   await assertRefused(id, 422, "content", { content: "  " });
@@ -287,7 +287,7 @@ test("what is on sale may not lose what the publish checklist asks for", async (
 
 test("a workflow stays one that can be run, and its inputs follow the definition", async () => {
   const content = JSON.stringify(workflow);
-  const id = await hasProduct(author, { type: "WORKFLOW", content });
+  const id = await createProduct(author, { type: "WORKFLOW", content });
   const without = { ...workflow, steps: workflow.steps.slice(1) };
   await assertRefused(id, 400, "content.steps[0].needs", { content: JSON.stringify(without) });
   await assertRefused(id, 422, "compatibility", { content: content.replace("openai", "mistral") });
@@ -302,7 +302,7 @@ test("a workflow stays one that can be run, and its inputs follow the definition
 });
 
 test("PATCH /products/{id}: a draft that was never published, its type changes and its content is checked again", async () => {
-  const id = await hasDraft(author, { variables: undefined });
+  const id = await createDraft(author, { variables: undefined });
   await assertRefused(id, 400, "content", { type: "WORKFLOW" });
   const content = JSON.stringify(workflow);
   const changed = await change(id, { type: "WORKFLOW", content });
@@ -324,7 +324,7 @@ test("PATCH /products/{id}: a draft that was never published, its type changes a
 });
 
 test("the type of a published product may be sent as it is, and stays", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const { updatedAt } = (await author.get(`/v1/products/${id}`)).body.data;
   const same = await author.patch(`/v1/products/${id}`, { type: "PROMPT" });
   assert.deepEqual([same.status, same.body.data.updatedAt], [200, updatedAt]);
@@ -333,14 +333,14 @@ test("the type of a published product may be sent as it is, and stays", async ()
 });
 
 test("the status is no field of a change", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   await assertRefused(id, 400, "status", { status: "published" });
   await assertRefused(id, 400, "title", { title: null });
   await assertRefused(id, 400, "category", { category: "nowhere" });
 });
 
 test("a change with an outdated ETag is refused, with the present one it is done", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const { headers } = await author.get(`/v1/products/${id}`);
   const etag = headers.get("etag")!;
   const first = await author.patch(`/v1/products/${id}`, { title: "One" }, { "if-match": etag });
@@ -362,7 +362,7 @@ test("a change with an outdated ETag is refused, with the present one it is done
 });
 
 test("parallel changes of a draft's fields all stay", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const changes = {
     content: "Fresh {{x}}",
     title: "Fresh",
@@ -377,7 +377,7 @@ test("parallel changes of a draft's fields all stay", async () => {
 });
 
 test("of parallel changes of what is on sale none is lost", async () => {
-  const id = await hasProduct(author, { content: "Take {{x}}" });
+  const id = await createProduct(author, { content: "Take {{x}}" });
   await Promise.all(Array.from({ length: 8 }, (_, at) => change(id, { content: `Take ${at} {{x}}` })));
   assert.equal((await read(id)).version, "1.8.0");
   const events = await changesOf(id);
@@ -389,9 +389,9 @@ test("of parallel changes of what is on sale none is lost", async () => {
 });
 
 test("many strangers at once get their refusal and keep nobody waiting", async () => {
-  const draft = await hasDraft(author);
-  const forSale = await hasProduct(author);
-  const stranger = await market.hasUser();
+  const draft = await createDraft(author);
+  const forSale = await createProduct(author);
+  const stranger = await market.createUser();
   const tries = await Promise.all(
     Array.from({ length: 12 }, () => [
       stranger.patch(`/v1/products/${forSale}`, { title: "Mine" }),
@@ -405,9 +405,9 @@ test("many strangers at once get their refusal and keep nobody waiting", async (
 });
 
 test("buyers read the newest version of the major line that they bought", async () => {
-  const id = await hasProduct(author, { content: "One {{x}}" });
-  const buyer = await market.hasUser();
-  await hasBought(buyer, id);
+  const id = await createProduct(author, { content: "One {{x}}" });
+  const buyer = await market.createUser();
+  await buyProduct(buyer, id);
   const seen = async () => {
     const { content, version } = (await buyer.get(`/v1/products/${id}`)).body.data;
     return `${version} ${content}`;

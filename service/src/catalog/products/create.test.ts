@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { providers } from "@stoa/contract";
-import { haiku, hasDraft, workflow } from "../../../test/factories.ts";
+import { createDraft, haiku, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
 let author: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
+  author = await market.createUser({ name: "Author" });
 });
 after(() => market.close());
 
@@ -59,7 +59,7 @@ test("every field that is sent is kept", async () => {
     ],
     models: { openai: "gpt-5", anthropic: "claude-sonnet-5" },
   };
-  const product = await read(await hasDraft(author, wish));
+  const product = await read(await createDraft(author, wish));
   const { preview, ...same } = wish;
   assert.partialDeepStrictEqual(product, {
     ...same,
@@ -98,17 +98,17 @@ test("what is not sent has its default", async () => {
 });
 
 test("the first product makes its author a seller, and an admin stays an admin", async () => {
-  const user = await market.hasUser();
+  const user = await market.createUser();
   assert.equal(await roleOf(user.userId), "user");
-  await hasDraft(user);
+  await createDraft(user);
   assert.equal(await roleOf(user.userId), "seller");
-  const admin = await market.hasUser({ role: "admin" });
-  await hasDraft(admin);
+  const admin = await market.createUser({ role: "admin" });
+  await createDraft(admin);
   assert.equal(await roleOf(admin.userId), "admin");
 });
 
 test("a product that is refused makes nobody a seller", async () => {
-  const user = await market.hasUser();
+  const user = await market.createUser();
   assertError(await user.post("/v1/products", { ...haiku, category: "nowhere" }), 400, "INVALID_REQUEST");
   assert.equal(await roleOf(user.userId), "user");
 });
@@ -152,7 +152,7 @@ test("several wrong fields are all told at once", async () => {
 });
 
 test("tags are kept in lower case and once each", async () => {
-  const product = await read(await hasDraft(author, { tags: ["Poetry", " poetry ", "Japan"] }));
+  const product = await read(await createDraft(author, { tags: ["Poetry", " poetry ", "Japan"] }));
   assert.deepEqual(product.tags, ["poetry", "japan"]);
 });
 
@@ -180,7 +180,7 @@ test("a price has as many decimals as its currency", async () => {
     [4.5, "USD"],
     [1.234, "KWD"],
   ]) {
-    const product = await read(await hasDraft(author, { price, currency }));
+    const product = await read(await createDraft(author, { price, currency }));
     assert.deepEqual([product.price, product.currency], [price, currency]);
   }
 });
@@ -194,7 +194,7 @@ test("a price is positive and has at most 99,999,999 of the currency's smallest 
     [99_999_999, 100_000_000, "JPY"],
     [99_999.999, 100_000, "KWD"],
   ]) {
-    assert.equal((await read(await hasDraft(author, { price: most, currency }))).price, most);
+    assert.equal((await read(await createDraft(author, { price: most, currency }))).price, most);
     const [problem] = await problemsOf({ price: above, currency });
     assert.ok(problem!.includes(`at most ${most} ${currency}`), problem);
   }
@@ -208,7 +208,7 @@ test("a currency must be one that the operator takes", async () => {
 
 test("variables follow from the template unless they are declared", async () => {
   const content = "{{ topic }} {{tone=warm and calm}} {{topic}} {{lang=}} \\{{not}} {{ 1no }}";
-  const product = await read(await hasDraft(author, { content }));
+  const product = await read(await createDraft(author, { content }));
   assert.deepEqual(product.variables, [
     { name: "topic", required: true },
     { name: "tone", default: "warm and calm", required: false },
@@ -221,7 +221,7 @@ test("variables of messages are those of all messages together", async () => {
     { role: "system", content: "Speak {{language}}." },
     { role: "user", content: "{{question}} in {{language}}" },
   ]);
-  const product = await read(await hasDraft(author, { content, contentFormat: "messages" }));
+  const product = await read(await createDraft(author, { content, contentFormat: "messages" }));
   assert.deepEqual(
     product.variables.map(({ name }: { name: string }) => name),
     ["language", "question"],
@@ -336,7 +336,7 @@ const asWorkflow = (changes: Record<string, unknown> = {}) => ({
 
 test("a workflow is kept as it was written, and shows its inputs to everybody", async () => {
   const wish = asWorkflow();
-  const product = await read(await hasDraft(author, wish));
+  const product = await read(await createDraft(author, wish));
   assert.deepEqual([product.type, product.content], ["WORKFLOW", wish.content]);
   assert.deepEqual(product.variables, [
     { name: "topic", required: true, maxLength: 500 },
@@ -345,9 +345,9 @@ test("a workflow is kept as it was written, and shows its inputs to everybody", 
 });
 
 test("a workflow that says nothing of compatibility is compatible with what its steps use", async () => {
-  const derived = await read(await hasDraft(author, asWorkflow()));
+  const derived = await read(await createDraft(author, asWorkflow()));
   assert.deepEqual(derived.compatibility, ["openai", "anthropic"]);
-  const said = await read(await hasDraft(author, { ...asWorkflow(), compatibility: ["mistral"] }));
+  const said = await read(await createDraft(author, { ...asWorkflow(), compatibility: ["mistral"] }));
   assert.deepEqual(said.compatibility, ["mistral"]);
 });
 
@@ -370,18 +370,20 @@ test("all faults of a workflow are told at once, by their places", async () => {
 test("declared variables of a workflow are its inputs", async () => {
   const topic = { name: "topic", description: "Anything", required: true };
   const parts = { name: "parts", required: false };
-  const product = await read(await hasDraft(author, { ...asWorkflow(), variables: [topic, parts] }));
+  const product = await read(await createDraft(author, { ...asWorkflow(), variables: [topic, parts] }));
   assert.deepEqual(product.variables, [topic, parts]);
   assert.deepEqual(await problemsOf({ ...asWorkflow(), variables: [topic, { name: "tone" }] }), [
     "variables: does not declare parts, which the content uses",
     "variables[1].name: tone is no input of the workflow",
   ]);
   const open = asWorkflow({ input: { type: "object" } });
-  assert.deepEqual((await read(await hasDraft(author, { ...open, variables: [topic] }))).variables, [topic]);
+  assert.deepEqual((await read(await createDraft(author, { ...open, variables: [topic] }))).variables, [
+    topic,
+  ]);
 });
 
 test("a key without the permission to write makes no product", async () => {
-  const reader = await market.hasUser({ permissions: ["products:read"] });
+  const reader = await market.createUser({ permissions: ["products:read"] });
   const details = assertError(await reader.post("/v1/products", haiku), 403, "UNAUTHORIZED");
   assert.equal(details.required, "products:write");
 });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { productStatuses, suspensionReasons } from "@stoa/contract";
 import fc from "fast-check";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -183,12 +183,12 @@ for (const moderation of [false, true]) {
     const people = {} as Record<Who, Client>;
     before(async () => {
       market = await openMarket({ config: { moderation } });
-      people.stranger = await market.hasUser();
-      people.admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+      people.stranger = await market.createUser();
+      people.admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
         secondFactor: true,
       });
-      const weak = await market.hasUser({ role: "admin" });
-      people["admin without two factors"] = await market.hasSession(weak.userId);
+      const weak = await market.createUser({ role: "admin" });
+      people["admin without two factors"] = await market.createSession(weak.userId);
     });
     after(() => market.close());
 
@@ -239,7 +239,7 @@ for (const moderation of [false, true]) {
       assert.equal(rows[0].status, state);
       assert.deepEqual(await deedsTo(id), deeds, "every move is audited, by who made it");
       assert.deepEqual(await eventsOf(id), events, "each is told once and in order");
-      assert.equal((await lettersToUser(market, people.author.userId)).length, letters);
+      assert.equal((await emailsToUser(market, people.author.userId)).length, letters);
       const isWithheld = code === "malicious" || code === "illegal";
       for (const who of callers) {
         const reply = await people[who].get(`/v1/products/${id}`);
@@ -281,9 +281,9 @@ for (const moderation of [false, true]) {
       const made = new Set<string>();
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 12, maxLength: 40, size: "max" }), async (steps) => {
-          people.author = await market.hasUser({ name: "Author" });
-          people.buyer = await market.hasUser({ name: "Buyer" });
-          const id = await hasDraft(people.author);
+          people.author = await market.createUser({ name: "Author" });
+          people.buyer = await market.createUser({ name: "Buyer" });
+          const id = await createDraft(people.author);
           const world = new World(moderation);
           for (const one of steps) {
             const { state, verified } = world.model;
@@ -308,9 +308,9 @@ for (const moderation of [false, true]) {
     });
 
     test("of many moves at once each starts where another ended: one line of history", async () => {
-      people.author = await market.hasUser({ name: "Author" });
-      people.buyer = await market.hasUser();
-      const id = await hasDraft(people.author);
+      people.author = await market.createUser({ name: "Author" });
+      people.buyer = await market.createUser();
+      const id = await createDraft(people.author);
       const moved = ["publish", "unpublish", "suspend", "reinstate", "withdraw", "reject", "delete"];
       const tries = Array.from({ length: 21 }, (_, at) => {
         const action = moved[at % moved.length]!;
@@ -342,8 +342,8 @@ suite("moves at once, of a product on sale,", () => {
   after(() => market.close());
 
   test("twenty deletions are one, and it is told once", async () => {
-    const author = await market.hasUser();
-    const id = await hasProduct(author);
+    const author = await market.createUser();
+    const id = await createProduct(author);
     const replies = await Promise.all(Array.from({ length: 20 }, () => author.delete(`/v1/products/${id}`)));
     assert.deepEqual(replies.map(answerOf).sort(), ["200", ...Array(19).fill("404 PRODUCT_NOT_FOUND")]);
     const { data } = (await author.get("/v1/events?type=product.unpublished")).body;

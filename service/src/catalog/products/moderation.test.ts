@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { jsonLines, sendImport } from "../../../test/import-export.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
-import { jsonLines, sends } from "../../../test/transfer.ts";
-import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
+import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { toId } from "../../core/ids.ts";
 import type { Email } from "../../platform/email/render-email.ts";
 
@@ -14,8 +14,8 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket({ config: { moderation: true } });
-  seller = await market.hasUser({ name: "Seller" });
-  admin = await market.hasSession((await market.hasUser({ name: "Mod", role: "admin" })).userId, {
+  seller = await market.createUser({ name: "Seller" });
+  admin = await market.createSession((await market.createUser({ name: "Mod", role: "admin" })).userId, {
     secondFactor: true,
   });
 });
@@ -29,7 +29,7 @@ const approve = async (id: string) => judge(id, "approve", undefined, { "if-matc
 
 /** Waits for moderators. */
 async function hasPending(author = seller, wish = {}): Promise<string> {
-  const id = await hasDraft(author, wish);
+  const id = await createDraft(author, wish);
   const reply = await author.post(`/v1/products/${id}/publish`);
   assert.equal(reply.body.data.status, "pending_review", reply.text);
   return id;
@@ -49,7 +49,7 @@ const giveBadge = (who: Client, verified: boolean) =>
 suite("a product that waits for moderators", () => {
   test("is nobody's to find or to buy, and is announced when it is approved", async () => {
     const id = await hasPending();
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     assertError(await stranger.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.post("/v1/purchases", { productId: id }), 404, "PRODUCT_NOT_FOUND");
     const told = async () => (await seller.get("/v1/events")).text.includes(id);
@@ -61,13 +61,13 @@ suite("a product that waits for moderators", () => {
   });
 
   test("waits too when an administrator publishes it for its seller: approving is the one way", async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     const reply = await admin.post(`/v1/products/${id}/publish`);
     assert.equal(reply.body.data.status, "pending_review");
   });
 
   test("must have everything that a buyer needs, and may not lose it while it waits", async () => {
-    const bare = await hasDraft(seller, { description: "" });
+    const bare = await createDraft(seller, { description: "" });
     assertError(await seller.post(`/v1/products/${bare}/publish`), 422, "VALIDATION_ERROR", "description");
     const id = await hasPending();
     const reply = await seller.patch(`/v1/products/${id}`, { description: "" });
@@ -75,8 +75,8 @@ suite("a product that waits for moderators", () => {
   });
 
   test("is approved with its files too, when the links to them have ended", async () => {
-    const id = await hasDraft(seller);
-    await hasFile(seller, id);
+    const id = await createDraft(seller);
+    await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
     const seen = { "if-match": await tagOf(id) };
     market.clock.forward(40 * 60_000);
@@ -105,8 +105,8 @@ suite("a product that waits for moderators", () => {
   });
 
   test("is approved with its files under the ETag of the moment, however old the links in that answer are", async () => {
-    const id = await hasDraft(seller);
-    await hasFile(seller, id);
+    const id = await createDraft(seller);
+    await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
     const etag = await tagOf(id);
     market.clock.forward(3_600_000);
@@ -126,8 +126,8 @@ suite("a product that waits for moderators", () => {
   });
 
   test("with files is approved as it was seen, however old the links to them are", async () => {
-    const id = await hasDraft(seller);
-    await hasFile(seller, id);
+    const id = await createDraft(seller);
+    await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
     const seen = { "if-match": await tagOf(id) };
     market.clock.forward(40 * 60_000);
@@ -163,14 +163,14 @@ suite("a product that waits for moderators", () => {
       ),
     );
     assert.equal(replies.filter(({ status }) => status === 200).length, 1);
-    const letters = await lettersToUser(market, seller.userId);
+    const letters = await emailsToUser(market, seller.userId);
     assert.equal(letters.filter(({ subject }) => subject.endsWith("Contested")).length, 1);
   });
 
   test("of a seller who leaves is a draft again, and on nobody's list", async () => {
-    const leaver = await market.hasUser();
+    const leaver = await market.createUser();
     const id = await hasPending(leaver);
-    const session = await market.hasSession(leaver.userId);
+    const session = await market.createSession(leaver.userId);
     const { email } = (await session.get("/v1/account")).body.data;
     await session.request("DELETE", "/v1/account", { json: { confirm: email } });
     assert.equal((await read(admin, id)).status, "draft");
@@ -180,8 +180,8 @@ suite("a product that waits for moderators", () => {
 
 suite("the seller is told", () => {
   const lastLetter = async () => {
-    const [{ subject, text }] = (await lettersToUser(market, seller.userId)) as [Email, ...Email[]];
-    return { subject, text: asOneLine(text) };
+    const [{ subject, text }] = (await emailsToUser(market, seller.userId)) as [Email, ...Email[]];
+    return { subject, text: unwrapLines(text) };
   };
 
   test("of an approval", async () => {
@@ -218,9 +218,9 @@ suite("the seller is told", () => {
   });
 
   test("unless they have left", async () => {
-    const leaver = await market.hasUser();
+    const leaver = await market.createUser();
     const id = await hasApproved(leaver);
-    const session = await market.hasSession(leaver.userId);
+    const session = await market.createSession(leaver.userId);
     const { email } = (await session.get("/v1/account")).body.data;
     await session.request("DELETE", "/v1/account", { json: { confirm: email } });
     const count = async () => (await market.query("select from mails")).rowCount;
@@ -231,8 +231,8 @@ suite("the seller is told", () => {
 
   test("and nobody else is: strangers and buyers see no reason", async () => {
     const id = await hasApproved();
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await judge(id, "suspend", { reasonCode: "spam", reason: "SECRETMARK" });
     const reply = await buyer.get(`/v1/products/${id}`);
     assert.deepEqual([reply.body.data.status, reply.body.data.moderation], ["suspended", null]);
@@ -272,8 +272,8 @@ suite("what moderators let on sale", () => {
   });
 
   test("keeps the files and images that they saw, in an import too", async () => {
-    const id = await hasDraft(seller);
-    const file = await hasFile(seller, id);
+    const id = await createDraft(seller);
+    const file = await uploadFile(seller, id);
     const image = (await sendImage(seller, id, { bytes: await picture() })).body.data;
     await seller.post(`/v1/products/${id}/publish`);
     await approve(id);
@@ -284,7 +284,7 @@ suite("what moderators let on sale", () => {
       await seller.delete(`/v1/products/${id}/images/${image.id}`),
     ])
       assert.equal(assertError(reply, 409, "INVALID_STATE").current, "published");
-    const imported = await sends(
+    const imported = await sendImport(
       seller,
       jsonLines({ id, content: "Unseen {{topic}} in {{language=English}}" }),
     );
@@ -295,8 +295,8 @@ suite("what moderators let on sale", () => {
 
   test("is what its buyers go on getting, until moderators let the next version out", async () => {
     const id = await hasApproved();
-    const buyer = await market.hasUser();
-    const orderId = await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    const orderId = await buyProduct(buyer, id);
     await seller.post(`/v1/products/${id}/unpublish`);
     const changed = await seller.patch(`/v1/products/${id}`, {
       content: "Unseen {{topic}} in {{language=English}}",
@@ -325,10 +325,10 @@ suite("what moderators let on sale", () => {
 
   test("keeps the files of an unseen version from its buyers, by any link", async () => {
     const id = await hasApproved();
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await seller.post(`/v1/products/${id}/unpublish`);
-    const file = await hasFile(seller, id);
+    const file = await uploadFile(seller, id);
     const { links, now } = market.service.ctx;
     const path = `/v1/products/${id}/files/${file.id}/download/${toId("usr", buyer.userId)}`;
     const open = () => market.as(null).get(links.sign(path, new Date(now().getTime() + 60_000)));
@@ -340,18 +340,18 @@ suite("what moderators let on sale", () => {
 
   test("reaches buyers at once where an administrator changes it", async () => {
     const id = await hasApproved();
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await admin.patch(`/v1/products/${id}`, { content: "Mended {{topic}} in {{language=English}}" });
     assert.equal((await read(buyer, id)).version, "1.1.0");
   });
 
   test("reaches buyers at once where the seller is verified", async () => {
-    const trusted = await market.hasUser();
+    const trusted = await market.createUser();
     await giveBadge(trusted, true);
-    const id = await hasProduct(trusted);
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const id = await createProduct(trusted);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await trusted.patch(`/v1/products/${id}`, { content: "Next {{topic}} in {{language=English}}" });
     assert.equal((await read(buyer, id)).version, "1.1.0");
   });
@@ -359,10 +359,10 @@ suite("what moderators let on sale", () => {
 
 suite("the badge", () => {
   test("lets its seller sell without moderation, shows in every list, and is audited", async () => {
-    const trusted = await market.hasUser({ name: "Trusted" });
+    const trusted = await market.createUser({ name: "Trusted" });
     const waiting = await hasPending(trusted);
     assert.equal((await giveBadge(trusted, true)).body.data.verified, true);
-    const id = await hasProduct(trusted);
+    const id = await createProduct(trusted);
     const mine = (await trusted.get("/v1/products?author=me")).body.data;
     assert.deepEqual(
       mine.map(({ author }: { author: { verified: boolean } }) => author.verified),
@@ -388,8 +388,8 @@ suite("a suspension as malicious or illegal", () => {
   for (const reasonCode of ["malicious", "illegal"]) {
     test(`${reasonCode}: buyers neither run, read nor download it, even deleted, until it is reinstated`, async () => {
       const id = await hasApproved();
-      const buyer = await market.hasUser();
-      const orderId = await hasBought(buyer, id);
+      const buyer = await market.createUser();
+      const orderId = await buyProduct(buyer, id);
       const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
       await judge(id, "suspend", { reasonCode });
       const assertWithheld = async () => {
@@ -429,14 +429,14 @@ suite("a suspension as malicious or illegal", () => {
 
   test("for any other reason takes nothing from buyers", async () => {
     const id = await hasApproved();
-    const buyer = await market.hasUser();
-    const orderId = await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    const orderId = await buyProduct(buyer, id);
     await judge(id, "suspend", { reasonCode: "infringing" });
     assert.equal((await read(buyer, id)).content, haiku.content);
     assert.equal((await run(buyer, { productId: id })).status, 200);
     const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     assert.equal((await market.as(null).get(downloadUrl)).status, 200);
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     assertError(await stranger.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.post("/v1/purchases", { productId: id }), 409, "PRODUCT_UNAVAILABLE");
   });
@@ -446,7 +446,7 @@ suite("moderators list products", () => {
   let author: Client;
   let products: string[];
   before(async () => {
-    author = await market.hasUser({ name: "Queued" });
+    author = await market.createUser({ name: "Queued" });
     products = [];
     for (const title of ["Queue one", "Queue two 100%", "Queue three"]) {
       market.clock.forward(60_000);

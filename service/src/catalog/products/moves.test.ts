@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct, workflow } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -10,7 +10,7 @@ let author: Client;
 
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
+  author = await market.createUser({ name: "Author" });
 });
 after(() => market.close());
 
@@ -66,22 +66,22 @@ test("publishing tells everything that a buyer would miss", async () => {
 });
 
 test("an incomplete product stays a draft without an event", async () => {
-  const id = await hasDraft(author, { description: "" });
+  const id = await createDraft(author, { description: "" });
   assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "description");
   assert.equal((await author.get(`/v1/products/${id}`)).body.data.status, "draft");
   await assertEvents(id, []);
 });
 
 test("a workflow is sold like a prompt, found by its type, and run elsewhere", async () => {
-  const seller = await market.hasUser();
-  const id = await hasProduct(seller, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const seller = await market.createUser();
+  const id = await createProduct(seller, { type: "WORKFLOW", content: JSON.stringify(workflow) });
   const { body } = await seller.get("/v1/products?type=workflow");
   assert.deepEqual(
     body.data.map((product: { id: string }) => product.id),
     [id],
   );
-  const buyer = await market.hasUser();
-  await hasBought(buyer, id);
+  const buyer = await market.createUser();
+  await buyProduct(buyer, id);
   assert.equal((await buyer.get(`/v1/products/${id}`)).body.data.content, JSON.stringify(workflow));
   const run = await buyer.post("/v1/ai/execute", { productId: id, apiKeyId: "sandbox" });
   assertError(run, 422, "VALIDATION_ERROR", "productId");
@@ -89,17 +89,17 @@ test("a workflow is sold like a prompt, found by its type, and run elsewhere", a
 
 test("a workflow is not published without the providers that its steps use", async () => {
   const wish = { type: "WORKFLOW", compatibility: ["openai"] };
-  const id = await hasDraft(author, { ...wish, content: JSON.stringify(workflow) });
+  const id = await createDraft(author, { ...wish, content: JSON.stringify(workflow) });
   const { errors } = assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR");
   assert.deepEqual(errors, [
     { field: "compatibility", reason: "lacks anthropic, which a step of the workflow uses" },
   ]);
   const elsewhere = JSON.stringify(workflow).replace("anthropic", "sandbox");
-  await hasProduct(author, { ...wish, content: elsewhere });
+  await createProduct(author, { ...wish, content: elsewhere });
 });
 
 test("a workflow that was kept when less was checked can be mended, and not be published before", async () => {
-  const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
   const broken = JSON.stringify({ ...workflow, result: "steps.nowhere.output" });
   await market.query("update product_versions set content = $2 where product_id = $1", [
     toUuid("prod", id),
@@ -114,7 +114,7 @@ test("a workflow that was kept when less was checked can be mended, and not be p
 });
 
 test("publishing answers the product and moves publishedAt, first and again", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const publish = async () => (await act(author, "publish", id)).body.data;
   const first = await publish();
   assert.equal(first.publishedAt, market.clock.now.toISOString());
@@ -126,7 +126,7 @@ test("publishing answers the product and moves publishedAt, first and again", as
 });
 
 test("the events of the moves carry what the specification says", async () => {
-  const id = await hasProduct(author, { title: "Told", price: 7 });
+  const id = await createProduct(author, { title: "Told", price: 7 });
   await act(author, "unpublish", id);
   await act(author, "delete", id);
   const at = market.clock.now;
@@ -147,7 +147,7 @@ test("the events of the moves carry what the specification says", async () => {
 });
 
 test("deleting answers when it happened, once, and the row stays for the buyers", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const reply = await act(author, "delete", id);
   const deletedAt = market.clock.now;
   const { message, ...data } = reply.body.data;
@@ -161,9 +161,9 @@ test("deleting answers when it happened, once, and the row stays for the buyers"
 });
 
 test("a buyer is no author: 403 in every state, because buyers keep seeing what they bought", async () => {
-  const id = await hasProduct(author);
-  const buyer = await market.hasUser();
-  await hasBought(buyer, id);
+  const id = await createProduct(author);
+  const buyer = await market.createUser();
+  await buyProduct(buyer, id);
   for (const move of ["unpublish", "publish", "unpublish", "delete"] as const) {
     assert.equal((await act(author, move, id)).status, 200);
     for (const action of actions) assertError(await act(buyer, action, id), 403, "UNAUTHORIZED");
@@ -171,14 +171,14 @@ test("a buyer is no author: 403 in every state, because buyers keep seeing what 
 });
 
 test("of parallel moves one wins and is told once", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const replies = await Promise.all(Array.from({ length: 10 }, () => act(author, "publish", id)));
   assert.deepEqual(replies.map(answerOf).sort(), ["200", ...Array(9).fill("409 INVALID_STATE")]);
   await assertEvents(id, ["product.published"]);
 });
 
 test("a move that is repeated under its Idempotency-Key is answered alike and told once", async () => {
-  const id = await hasDraft(author);
+  const id = await createDraft(author);
   const publish = () =>
     author.post(`/v1/products/${id}/publish`, undefined, { "idempotency-key": `publish ${id}` });
   const [first, second] = [await publish(), await publish()];
@@ -201,8 +201,8 @@ suite("A workflow that runs other products", () => {
   const publish = (id: string) => author.post(`/v1/products/${id}/publish`);
 
   test("publish: an unknown product, a draft and another version line are each named by their step", async () => {
-    const draft = await hasDraft(author);
-    const sold = await hasProduct(author, { content: "One" });
+    const draft = await createDraft(author);
+    const sold = await createProduct(author, { content: "One" });
     await author.patch(`/v1/products/${sold}`, { content: "Two", version: "2.0.0" });
     const steps = [
       { productId: nameless },
@@ -212,7 +212,7 @@ suite("A workflow that runs other products", () => {
       { productId: sold },
     ];
     const details = assertError(
-      await publish(await hasDraft(author, calling(...steps))),
+      await publish(await createDraft(author, calling(...steps))),
       422,
       "VALIDATION_ERROR",
       "content.steps[0].productId",
@@ -224,8 +224,8 @@ suite("A workflow that runs other products", () => {
   });
 
   test("publish: a workflow that calls itself, at once or through another, is refused", async () => {
-    const outer = await hasProduct(author, calling({ productId: await hasProduct(author) }));
-    const inner = await hasProduct(author, calling({ productId: outer }));
+    const outer = await createProduct(author, calling({ productId: await createProduct(author) }));
+    const inner = await createProduct(author, calling({ productId: outer }));
     for (const productId of [outer, inner]) {
       const reply = await author.patch(`/v1/products/${outer}`, calling({ productId }));
       assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
@@ -234,15 +234,15 @@ suite("A workflow that runs other products", () => {
   });
 
   test("publish: workflows in workflows are refused deeper than three", async () => {
-    let productId = await hasProduct(author);
-    for (const _ of [1, 2, 3]) productId = await hasProduct(author, calling({ productId }));
-    const reply = await publish(await hasDraft(author, calling({ productId })));
+    let productId = await createProduct(author);
+    for (const _ of [1, 2, 3]) productId = await createProduct(author, calling({ productId }));
+    const reply = await publish(await createDraft(author, calling({ productId })));
     assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
   });
 
   test("a product that goes off sale later: the price may still be changed, the content may not", async () => {
-    const productId = await hasProduct(author);
-    const id = await hasProduct(author, calling({ productId }));
+    const productId = await createProduct(author);
+    const id = await createProduct(author, calling({ productId }));
     await author.post(`/v1/products/${productId}/unpublish`);
     assert.equal((await author.patch(`/v1/products/${id}`, { price: 9 })).status, 200);
     const { content } = calling({ productId }, { productId });
@@ -251,15 +251,15 @@ suite("A workflow that runs other products", () => {
 
   test("detail: dependencies and the total price are those that the reader still has to buy", async () => {
     const [prompt, other] = [
-      await hasProduct(author, { price: 2 }),
-      await hasProduct(author, { price: 3, title: "Other" }),
+      await createProduct(author, { price: 2 }),
+      await createProduct(author, { price: 3, title: "Other" }),
     ];
-    const inner = await hasProduct(author, { ...calling({ productId: prompt }), price: 5 });
-    const id = await hasProduct(author, {
+    const inner = await createProduct(author, { ...calling({ productId: prompt }), price: 5 });
+    const id = await createProduct(author, {
       ...calling({ productId: inner }, { productId: prompt }, { productId: other }),
       price: 10,
     });
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const read = async () => {
       const { body, headers } = await buyer.get(`/v1/products/${id}`);
       const { dependencies, totalPrice } = body.data;
@@ -273,7 +273,7 @@ suite("A workflow that runs other products", () => {
       { ...shown, productId: prompt, title: haiku.title, price: 2 },
       { ...shown, productId: other, title: "Other", price: 3 },
     ]);
-    await hasBought(buyer, prompt);
+    await buyProduct(buyer, prompt);
     const second = await read();
     assert.equal(second.totalPrice, 18);
     assert.notEqual(second.etag, first.etag);
@@ -287,7 +287,7 @@ suite("A workflow that runs other products", () => {
   });
 
   test("detail: an If-Match from an answer with dependencies still holds for a change", async () => {
-    const id = await hasProduct(author, calling({ productId: await hasProduct(author) }));
+    const id = await createProduct(author, calling({ productId: await createProduct(author) }));
     const etag = (await author.get(`/v1/products/${id}`)).headers.get("etag")!;
     const reply = await author.patch(`/v1/products/${id}`, { price: 8 }, { "if-match": etag });
     assert.equal(reply.status, 200, reply.text);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -11,9 +11,11 @@ let stranger: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
-  stranger = await market.hasUser();
-  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+  author = await market.createUser({ name: "Author" });
+  stranger = await market.createUser();
+  admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
 });
 after(() => market.close());
 
@@ -29,9 +31,9 @@ async function releases(id: string, version: string): Promise<void> {
 
 /** On sale since its first version, which the buyer has, and then in each of the others. */
 async function hasVersions(first: string, ...later: string[]): Promise<{ id: string; buyer: Client }> {
-  const id = await hasProduct(author, { version: first, content: contentOf(first) });
-  const buyer = await market.hasUser({ name: "Buyer" });
-  await hasBought(buyer, id);
+  const id = await createProduct(author, { version: first, content: contentOf(first) });
+  const buyer = await market.createUser({ name: "Buyer" });
+  await buyProduct(buyer, id);
   for (const version of later) await releases(id, version);
   return { id, buyer };
 }
@@ -73,8 +75,8 @@ suite("the versions of a product", () => {
 
   test("are open to their author and administrators, and to a buyer within the line that they bought", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0", "2.0.0", "2.1.0");
-    const late = await market.hasUser();
-    await hasBought(late, id);
+    const late = await market.createUser();
+    await buyProduct(late, id);
     const all = ["2.1.0 current readable", "2.0.0 readable", "1.1.0 readable", "1.0.0 readable"];
     assert.deepEqual(shown(await listFor(author, id)), all);
     assert.deepEqual(shown(await listFor(admin, id)), all);
@@ -131,7 +133,7 @@ suite("the versions of a product", () => {
     for (const version of ["1.0.1", "1", "latest", "1.0.0.0", "01.0.0", "%00"])
       for (const who of [author, buyer, stranger])
         assertError(await who.get(pathOf(id, version)), 404, "VERSION_NOT_FOUND");
-    const draft = await hasDraft(author);
+    const draft = await createDraft(author);
     assertError(await stranger.get(pathOf(draft)), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.get(pathOf(draft, "1.0.0")), 404, "PRODUCT_NOT_FOUND");
     assert.deepEqual(shown(await listFor(author, draft)), ["1.0.0 current readable"]);
@@ -148,9 +150,9 @@ suite("the versions of a product", () => {
 
   test("go with the entitlement, and buying again entitles to the line of that day", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "2.0.0");
-    await getsAllBack(market, buyer);
+    await refundEverything(market, buyer);
     assertError(await buyer.get(pathOf(id, "1.0.0")), 403, "UNAUTHORIZED");
-    await hasBought(buyer, id);
+    await buyProduct(buyer, id);
     assertError(await buyer.get(pathOf(id, "1.0.0")), 403, "UNAUTHORIZED");
     assert.deepEqual(shown(await listFor(buyer, id)), ["2.0.0 current readable", "1.0.0"]);
     await releases(id, "2.0.1");
@@ -173,13 +175,13 @@ suite("a version that was on sale is immutable in the database itself", () => {
   }
 
   test("a draft's is not", async () => {
-    const id = await hasDraft(author);
+    const id = await createDraft(author);
     await author.patch(`/v1/products/${id}`, { content: "Another {{x}}" });
     assert.equal((await author.get(pathOf(id, "1.0.0"))).body.data.content, "Another {{x}}");
   });
 
   test("it goes only with its product", async () => {
-    const id = toUuid("prod", await hasProduct(author));
+    const id = toUuid("prod", await createProduct(author));
     await market.query("delete from listings where product_id = $1", [id]);
     await market.query("delete from product_stats where product_id = $1", [id]);
     await market.query("delete from products where id = $1", [id]);

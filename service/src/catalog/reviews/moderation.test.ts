@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -12,9 +12,9 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  const { userId } = await market.hasUser({ role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  seller = await market.createUser({ name: "Seller" });
+  const { userId } = await market.createUser({ role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 after(() => market.close());
 
@@ -26,9 +26,9 @@ interface Review {
 }
 
 async function hasReview(product?: string): Promise<Review> {
-  const productId = product ?? (await hasProduct(seller, { title: "A product" }));
-  const buyer = await market.hasUser({ name: "Buyer" });
-  await hasBought(buyer, productId);
+  const productId = product ?? (await createProduct(seller, { title: "A product" }));
+  const buyer = await market.createUser({ name: "Buyer" });
+  await buyProduct(buyer, productId);
   const { id } = (await buyer.post(`/v1/products/${productId}/reviews`, { rating: 1, comment: "Bad." })).body
     .data;
   return { id, buyer, productId, path: `/v1/products/${productId}/reviews/${id}` };
@@ -50,7 +50,7 @@ const listFor = async (who: Client, { productId }: Review) =>
 suite("a report", () => {
   test("is any member's, once, and brings the review before the moderators", async () => {
     const review = await hasReview();
-    const reader = await market.hasUser({ name: "Reader" });
+    const reader = await market.createUser({ name: "Reader" });
     const createdAt = market.clock.now.toISOString();
     const reply = await report(reader, review, "  Advertises  ");
     assert.deepEqual([reply.status, reply.body.data], [201, { id: review.id, reported: true }]);
@@ -68,7 +68,7 @@ suite("a report", () => {
   });
 
   test("is once of ten that come at the same moment", async () => {
-    const [review, reader] = [await hasReview(), await market.hasUser()];
+    const [review, reader] = [await hasReview(), await market.createUser()];
     const replies = await Promise.all(Array.from({ length: 10 }, () => report(reader, review)));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)]);
     assert.equal((await inQueue(review)).openReports, 1);
@@ -87,7 +87,7 @@ suite("a report", () => {
     const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
       await sql`select from reviews where id = ${id} for update`.execute(tx);
       const reply = report(seller, review);
-      await somebodyWaits(market);
+      await waitForBlockedStatements(market);
       await sql`update reviews set hidden_at = created_at, hidden_reason = 'Spam' where id = ${id}`.execute(
         tx,
       );
@@ -107,7 +107,7 @@ suite("a report", () => {
     const review = await hasReview();
     for (let at = 0; at < 22; at++) {
       market.clock.forward(1);
-      assert.equal((await report(await market.hasUser(), review, `Reason ${at}`)).status, 201);
+      assert.equal((await report(await market.createUser(), review, `Reason ${at}`)).status, 201);
     }
     const { openReports, reports } = await inQueue(review);
     assert.deepEqual([openReports, reports.length, reports[0].reason], [22, 20, "Reason 0"]);
@@ -122,7 +122,7 @@ suite("hiding a review", () => {
     const reply = await hide(review, "Advertises");
     assert.equal(reply.status, 200, reply.text);
     assert.deepEqual(await ratingOf(review), [5, 1]);
-    for (const who of [seller, await market.hasUser()]) {
+    for (const who of [seller, await market.createUser()]) {
       const { data, meta } = await listFor(who, review);
       assert.deepEqual([data.length, meta.total, meta.ratings.count, meta.ratings.stars[1]], [1, 1, 1, 0]);
       assertError(await who.get(review.path), 404, "REVIEW_NOT_FOUND");

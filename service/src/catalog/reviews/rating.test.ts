@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -14,10 +14,10 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  market.inventsBooks();
-  seller = await market.hasUser({ name: "Seller" });
-  const { userId } = await market.hasUser({ role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  market.skipLedgerCheck();
+  seller = await market.createUser({ name: "Seller" });
+  const { userId } = await market.createUser({ role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 after(() => market.close());
 
@@ -50,8 +50,8 @@ async function assertTrue(productId: string) {
 }
 
 async function hasBuyers(productId: string, many: number): Promise<Client[]> {
-  const buyers = await Promise.all(Array.from({ length: many }, () => market.hasUser()));
-  await Promise.all(buyers.map((buyer) => hasBought(buyer, productId)));
+  const buyers = await Promise.all(Array.from({ length: many }, () => market.createUser()));
+  await Promise.all(buyers.map((buyer) => buyProduct(buyer, productId)));
   return buyers;
 }
 
@@ -92,7 +92,7 @@ async function take({ what, who, rating }: Step, productId: string, buyers: Clie
     report: () => seller.post(`${base}/${id}/report`, { reason: "Spam" }),
     refund: async () => void (await setEntitled(buyer, productId, false)),
     rebuy: async () => void (await setEntitled(buyer, productId, true)),
-    sale: async () => (await market.hasUser()).post("/v1/purchases", { productId }),
+    sale: async () => (await market.createUser()).post("/v1/purchases", { productId }),
     edit: () => seller.patch(`/v1/products/${productId}`, { title: `Title ${rating}` }),
   };
   const reply = await done[what]();
@@ -110,7 +110,7 @@ const step = fc.record<Step>({
 
 suite("the kept rating", () => {
   test("is what a recount says, after any history, one by one and in parallel", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const buyers = await hasBuyers(productId, 3);
     const counts = new Set<number>();
     const history = fc.array(fc.array(step, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 6 });
@@ -125,7 +125,7 @@ suite("the kept rating", () => {
   });
 
   test("holds under twenty changes of one review at the same moment", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const [buyer] = await hasBuyers(productId, 1);
     const steps: Step["what"][] = ["patch", "delete", "hide", "restore", "post", "refund", "rebuy", "edit"];
     for (let round = 0; round < 3; round++) {
@@ -140,7 +140,7 @@ suite("the kept rating", () => {
   });
 
   test("of twenty parallel deletes loses one review", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const [buyer, other] = await hasBuyers(productId, 2);
     for (const who of [buyer!, other!]) await who.post(`/v1/products/${productId}/reviews`, { rating: 4 });
     const path = `/v1/products/${productId}/reviews/${await idOf(buyer!)}`;
@@ -152,7 +152,7 @@ suite("the kept rating", () => {
 
 suite("a refunded buyer's review", () => {
   test("stays in the list, marked, and leaves the rating until they buy again", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const [happy, unhappy] = await hasBuyers(productId, 2);
     await happy!.post(`/v1/products/${productId}/reviews`, { rating: 5 });
     await unhappy!.post(`/v1/products/${productId}/reviews`, { rating: 1 });
@@ -172,7 +172,7 @@ suite("a refunded buyer's review", () => {
   });
 
   test("moves nothing when it is changed, hidden, shown or taken back meanwhile", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const [buyer] = await hasBuyers(productId, 1);
     await buyer!.post(`/v1/products/${productId}/reviews`, { rating: 2 });
     await setEntitled(buyer!, productId, false);
@@ -183,7 +183,7 @@ suite("a refunded buyer's review", () => {
   });
 
   test("is left out twice as once, and where there is none nothing happens", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     const [buyer, silent] = await hasBuyers(productId, 2);
     await buyer!.post(`/v1/products/${productId}/reviews`, { rating: 2 });
     for (const who of [buyer!, buyer!, silent!]) await setEntitled(who, productId, false);
@@ -192,7 +192,7 @@ suite("a refunded buyer's review", () => {
 
   test("does not count either when it is posted while the refund goes through", async () => {
     for (let round = 0; round < 5; round++) {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       const [buyer] = await hasBuyers(productId, 1);
       await Promise.all([
         buyer!.post(`/v1/products/${productId}/reviews`, { rating: 1 }),
@@ -207,10 +207,10 @@ suite("the order by rating", () => {
   test("puts many good reviews before one perfect one, and one bad one last", async () => {
     const wish = { tags: ["rated"] };
     const [many, one, none, bad] = [
-      await hasProduct(seller, wish),
-      await hasProduct(seller, wish),
-      await hasProduct(seller, wish),
-      await hasProduct(seller, wish),
+      await createProduct(seller, wish),
+      await createProduct(seller, wish),
+      await createProduct(seller, wish),
+      await createProduct(seller, wish),
     ];
     const give = async (productId: string, ratings: number[]) => {
       const buyers = await hasBuyers(productId, ratings.length);
@@ -229,7 +229,7 @@ suite("the order by rating", () => {
 });
 
 test("when the demo goes, what its people wrote of others' products leaves their ratings", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const [stays, goes] = await hasBuyers(productId, 2);
   for (const [buyer, rating] of [
     [stays!, 5],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -9,20 +9,20 @@ let buyer: Client;
 let path: string;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(() => market.close());
 
 async function hasReview(): Promise<void> {
-  const productId = await hasProduct(seller);
-  buyer = await market.hasUser();
-  await hasBought(buyer, productId);
+  const productId = await createProduct(seller);
+  buyer = await market.createUser();
+  await buyProduct(buyer, productId);
   const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 3 });
   path = `/v1/products/${productId}/reviews/${body.data.id}`;
 }
 
 const answer = (who: Client, comment: string) => who.post(`${path}/reply`, { comment });
-const shown = async () => (await (await market.hasUser()).get(path)).body.data.reply;
+const shown = async () => (await (await market.createUser()).get(path)).body.data.reply;
 
 suite("an answer to a review", () => {
   test("is the product's author's, and everybody reads it below the review", async () => {
@@ -66,9 +66,9 @@ suite("an answer to a review", () => {
   test("is nobody else's to give or to take back, not even an administrator's", async () => {
     await hasReview();
     await answer(seller, "Mine");
-    const { userId } = await market.hasUser({ role: "admin" });
-    const admin = await market.hasSession(userId, { secondFactor: true });
-    for (const who of [buyer, await market.hasUser({ role: "seller" }), admin]) {
+    const { userId } = await market.createUser({ role: "admin" });
+    const admin = await market.createSession(userId, { secondFactor: true });
+    for (const who of [buyer, await market.createUser({ role: "seller" }), admin]) {
       assertError(await answer(who, "Not mine"), 403, "UNAUTHORIZED");
       assertError(await who.delete(`${path}/reply`), 403, "UNAUTHORIZED");
     }
@@ -83,7 +83,7 @@ suite("an answer to a review", () => {
 
   test("needs a key that may write products", async () => {
     await hasReview();
-    const { key } = await market.hasUser({ permissions: ["purchases:write"] });
+    const { key } = await market.createUser({ permissions: ["purchases:write"] });
     const details = assertError(await answer(market.as(key), "x"), 403, "UNAUTHORIZED");
     assert.equal(details.required, "products:write");
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId } from "../../core/ids.ts";
@@ -9,7 +9,7 @@ let market: Market;
 let author: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
+  author = await market.createUser({ name: "Author" });
 });
 after(() => market.close());
 
@@ -19,8 +19,8 @@ const reviewsOf = async (productId: string, query = "") =>
   (await author.get(`/v1/products/${productId}/reviews?${query}`)).body;
 
 async function hasBuyer(productId: string, name = "Buyer"): Promise<Client> {
-  const buyer = await market.hasUser({ name });
-  await hasBought(buyer, productId);
+  const buyer = await market.createUser({ name });
+  await buyProduct(buyer, productId);
   return buyer;
 }
 
@@ -34,7 +34,7 @@ async function reviewEvents(who: Client) {
 }
 
 test("a buyer reviews, and everybody may read it", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyer = await hasBuyer(productId, "Bea");
   const reply = await review(buyer, productId, { rating: 4, comment: "  Good.  " });
   assert.equal(reply.status, 201);
@@ -51,7 +51,7 @@ test("a buyer reviews, and everybody may read it", async () => {
     reply: null,
     hidden: null,
   });
-  const stranger = await market.hasUser();
+  const stranger = await market.createUser();
   assert.deepEqual((await stranger.get(`/v1/products/${productId}/reviews`)).body.data, [reply.body.data]);
   assert.deepEqual(
     (await stranger.get(`/v1/products/${productId}/reviews/${id}`)).body.data,
@@ -60,8 +60,8 @@ test("a buyer reviews, and everybody may read it", async () => {
 });
 
 test("a review is told to the product's author, and to nobody else", async () => {
-  const seller = await market.hasUser();
-  const productId = await hasProduct(seller);
+  const seller = await market.createUser();
+  const productId = await createProduct(seller);
   const buyer = await hasBuyer(productId);
   const { body } = await review(buyer, productId, { rating: 5, comment: "Yes." });
   const [event, ...others] = await reviewEvents(seller);
@@ -73,35 +73,35 @@ test("a review is told to the product's author, and to nobody else", async () =>
 });
 
 test("only those who hold the product review it", async () => {
-  const productId = await hasProduct(author);
-  const stranger = await market.hasUser();
+  const productId = await createProduct(author);
+  const stranger = await market.createUser();
   assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   assertError(await review(author, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   await stranger.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" });
   assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   const buyer = await hasBuyer(productId);
-  await getsAllBack(market, buyer);
+  await refundEverything(market, buyer);
   assertError(await review(buyer, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
 });
 
 test("a product that cannot be seen has no reviews to read or write", async () => {
-  const stranger = await market.hasUser();
-  for (const id of [await hasDraft(author), toId("prod", newUuid(new Date())), "nonsense"]) {
+  const stranger = await market.createUser();
+  for (const id of [await createDraft(author), toId("prod", newUuid(new Date())), "nonsense"]) {
     assertError(await stranger.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
     assertError(await review(stranger, id, { rating: 5 }), 404, "PRODUCT_NOT_FOUND");
   }
 });
 
 test("a buyer may review what has left the shelf", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   await author.delete(`/v1/products/${productId}`);
   assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
 });
 
 test("a second review of one buyer is a conflict and moves nothing", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   await review(buyer, productId, { rating: 5, comment: "First" });
   assertError(await review(buyer, productId, { rating: 1, comment: "Second" }), 409, "CONFLICT");
@@ -111,7 +111,7 @@ test("a second review of one buyer is a conflict and moves nothing", async () =>
 });
 
 test("of parallel reviews of one buyer one stays", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   const told = (await reviewEvents(author)).length;
   const replies = await Promise.all(
@@ -123,7 +123,7 @@ test("of parallel reviews of one buyer one stays", async () => {
 });
 
 test("the average moves with every review, rounded to two decimals", async () => {
-  const productId = await hasProduct(author, { tags: ["averaged"] });
+  const productId = await createProduct(author, { tags: ["averaged"] });
   const averages = [];
   for (const rating of [5, 4, 4, 1]) {
     await review(await hasBuyer(productId), productId, { rating });
@@ -135,14 +135,14 @@ test("the average moves with every review, rounded to two decimals", async () =>
 });
 
 test("parallel reviews of many buyers all count", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyers = await Promise.all(Array.from({ length: 8 }, () => hasBuyer(productId)));
   await Promise.all(buyers.map((buyer, at) => review(buyer, productId, { rating: (at % 2) * 4 + 1 })));
   assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 8 });
 });
 
 test("a rating is a whole number from 1 to 5, a comment has at most 5,000 characters", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   for (const rating of [0, 6, 4.5, "5", null, undefined]) {
     assertError(await review(buyer, productId, { rating }), 400, "INVALID_REQUEST", "rating");
@@ -157,7 +157,7 @@ test("a rating is a whole number from 1 to 5, a comment has at most 5,000 charac
 });
 
 test("reviews are listed newest first, page by page", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const ids: string[] = [];
   for (let at = 0; at < 5; at++) {
     const { body } = await review(await hasBuyer(productId), productId, { rating: 5 });
@@ -187,7 +187,7 @@ async function hasReview(productId: string, body: object = { rating: 4, comment:
 }
 
 test("the list says how many gave how many stars, and filters by them", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   for (const rating of [5, 5, 4, 1]) await review(await hasBuyer(productId), productId, { rating });
   const ratings = { average: 3.75, count: 4, stars: { 1: 1, 2: 0, 3: 0, 4: 1, 5: 2 } };
   const all = await reviewsOf(productId, "limit=1");
@@ -203,12 +203,12 @@ test("the list says how many gave how many stars, and filters by them", async ()
     const reply = await author.get(`/v1/products/${productId}/reviews?rating=${rating}`);
     assertError(reply, 400, "INVALID_REQUEST", "rating");
   }
-  const none = await reviewsOf(await hasProduct(author));
+  const none = await reviewsOf(await createProduct(author));
   assert.deepEqual(none.meta.ratings, { average: 0, count: 0, stars: { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 } });
 });
 
 test("an author changes their review; the rating moves with it, and the change shows its date", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const { buyer, path, data } = await hasReview(productId);
   market.clock.forward(1_000);
   const changed = await buyer.patch(path, { rating: 2 });
@@ -223,7 +223,7 @@ test("an author changes their review; the rating moves with it, and the change s
 });
 
 test("a change is made from the state that it was made for", async () => {
-  const { buyer, path } = await hasReview(await hasProduct(author));
+  const { buyer, path } = await hasReview(await createProduct(author));
   const etag = (await buyer.get(path)).headers.get("etag")!;
   const changed = await buyer.patch(path, { rating: 1 }, { "if-match": etag });
   assert.equal(changed.status, 200);
@@ -233,7 +233,7 @@ test("a change is made from the state that it was made for", async () => {
 });
 
 test("an author takes their review back, and may write another one", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const { buyer, path, data } = await hasReview(productId);
   const removed = await buyer.delete(path);
   assert.deepEqual([removed.status, removed.body.data], [200, { id: data.id, deleted: true }]);
@@ -245,18 +245,18 @@ test("an author takes their review back, and may write another one", async () =>
 });
 
 test("a review is nobody else's to change or take back", async () => {
-  const { path } = await hasReview(await hasProduct(author));
-  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+  const { path } = await hasReview(await createProduct(author));
+  const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
     secondFactor: true,
   });
-  for (const who of [await market.hasUser(), author, admin]) {
+  for (const who of [await market.createUser(), author, admin]) {
     assertError(await who.patch(path, { rating: 1 }), 403, "UNAUTHORIZED");
     assertError(await who.delete(path), 403, "UNAUTHORIZED");
   }
 });
 
 test("a review is found below its own product, and by no id of another kind", async () => {
-  const [productId, other] = [await hasProduct(author), await hasProduct(author)];
+  const [productId, other] = [await createProduct(author), await createProduct(author)];
   const { buyer, data } = await hasReview(productId);
   for (const path of [
     `${other}/reviews/${data.id}`,
@@ -270,19 +270,19 @@ test("a review is found below its own product, and by no id of another kind", as
 });
 
 test("what somebody wrote stays theirs to take back when they can see the product no longer", async () => {
-  const productId = await hasProduct(author);
+  const productId = await createProduct(author);
   const { buyer, path } = await hasReview(productId);
-  await getsAllBack(market, buyer);
+  await refundEverything(market, buyer);
   await author.post(`/v1/products/${productId}/unpublish`);
   assertError(await buyer.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
-  assertError(await (await market.hasUser()).get(path), 404, "PRODUCT_NOT_FOUND");
+  assertError(await (await market.createUser()).get(path), 404, "PRODUCT_NOT_FOUND");
   assert.equal((await buyer.patch(path, { rating: 1 })).status, 200);
   assert.equal((await buyer.delete(path)).status, 200);
 });
 
 test("no change of a review is told as an event", async () => {
-  const seller = await market.hasUser();
-  const { buyer, path } = await hasReview(await hasProduct(seller));
+  const seller = await market.createUser();
+  const { buyer, path } = await hasReview(await createProduct(seller));
   await buyer.patch(path, { rating: 1 });
   await seller.post(`${path}/reply`, { comment: "Sorry." });
   await buyer.delete(path);

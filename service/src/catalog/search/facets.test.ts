@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Facets, ProductCard } from "@stoa/contract";
 import fc from "fast-check";
-import { hasBought, hasDraft } from "../../../test/factories.ts";
+import { buyProduct, createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./search-maintenance.ts";
 
@@ -17,8 +17,8 @@ const ids: string[] = [];
 
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
-  reader = await market.hasUser({ name: "Reader" });
+  author = await market.createUser({ name: "Author" });
+  reader = await market.createUser({ name: "Reader" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");
   for (const wish of fc.sample(anyWish, { numRuns: PRODUCTS, seed: 4 })) ids.push(await offer(wish));
 });
@@ -45,12 +45,12 @@ async function offer({
   isForSale,
   ...fields
 }: typeof anyWish extends fc.Arbitrary<infer W> ? W : never) {
-  const id = await hasDraft(author, fields);
+  const id = await createDraft(author, fields);
   if (!isForSale) return id;
   await post(author, `/v1/products/${id}/publish`);
   for (const rating of ratings) {
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await post(buyer, `/v1/products/${id}/reviews`, { rating });
   }
   return id;
@@ -149,7 +149,7 @@ test("facets of a mistyped search are those of what the list shows in its place"
 });
 
 test("facets of a word that a filter leaves nothing of are not those of another word", async () => {
-  const id = await hasDraft(author, { title: "Bonnet", description: "x", tags: [] });
+  const id = await createDraft(author, { title: "Bonnet", description: "x", tags: [] });
   await post(author, `/v1/products/${id}/publish`);
   const query = { search: "sonnet", category: "nowhere" };
   const { estimated, ...facets } = await facetsOf(query);

@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import pg from "pg";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { until } from "../../../test/until.ts";
@@ -20,8 +20,8 @@ let there: Client;
 before(async () => {
   market = await openMarket();
   other = await market.startNode();
-  author = await market.hasUser({ name: "Author" });
-  reader = await market.hasUser({ name: "Reader" });
+  author = await market.createUser({ name: "Author" });
+  reader = await market.createUser({ name: "Reader" });
   there = clientOf(other.origin, reader.key);
   await hear();
 });
@@ -53,7 +53,7 @@ const move = async (id: string, action: string, who = author) => {
 
 suite("a list that many ask for", () => {
   test("a thousand requests cost the database one page and one count", async () => {
-    await hasProduct(author, { tags: ["hot"], title: "Hot" });
+    await createProduct(author, { tags: ["hot"], title: "Hot" });
     await hear();
     const guests = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
@@ -88,7 +88,7 @@ suite("a list that many ask for", () => {
     };
     const before = await countOf(reader);
     assert.deepEqual(await questionsOf(() => countOf(reader)), []);
-    await hasProduct(author, { category: "writing" });
+    await createProduct(author, { category: "writing" });
     assert.equal(await countOf(reader), before + 1);
   });
 
@@ -148,7 +148,7 @@ suite("a change", () => {
   for (const [name, act, expected] of changes) {
     test(`${name} shows in the next read of its own node, and on the other as soon as it has heard`, async () => {
       const tag = `verb ${name}`.slice(0, 40);
-      const id = await hasProduct(author, { tags: [tag], title: "Before" });
+      const id = await createProduct(author, { tags: [tag], title: "Before" });
       await hear();
       assert.deepEqual([await titlesOf(reader, tag), await titlesOf(there, tag)], [["Before"], ["Before"]]);
       await act(id);
@@ -159,16 +159,16 @@ suite("a change", () => {
   }
 
   test("onto the shelf shows at once where nothing was", async () => {
-    const id = await hasDraft(author, { tags: ["new"], title: "New" });
+    const id = await createDraft(author, { tags: ["new"], title: "New" });
     assert.deepEqual(await titlesOf(reader, "new"), []);
     await move(id, "publish");
     assert.deepEqual(await titlesOf(reader, "new"), ["New"]);
   });
 
   test("of the author's name, and the end of their account, show at once", async () => {
-    const leaver = await market.hasUser({ name: "Before" });
-    const session = await market.hasSession(leaver.userId);
-    await hasProduct(leaver, { tags: ["leaver"] });
+    const leaver = await market.createUser({ name: "Before" });
+    const session = await market.createSession(leaver.userId);
+    await createProduct(leaver, { tags: ["leaver"] });
     const namesOf = async () => {
       const { data } = (await reader.get("/v1/products?tag=leaver")).body;
       return data.map(({ author }: { author: { name: string } }) => author.name);
@@ -183,7 +183,7 @@ suite("a change", () => {
   });
 
   test("that repeats an Idempotency-Key on another node is known there when it is answered", async () => {
-    const id = await hasDraft(author, { tags: ["repeated"], title: "Repeated" });
+    const id = await createDraft(author, { tags: ["repeated"], title: "Repeated" });
     const key = { "idempotency-key": "publish once" };
     const publish = (who: Client) => who.post(`/v1/products/${id}/publish`, undefined, key);
     assert.deepEqual(await titlesOf(there, "repeated"), []);
@@ -194,7 +194,7 @@ suite("a change", () => {
   });
 
   test("is in the very next read of its own node, whatever was being read meanwhile, 200 times", async () => {
-    const id = await hasProduct(author, { tags: ["fast"], title: "0" });
+    const id = await createProduct(author, { tags: ["fast"], title: "0" });
     for (let round = 1; round <= 200; round++) {
       const meanwhile = Array.from({ length: round % 7 }, () => titlesOf(reader, "fast"));
       if (round % 3 === 0) await sleep(0);
@@ -206,7 +206,7 @@ suite("a change", () => {
   });
 
   test("shows on another node within a second, unasked", async () => {
-    const id = await hasProduct(author, { tags: ["far"], title: "0" });
+    const id = await createProduct(author, { tags: ["far"], title: "0" });
     for (let round = 1; round <= 5; round++) {
       await titlesOf(there, "far");
       await change(id, { title: `${round}` });
@@ -216,7 +216,7 @@ suite("a change", () => {
 
   test("any changes and reads on two nodes, in any order: each answer is what the database holds", async () => {
     const shelf = await Promise.all(
-      Array.from({ length: 3 }, (_, at) => hasProduct(author, { tags: ["any"], title: `Any ${at}` })),
+      Array.from({ length: 3 }, (_, at) => createProduct(author, { tags: ["any"], title: `Any ${at}` })),
     );
     const step = fc.record({
       kind: fc.constantFrom("title" as const, "publish" as const, "unpublish" as const, "read" as const),
@@ -264,7 +264,7 @@ suite("when a node's line to the notices is lost", () => {
   const cutOff = () => market.service.ctx.pool.query(`select pg_terminate_backend(pid) from ${listeners}`);
 
   test("nothing is kept, and everything is read, until it is back", async () => {
-    const id = await hasProduct(author, { tags: ["lost"], title: "Before" });
+    const id = await createProduct(author, { tags: ["lost"], title: "Before" });
     await hear();
     await titlesOf(there, "lost");
     assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it was kept");
@@ -298,7 +298,7 @@ suite("when a node's line to the notices is lost", () => {
   });
 
   test("again and again in the middle of changes, none is hidden from its own node, nor for a second from another", async () => {
-    const id = await hasProduct(author, { tags: ["torn"], title: "0" });
+    const id = await createProduct(author, { tags: ["torn"], title: "0" });
     for (let round = 1; round <= 5; round++) {
       await Promise.all([titlesOf(reader, "torn"), titlesOf(there, "torn")]);
       const [, changed] = await Promise.all([
@@ -317,11 +317,11 @@ suite("numbers that move all the time", () => {
   const statsOf = async (tag: string) => (await reader.get(`/v1/products?tag=${tag}`)).body.data[0];
 
   test("may be kept for a while, and are at most five seconds old", async () => {
-    const id = await hasProduct(author, { tags: ["numbers"] });
+    const id = await createProduct(author, { tags: ["numbers"] });
     await hear();
     assert.equal((await statsOf("numbers")).stats.purchases, 0);
-    const buyer = await market.hasUser();
-    await hasBought(buyer, id);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, id);
     await buyer.get(`/v1/products/${id}`);
     await buyer.post(`/v1/products/${id}/reviews`, { rating: 4 });
     market.clock.forward(3_999);
@@ -337,9 +337,9 @@ suite("what depends on who asks", () => {
   test("an author's own shelf is read each time, by its id as by me, and nobody else is shown it", async () => {
     const guest = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
-    const session = await market.hasSession(author.userId);
-    await hasProduct(author, { tags: ["own"], title: "For sale" });
-    await hasDraft(author, { tags: ["own"], title: "Secret" });
+    const session = await market.createSession(author.userId);
+    await createProduct(author, { tags: ["own"], title: "For sale" });
+    await createDraft(author, { tags: ["own"], title: "Secret" });
     const { id } = (await reader.get("/v1/products?tag=own")).body.data[0].author;
     const mine = ["For sale", "Secret"];
     const askers: [string, (query: string) => Promise<string[]>, Record<"me" | "id", string[]>][] = [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { countSale, uncountSale } from "./product-stats.ts";
@@ -15,8 +15,8 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  market.inventsBooks();
-  seller = await market.hasUser();
+  market.skipLedgerCheck();
+  seller = await market.createUser();
 });
 after(() => market.close());
 
@@ -51,7 +51,7 @@ const check = <T>(arbitrary: fc.Arbitrary<T>, holds: (value: T) => Promise<void>
 suite("trending", () => {
   test("is the sum of all sales, each worth half as much after 7 days, in whatever order they came", async () => {
     await check(fc.array(momentWithin(200), { minLength: 1, maxLength: 25 }), async (sales) => {
-      const id = toUuid("prod", await hasProduct(seller))!;
+      const id = toUuid("prod", await createProduct(seller))!;
       for (const at of sales) await count(id, at);
       const { purchases, trending } = await numbersOf(id);
       assert.equal(purchases, sales.length);
@@ -60,7 +60,7 @@ suite("trending", () => {
   });
 
   test("is the same whichever of parallel sales comes first", async () => {
-    const id = toUuid("prod", await hasProduct(seller))!;
+    const id = toUuid("prod", await createProduct(seller))!;
     const sales = Array.from({ length: 20 }, (_, at) => new Date(market.clock.now.getTime() - at * DAY_MS));
     await Promise.all(sales.map((at) => count(id, at)));
     const { purchases, trending } = await numbersOf(id);
@@ -74,7 +74,7 @@ suite("trending", () => {
       takenBack: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
     });
     await check(history, async ({ kept, takenBack }) => {
-      const id = toUuid("prod", await hasProduct(seller))!;
+      const id = toUuid("prod", await createProduct(seller))!;
       for (const at of [...kept, ...takenBack]) await count(id, at);
       for (const at of takenBack) await uncount(id, at);
       const { purchases, trending } = await numbersOf(id);
@@ -84,7 +84,7 @@ suite("trending", () => {
   });
 
   test("of a product whose every sale was taken back is that of one that never sold", async () => {
-    const [id, unsold] = [await hasProduct(seller), await hasProduct(seller)];
+    const [id, unsold] = [await createProduct(seller), await createProduct(seller)];
     const [sold, never] = [toUuid("prod", id)!, toUuid("prod", unsold)!];
     const sales = [3, 90, 0].map((days) => new Date(market.clock.now.getTime() - days * DAY_MS));
     for (const at of sales) await count(sold, at);
@@ -93,7 +93,7 @@ suite("trending", () => {
   });
 
   test("loses no more than what nobody would see, when a fresh sale of an old shelf warmer is taken back", async () => {
-    const id = toUuid("prod", await hasProduct(seller))!;
+    const id = toUuid("prod", await createProduct(seller))!;
     const [old, fresh] = [new Date(market.clock.now.getTime() - 3_650 * DAY_MS), market.clock.now];
     for (const at of [old, fresh]) await count(id, at);
     await uncount(id, fresh);
@@ -104,13 +104,13 @@ suite("trending", () => {
 
   test("orders the list: one sale of today before one of each of three weeks ago", async () => {
     const [hot, old] = [
-      await hasProduct(seller, { tags: ["warm"] }),
-      await hasProduct(seller, { tags: ["warm"] }),
+      await createProduct(seller, { tags: ["warm"] }),
+      await createProduct(seller, { tags: ["warm"] }),
     ];
-    const buyer = await market.hasUser();
-    await hasBought(buyer, old);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, old);
     market.clock.forward(3 * HALF_LIFE_MS);
-    await hasBought(await market.hasUser(), hot);
+    await buyProduct(await market.createUser(), hot);
     const { body } = await buyer.get("/v1/products?tag=warm&sort=trending");
     assert.deepEqual(
       body.data.map((item: { id: string }) => item.id),

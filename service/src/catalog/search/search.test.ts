@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { parseSearch } from "./search-terms.ts";
 
@@ -10,9 +10,9 @@ let author: Client;
 let reader: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
-  reader = await market.hasUser({ name: "Reader" });
-  for (const [title, description, tags] of shop) await hasProduct(author, { title, description, tags });
+  author = await market.createUser({ name: "Author" });
+  reader = await market.createUser({ name: "Reader" });
+  for (const [title, description, tags] of shop) await createProduct(author, { title, description, tags });
 });
 after(() => market.close());
 
@@ -54,7 +54,7 @@ test("a search, some products hold every word: finds no others", async () => {
 
 test("a search, no product holds every word: products with most words come first, then those with any", async () => {
   const titles = ["Marketing email", "Copy of an email", "Marketing", "Something else"];
-  for (const title of titles) await hasProduct(author, { title, tags: ["fallback"], description: "x" });
+  for (const title of titles) await createProduct(author, { title, tags: ["fallback"], description: "x" });
   const [both, other, one] = await found("marketing email copy");
   assert.deepEqual([[both, other].toSorted(), one], [["Copy of an email", "Marketing email"], "Marketing"]);
   assert.deepEqual((await found("marketing motorcycle")).toSorted(), ["Marketing", "Marketing email"]);
@@ -86,12 +86,12 @@ test("a search, a facet's filter leaves out every product with all words: is emp
 });
 
 test("a search, a seller's name: finds their products, and after a change only by the new name", async () => {
-  const seller = await market.hasUser({ name: "Linh Phạm" });
+  const seller = await market.createUser({ name: "Linh Phạm" });
   const title = "Pho at home";
-  await hasProduct(seller, { title, description: "A line of broth.", tags: ["linhx"] });
-  await hasProduct(author, { title: "Lineage", description: "line", tags: [] });
+  await createProduct(seller, { title, description: "A line of broth.", tags: ["linhx"] });
+  await createProduct(author, { title: "Lineage", description: "line", tags: [] });
   for (const words of ["Linh Phạm", "linh pham", "pho linh"]) assert.deepEqual(await found(words), [title]);
-  const session = await market.hasSession(seller.userId);
+  const session = await market.createSession(seller.userId);
   assert.equal((await session.patch("/v1/account", { name: "Thuỳ Dương" })).status, 200);
   assert.deepEqual(await found("thuy duong"), [title]);
   assert.deepEqual(await found("phạm"), []);
@@ -99,8 +99,8 @@ test("a search, a seller's name: finds their products, and after a change only b
 });
 
 test("a search, a word is a seller's or a tag's name: the word is not corrected", async () => {
-  const seller = await market.hasUser({ name: "Anythinh" });
-  await hasProduct(seller, { title: "Soup", description: "x", tags: ["verset"] });
+  const seller = await market.createUser({ name: "Anythinh" });
+  await createProduct(seller, { title: "Soup", description: "x", tags: ["verset"] });
   for (const [words, corrected] of [
     ["anythinh poetry", undefined],
     ["verset poetry", undefined],
@@ -174,7 +174,7 @@ test("whatever a title is, its own first word finds it", async () => {
   const word = fc.stringMatching(/^[a-zA-Zäöüéèłñçßабвгд]{2,20}$/);
   await fc.assert(
     fc.asyncProperty(word, async (title) => {
-      const id = await hasProduct(author, { title });
+      const id = await createProduct(author, { title });
       const { body } = await reader.get(
         `/v1/products?limit=100&search=${encodeURIComponent(title)}&sort=createdAt`,
       );
@@ -200,7 +200,7 @@ test("a search has at most 200 characters and no NUL", async () => {
 });
 
 test("a search goes with filters and any order, and finds drafts on the own shelf alone", async () => {
-  await hasDraft(author, { title: "Haiku in a drawer", price: 1 });
+  await createDraft(author, { title: "Haiku in a drawer", price: 1 });
   const titles = async (who: Client, query: string) => {
     const { body } = await who.get(`/v1/products?search=haiku&${query}`);
     return body.data.map(({ title }: { title: string }) => title);
@@ -212,8 +212,8 @@ test("a search goes with filters and any order, and finds drafts on the own shel
 });
 
 test("of two equally good matches the one that is bought more comes first", async () => {
-  const first = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
-  const second = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const first = await createProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const second = await createProduct(author, { title: "Zebra", tags: [], description: "x" });
   const order = async () =>
     (await reader.get("/v1/products?search=zebra")).body.data.map(({ id }: { id: string }) => id);
   assert.deepEqual(await order(), [second, first], "the newer one while nobody has bought");
@@ -242,8 +242,8 @@ test("a mistyped word is searched for as what it may have been meant to be, and 
 });
 
 test("a word finds what shares its stem, in the language that is asked for", async () => {
-  await hasProduct(author, { title: "Writes replies", lang: "en", description: "x", tags: [] });
-  await hasProduct(author, { title: "Kitap önerileri", lang: "tr", description: "x", tags: [] });
+  await createProduct(author, { title: "Writes replies", lang: "en", description: "x", tags: [] });
+  await createProduct(author, { title: "Kitap önerileri", lang: "tr", description: "x", tags: [] });
   await assertFinds("Writes replies", "writing", "writing reply", "the writing of a reply");
   const turkish = await reader.get(`/v1/products?lang=tr&search=${encodeURIComponent("kitapları")}`);
   assert.deepEqual(
@@ -254,9 +254,9 @@ test("a word finds what shares its stem, in the language that is asked for", asy
 });
 
 test("scripts without spaces are found by any part of a word", async () => {
-  await hasProduct(author, { title: "提示词工程师", lang: "zh", description: "写作助手", tags: [] });
-  await hasProduct(author, { title: "โปรแกรมช่วยเขียนบทความ", lang: "th", description: "x", tags: [] });
-  await hasProduct(author, { title: "한국어 번역기", lang: "ko", description: "x", tags: [] });
+  await createProduct(author, { title: "提示词工程师", lang: "zh", description: "写作助手", tags: [] });
+  await createProduct(author, { title: "โปรแกรมช่วยเขียนบทความ", lang: "th", description: "x", tags: [] });
+  await createProduct(author, { title: "한국어 번역기", lang: "ko", description: "x", tags: [] });
   await assertFinds("提示词工程师", "提示词", "工程", "词", "写作 提示");
   await assertFinds("俳句 生成", "俳句", "トピック", "ピック", "句");
   await assertFinds("โปรแกรมช่วยเขียนบทความ", "โปรแกรม", "บทความ");
@@ -265,7 +265,11 @@ test("scripts without spaces are found by any part of a word", async () => {
 });
 
 test("letters of any shape are the letters that they show", async () => {
-  await hasProduct(author, { title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ", description: "Midjourney™ №7", tags: ["Ⓒircled"] });
+  await createProduct(author, {
+    title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
+    description: "Midjourney™ №7",
+    tags: ["Ⓒircled"],
+  });
   await assertFinds(
     "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
     "bold",
@@ -282,7 +286,7 @@ test("letters of any shape are the letters that they show", async () => {
 test("a text without an end to its words is kept, and found by their beginnings", async () => {
   const long = "supercalifragilistic".repeat(400);
   for (const beside of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
-    const id = await hasProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
+    const id = await createProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
     await assertFinds(`Long ${beside}`, `long ${beside}`);
     await author.delete(`/v1/products/${id}`);
   }
@@ -308,10 +312,10 @@ test("what is asked beside words that nothing holds must make sense, too", async
 });
 
 test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
-  const rival = await market.hasUser();
-  await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
+  const rival = await market.createUser();
+  await createProduct(author, { title: "Vermicelli", description: "x", tags: [] });
   const words = Array.from({ length: 60 }, (_, at) => `vermi${String(at).padStart(2, "0")}x`);
-  await hasDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
+  await createDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
   await assertFinds("Vermicelli", "vermi");
   const { data, meta } = (await reader.get("/v1/products?search=vermicellu")).body;
   assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
@@ -324,7 +328,7 @@ test("many beginnings at once stand for fewer words each, and whole words always
   const beginning = (letter: string) => `qx${letter}`;
   const words = (letter: string) => Array.from({ length: 60 }, (_, at) => `${beginning(letter)}${at}`);
   for (const letter of letters)
-    await hasProduct(author, { title: letter, description: words(letter).join(" ") });
+    await createProduct(author, { title: letter, description: words(letter).join(" ") });
   const { db } = market.service.ctx;
   const sizes = async (...beginnings: string[]) =>
     (await parseSearch(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);

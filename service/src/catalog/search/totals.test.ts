@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { type Service, startService } from "../../app.ts";
 
@@ -17,8 +17,8 @@ before(async () => {
     { target: pool.options.connectionString!, maxConnections: 4 },
     { now: () => market.clock.now, log: market.service.ctx.log },
   );
-  author = await market.hasUser({ name: "Author" });
-  here = await market.hasUser({ name: "Reader" });
+  author = await market.createUser({ name: "Author" });
+  here = await market.createUser({ name: "Reader" });
   there = clientOf(second.origin, here.key);
 });
 after(async () => {
@@ -50,7 +50,7 @@ async function assertTotal(query: string, expected: number): Promise<void> {
 }
 
 test("totals follow every move, on this service and on another one", async () => {
-  const id = await hasDraft(author, { tags: ["moves"] });
+  const id = await createDraft(author, { tags: ["moves"] });
   await assertTotal("tag=moves", 0);
   await move(id, "publish");
   await assertTotal("tag=moves", 1);
@@ -63,8 +63,8 @@ test("totals follow every move, on this service and on another one", async () =>
 });
 
 test("totals follow every change of what a filter asks for", async () => {
-  const id = await hasProduct(author, { tags: ["changes"], price: 50 });
-  const same = await hasProduct(author, { tags: ["changes"], price: 50 });
+  const id = await createProduct(author, { tags: ["changes"], price: 50 });
+  const same = await createProduct(author, { tags: ["changes"], price: 50 });
   const change = (wish: object) => author.patch(`/v1/products/${id}`, wish);
   await assertTotal("tag=changes&maxPrice=50", 2);
   await change({ price: 50.01 });
@@ -81,7 +81,7 @@ test("totals follow every change of what a filter asks for", async () => {
 });
 
 test("a card shows a change, on another service too", async () => {
-  const id = await hasProduct(author, { tags: ["card"], title: "Before" });
+  const id = await createProduct(author, { tags: ["card"], title: "Before" });
   const titleOn = async (who: Client) => (await who.get("/v1/products?tag=card")).body.data[0].title;
   assert.equal(await titleOn(there), "Before");
   await author.patch(`/v1/products/${id}`, { title: "After" });
@@ -90,8 +90,8 @@ test("a card shows a change, on another service too", async () => {
 });
 
 test("totals that are kept for one filter are not told for another", async () => {
-  await hasProduct(author, { tags: ["mixed"], currency: "EUR" });
-  await hasProduct(author, { tags: ["mixed"] });
+  await createProduct(author, { tags: ["mixed"], currency: "EUR" });
+  await createProduct(author, { tags: ["mixed"] });
   await assertTotal("tag=mixed", 2);
   await assertTotal("tag=mixed&sort=price", 1);
   await assertTotal("tag=mixed&currency=EUR", 1);
@@ -100,7 +100,7 @@ test("totals that are kept for one filter are not told for another", async () =>
 });
 
 test("an author's total on the own shelf is never told to others", async () => {
-  await hasDraft(author, { tags: ["own"] });
+  await createDraft(author, { tags: ["own"] });
   const own = async () => (await author.get("/v1/products?tag=own&author=me")).body.meta.total;
   assert.equal(await own(), 1);
   await assertTotal("tag=own&author=me", 0);
@@ -109,7 +109,7 @@ test("an author's total on the own shelf is never told to others", async () => {
 });
 
 test("a total with a rating follows the ratings within five seconds", async () => {
-  const id = await hasProduct(author, { tags: ["rated"] });
+  const id = await createProduct(author, { tags: ["rated"] });
   await assertTotal("tag=rated&minRating=4", 0);
   await here.post("/v1/purchases", { productId: id });
   await here.post(`/v1/products/${id}/reviews`, { rating: 5 });
@@ -118,7 +118,7 @@ test("a total with a rating follows the ratings within five seconds", async () =
 });
 
 test("while products come and go, a total is never older than the page beside it", async () => {
-  const ids = await Promise.all(Array.from({ length: 6 }, () => hasDraft(author, { tags: ["busy"] })));
+  const ids = await Promise.all(Array.from({ length: 6 }, () => createDraft(author, { tags: ["busy"] })));
   const reads = Array.from({ length: 60 }, async (_, at) => {
     const { body } = await (at % 2 ? here : there).get("/v1/products?tag=busy&limit=100");
     assert.ok(body.meta.total >= body.data.length, `${body.data.length} of ${body.meta.total}`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, mock, suite, test } from "node:test";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
@@ -18,7 +18,7 @@ let market: Market;
 let author: Client;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser({ name: "Author" });
+  author = await market.createUser({ name: "Author" });
 });
 after(() => market.close());
 
@@ -48,8 +48,8 @@ async function viewsOf(id: string): Promise<number> {
 }
 
 test("a viewer counts once a product and UTC day, however often they look", async () => {
-  const id = await hasProduct(author);
-  const [ann, bob] = [await market.hasUser(), await market.hasUser()];
+  const id = await createProduct(author);
+  const [ann, bob] = [await market.createUser(), await market.createUser()];
   await Promise.all([read(ann, id), read(ann, id), read(bob, id)]);
   assert.equal(await viewsOf(id), 2);
   await read(ann, id);
@@ -57,8 +57,8 @@ test("a viewer counts once a product and UTC day, however often they look", asyn
 });
 
 test("a new UTC day counts anew", async () => {
-  const id = await hasProduct(author);
-  const viewer = await market.hasUser();
+  const id = await createProduct(author);
+  const viewer = await market.createUser();
   market.clock.forward(midnight() - 1 - market.clock.now.getTime());
   await read(viewer, id);
   assert.equal(await viewsOf(id), 1);
@@ -68,42 +68,42 @@ test("a new UTC day counts anew", async () => {
 });
 
 test("the author's own looks never count, a buyer's do", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   await read(author, id);
   assert.equal(await viewsOf(id), 0);
-  const buyer = await market.hasUser();
-  await hasBought(buyer, id);
+  const buyer = await market.createUser();
+  await buyProduct(buyer, id);
   await read(buyer, id);
   assert.equal(await viewsOf(id), 1);
 });
 
 test("a look that finds nothing is no view", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   await author.post(`/v1/products/${id}/unpublish`);
-  const viewer = await market.hasUser();
+  const viewer = await market.createUser();
   assert.equal((await read(viewer, id)).status, 404);
   assert.equal(await viewsOf(id), 0);
 });
 
 test("the author's own looks count never, by whichever session or key", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const granted = { userId: author.userId, name: "another", permissions: ["products:read" as const] };
   const { key } = await createKeyAsOperator(market.service.ctx, granted);
-  const session = await market.hasSession(author.userId, { secondFactor: true });
+  const session = await market.createSession(author.userId, { secondFactor: true });
   for (const who of [market.as(key), session]) assert.equal((await read(who, id)).status, 200);
   assert.equal(await viewsOf(id), 0);
 });
 
 test("an administrator's look counts as everybody's does", async () => {
-  const id = await hasProduct(author);
-  const { userId } = await market.hasUser({ role: "admin" });
-  await read(await market.hasSession(userId, { secondFactor: true }), id);
+  const id = await createProduct(author);
+  const { userId } = await market.createUser({ role: "admin" });
+  await read(await market.createSession(userId, { secondFactor: true }), id);
   assert.equal(await viewsOf(id), 1);
 });
 
 test("who has an account counts whatever the client; of visitors, programs do not", async () => {
-  const id = await hasProduct(author);
-  const viewer = await market.hasUser();
+  const id = await createProduct(author);
+  const viewer = await market.createUser();
   await read(viewer, id, { "user-agent": "curl/8.15.0", "sec-purpose": "prefetch" });
   assert.equal(await viewsOf(id), 1);
   for (const agent of [
@@ -118,7 +118,7 @@ test("who has an account counts whatever the client; of visitors, programs do no
 });
 
 test("what a visitor's browser fetches in advance is no view", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const hints = [
     { "sec-purpose": "prefetch;prerender" },
     { "sec-purpose": "prefetch" },
@@ -130,14 +130,14 @@ test("what a visitor's browser fetches in advance is no view", async () => {
 });
 
 test("HEAD is no look", async () => {
-  const id = await hasProduct(author);
-  await (await market.hasUser()).request("HEAD", `/v1/products/${id}`);
+  const id = await createProduct(author);
+  await (await market.createUser()).request("HEAD", `/v1/products/${id}`);
   assert.equal(await viewsOf(id), 0);
 });
 
 test("two keys of one account are one viewer", async () => {
-  const id = await hasProduct(author);
-  const viewer = await market.hasUser();
+  const id = await createProduct(author);
+  const viewer = await market.createUser();
   const { key } = await createKeyAsOperator(market.service.ctx, {
     userId: viewer.userId,
     name: "another",
@@ -149,8 +149,8 @@ test("two keys of one account are one viewer", async () => {
 });
 
 test("views change no ETag, and an answer of 304 is a view too", async () => {
-  const id = await hasProduct(author);
-  const [ann, bob] = [await market.hasUser(), await market.hasUser()];
+  const id = await createProduct(author);
+  const [ann, bob] = [await market.createUser(), await market.createUser()];
   const etag = (await read(ann, id)).headers.get("etag")!;
   assert.equal(await viewsOf(id), 1);
   assert.equal((await read(bob, id, { "if-none-match": etag })).status, 304);
@@ -159,8 +159,11 @@ test("views change no ETag, and an answer of 304 is a view too", async () => {
 });
 
 test("views order the list and show on its items", async () => {
-  const ids = [await hasProduct(author, { tags: ["seen"] }), await hasProduct(author, { tags: ["seen"] })];
-  await read(await market.hasUser(), ids[0]!);
+  const ids = [
+    await createProduct(author, { tags: ["seen"] }),
+    await createProduct(author, { tags: ["seen"] }),
+  ];
+  await read(await market.createUser(), ids[0]!);
   await flushViews(market.service.ctx);
   const { body } = await author.get("/v1/products?tag=seen&sort=views");
   assert.deepEqual(
@@ -175,7 +178,7 @@ test("views order the list and show on its items", async () => {
 test("views that could not be written wait for the next time", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
-  const productId = toUuid("prod", await hasProduct(author))!;
+  const productId = toUuid("prod", await createProduct(author))!;
   buffer.add({ productId, ...somebodys });
   await market.query("alter table product_views rename to elsewhere");
   await assert.rejects(buffer.flush(ctx));
@@ -189,7 +192,7 @@ test("views that could not be written wait for the next time", async () => {
 test("a view of a product that is gone keeps no other from being counted", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   buffer.add({ ...somebodys, productId: "00000000-0000-7000-8000-000000000000" });
   buffer.add({ ...somebodys, productId: toUuid("prod", id)! });
   await buffer.flush(ctx);
@@ -199,7 +202,7 @@ test("a view of a product that is gone keeps no other from being counted", async
 test("views that wait to be written are bounded, and what comes on top is told of", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const productId = toUuid("prod", id)!;
   for (let at = 0; at < 20_050; at++) buffer.add({ ...somebodys, productId, viewer: `viewer ${at}` });
   buffer.add({ ...somebodys, productId, viewer: "viewer 0" });
@@ -210,7 +213,7 @@ test("views that wait to be written are bounded, and what comes on top is told o
 });
 
 test("several nodes count one viewer once, at the same moment too", async () => {
-  const ids = await Promise.all(Array.from({ length: 5 }, () => hasProduct(author)));
+  const ids = await Promise.all(Array.from({ length: 5 }, () => createProduct(author)));
   const { ctx } = market.service;
   const nodes = Array.from({ length: 4 }, () => new ViewBuffer());
   // Each node in another order: none of them may wait for the other in a circle.
@@ -236,19 +239,19 @@ test("several nodes count one viewer once, at the same moment too", async () => 
 });
 
 test("a node that ends writes what waits", async () => {
-  const id = await hasProduct(author);
+  const id = await createProduct(author);
   const { config, pool, now, log } = market.service.ctx;
   const place = { target: pool.options.connectionString!, maxConnections: 4 };
   const node = await startService(config, place, { now, log });
-  const viewer = await market.hasUser();
+  const viewer = await market.createUser();
   await clientOf(node.origin, viewer.key).get(`/v1/products/${id}`);
   await node.close();
   assert.equal((await read(author, id)).body.data.stats.views, 1);
 });
 
 test("looks write nothing while they are answered", async () => {
-  const ids = await Promise.all(Array.from({ length: 5 }, () => hasProduct(author)));
-  const viewers = await Promise.all(Array.from({ length: 4 }, () => market.hasUser()));
+  const ids = await Promise.all(Array.from({ length: 5 }, () => createProduct(author)));
+  const viewers = await Promise.all(Array.from({ length: 4 }, () => market.createUser()));
   await Promise.all(viewers.map((viewer) => viewer.get("/v1/products")));
   await flushViews(market.service.ctx);
   let texts: string[] = [];
@@ -272,8 +275,8 @@ test("looks write nothing while they are answered", async () => {
 
 suite("a day that is over", () => {
   test("keeps its sums, and not who looked", async () => {
-    const id = await hasProduct(author);
-    const [ann, bob] = [await market.hasUser(), await market.hasUser()];
+    const id = await createProduct(author);
+    const [ann, bob] = [await market.createUser(), await market.createUser()];
     await Promise.all([read(ann, id), read(bob, id)]);
     assert.equal(await viewsOf(id), 2);
     const day = today();
@@ -293,8 +296,8 @@ suite("a day that is over", () => {
   });
 
   test("still takes a view that waits at midnight, and counts it once", async () => {
-    const id = await hasProduct(author);
-    const [ann, bob] = [await market.hasUser(), await market.hasUser()];
+    const id = await createProduct(author);
+    const [ann, bob] = [await market.createUser(), await market.createUser()];
     const day = today();
     await read(ann, id);
     await flushViews(market.service.ctx);
@@ -309,7 +312,7 @@ suite("a day that is over", () => {
 
   test("takes none when it is closed, because nobody knows any more who was counted", async () => {
     const { ctx } = market.service;
-    const id = await hasProduct(author);
+    const id = await createProduct(author);
     const [late, early] = [new ViewBuffer(), new ViewBuffer()];
     const view = { ...somebodys, productId: toUuid("prod", id)!, day: today() };
     early.add(view);
@@ -329,7 +332,7 @@ suite("a day that is over", () => {
   test("of many viewers lets go in batches, and of all of them", async () => {
     const { ctx } = market.service;
     const [{ day }] = (await market.query("select (max(day) - 400)::text as day from view_days")).rows;
-    const productId = toUuid("prod", await hasProduct(author));
+    const productId = toUuid("prod", await createProduct(author));
     await market.query(
       "insert into product_views select $1::date, $2, sha256(n::text::bytea) from generate_series(1, 12000) n",
       [day, productId],
@@ -340,8 +343,8 @@ suite("a day that is over", () => {
 });
 
 test("who looked is not in the database: neither their id, nor the same digest for two products", async () => {
-  const ids = [await hasProduct(author), await hasProduct(author)];
-  const viewer = await market.hasUser();
+  const ids = [await createProduct(author), await createProduct(author)];
+  const viewer = await market.createUser();
   await Promise.all(ids.map((id) => read(viewer, id)));
   await flushViews(market.service.ctx);
   const { rows } = await market.query(
@@ -353,6 +356,6 @@ test("who looked is not in the database: neither their id, nor the same digest f
     "select sealed_salt from view_days where sealed_salt is not null",
   );
   assert.ok(salts.length > 0 && salts.every((row) => row.sealed_salt.startsWith("v1.test.")), "sealed");
-  const lines = (await dumpOf(market)).split("\n").filter((line) => line.startsWith("product_views "));
+  const lines = (await dumpDatabase(market)).split("\n").filter((line) => line.startsWith("product_views "));
   assert.ok(lines.length > 0 && !lines.some((line) => line.includes(viewer.userId)));
 });

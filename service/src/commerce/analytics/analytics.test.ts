@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
+import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { askPayout, hasBank } from "../../../test/payouts.ts";
+import { installFakeBank, requestPayout } from "../../../test/payouts.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { toId } from "../../core/ids.ts";
 import { rollUpSales } from "./sales-sums.ts";
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => market.close());
 
-const hasSeller = () => market.hasUser({ role: "seller" });
+const hasSeller = () => market.createUser({ role: "seller" });
 const read = async (seller: Client, path: string) => {
   const reply = await seller.get(`/v1/analytics/${path}`);
   assert.equal(reply.status, 200, reply.text);
@@ -29,11 +29,11 @@ async function at<T>(moment: string, work: () => Promise<T>): Promise<T> {
     market.clock.now = now;
   }
 }
-const sellsAt = (moment: string, seller: Client, wish: ProductWish = {}) =>
-  at(moment, async () => hasBought(await market.hasUser(), await hasProduct(seller, wish)));
+const sellsAt = (moment: string, seller: Client, wish: ProductInput = {}) =>
+  at(moment, async () => buyProduct(await market.createUser(), await createProduct(seller, wish)));
 async function givesBack(orderId: string, amount?: number) {
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
   const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, {
     reason: "other",
     ...(amount && { amount }),
@@ -41,7 +41,7 @@ async function givesBack(orderId: string, amount?: number) {
   assert.equal(reply.body.data?.status, "succeeded", reply.text);
 }
 const looksAt = async (productId: string, times: number) => {
-  for (let time = 0; time < times; time++) await (await market.hasUser()).get(`/v1/products/${productId}`);
+  for (let time = 0; time < times; time++) await (await market.createUser()).get(`/v1/products/${productId}`);
   await flushViews(market.service.ctx);
 };
 const total = (rows: Record<string, number>[], name: string) =>
@@ -127,10 +127,13 @@ suite("GET /v1/analytics/products", () => {
 
   test("tells how many of those who looked bought, by product too", async () => {
     const seller = await hasSeller();
-    const [looked, ignored] = [await hasProduct(seller, { title: "Looked at" }), await hasProduct(seller)];
+    const [looked, ignored] = [
+      await createProduct(seller, { title: "Looked at" }),
+      await createProduct(seller),
+    ];
     await looksAt(looked, 3);
-    await hasBought(await market.hasUser(), looked);
-    await hasBought(await market.hasUser(), ignored);
+    await buyProduct(await market.createUser(), looked);
+    await buyProduct(await market.createUser(), ignored);
     const { summary, timeline } = await read(seller, "products?period=day");
     assert.deepEqual([summary.totalSales, summary.conversionRate, timeline.at(-1).views], [2, 0.6667, 3]);
     const one = await read(seller, `products?period=day&productId=${looked}`);
@@ -147,8 +150,8 @@ suite("GET /v1/analytics/products", () => {
     const seller = await hasSeller();
     for (let price = 1; price <= 12; price++)
       await sellsAt("2026-06-10T00:00:00Z", seller, { title: `At ${price}`, price });
-    const twice = await hasProduct(seller, { title: "Twice at 6", price: 6 });
-    for (let time = 0; time < 2; time++) await hasBought(await market.hasUser(), twice);
+    const twice = await createProduct(seller, { title: "Twice at 6", price: 6 });
+    for (let time = 0; time < 2; time++) await buyProduct(await market.createUser(), twice);
     const { topProducts } = await read(seller, "products");
     assert.deepEqual(
       topProducts.map(({ title }: { title: string }) => title),
@@ -160,18 +163,18 @@ suite("GET /v1/analytics/products", () => {
 suite("GET /v1/analytics/revenue", () => {
   /** A German, who pays 19 % within, with a code of half the price, referred for a fifth; and somebody else, plainly. */
   async function history() {
-    const [seller, referrer] = [await hasSeller(), await market.hasUser()];
+    const [seller, referrer] = [await hasSeller(), await market.createUser()];
     const { code } = (await referrer.get("/v1/account/referral")).body.data;
     assert.equal((await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 })).status, 201);
-    const german = await market.hasUser();
-    await (await market.hasSession(german.userId)).patch("/v1/account", { country: "DE" });
+    const german = await market.createUser();
+    await (await market.createSession(german.userId)).patch("/v1/account", { country: "DE" });
     const wish = { price: 20, category: "writing", title: "Sold dear", commissionBasisPoints: 2_000 };
-    const productId = await hasProduct(seller, wish);
+    const productId = await createProduct(seller, wish);
     const reply = await german.post("/v1/purchases", { productId, referralCode: code, discountCode: "HALF" });
     assert.equal(reply.status, 201, reply.text);
-    await hasBought(
-      await market.hasUser(),
-      await hasProduct(seller, { price: 30, title: "Sold plainly", category: "programming" }),
+    await buyProduct(
+      await market.createUser(),
+      await createProduct(seller, { price: 30, title: "Sold plainly", category: "programming" }),
     );
     return { seller, code, orderId: reply.body.data.orderId, productId };
   }
@@ -236,17 +239,17 @@ suite("GET /v1/analytics/revenue", () => {
   });
 
   test("says of what a seller has what the balance says, however it was earned, paid out, sent back or asked back", async () => {
-    const bank = hasBank(market);
-    const [seller, referred, buyer] = [await hasSeller(), await hasSeller(), await market.hasUser()];
+    const bank = installFakeBank(market);
+    const [seller, referred, buyer] = [await hasSeller(), await hasSeller(), await market.createUser()];
     const { code } = (await seller.get("/v1/account/referral")).body.data;
     const asked = await at("2026-05-01T00:00:00Z", async () => {
       const wish = { price: 40, commissionBasisPoints: 5_000 };
-      const productId = await hasProduct(referred, wish);
+      const productId = await createProduct(referred, wish);
       const reply = await buyer.post("/v1/purchases", { productId, referralCode: code });
       assert.equal(reply.status, 201, reply.text);
       await sellsAt("2026-05-01T00:00:00Z", seller, { price: 70 });
-      const bought = await hasProduct(seller, { price: 30 });
-      const orderId = await hasBought(buyer, bought);
+      const bought = await createProduct(seller, { price: 30 });
+      const orderId = await buyProduct(buyer, bought);
       await buyer.get(`/v1/products/${bought}`);
       return orderId;
     });
@@ -275,7 +278,7 @@ suite("GET /v1/analytics/revenue", () => {
       ["returned", 20, 63],
     ] as const) {
       bank.begins = "in_transit";
-      const payout = await askPayout(market, seller, { amount: 20, currency: "USD" });
+      const payout = await requestPayout(market, seller, { amount: 20, currency: "USD" });
       assert.equal(payout.status, 201, payout.text);
       await bank.moves(payout.body.data.id, state);
       await mustAgree(paidOut, available);
@@ -332,8 +335,11 @@ suite("GET /v1/analytics/revenue", () => {
   test("counts a free copy as a sale of nothing", async () => {
     const seller = await hasSeller();
     await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });
-    const productId = await hasProduct(seller, { price: 12 });
-    const reply = await (await market.hasUser()).post("/v1/purchases", { productId, discountCode: "GIFT" });
+    const productId = await createProduct(seller, { price: 12 });
+    const reply = await (await market.createUser()).post("/v1/purchases", {
+      productId,
+      discountCode: "GIFT",
+    });
     assert.equal(reply.status, 201, reply.text);
     const { summary } = await read(seller, "revenue");
     assert.deepEqual(
@@ -346,8 +352,8 @@ suite("GET /v1/analytics/revenue", () => {
 suite("whoever asks", () => {
   test("sees nothing of another seller", async () => {
     const [seller, other] = [await hasSeller(), await hasSeller()];
-    const productId = await hasProduct(seller);
-    await hasBought(await market.hasUser(), productId);
+    const productId = await createProduct(seller);
+    await buyProduct(await market.createUser(), productId);
     await looksAt(productId, 1);
     for (const path of ["products", "revenue", "revenue?groupBy=category", "revenue?groupBy=referral"]) {
       const { summary, timeline, breakdown = [], topProducts = [] } = await read(other, path);
@@ -413,9 +419,9 @@ suite("whoever asks", () => {
   });
 
   test("must be a seller, with a key that may read analytics", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     assertError(await user.get("/v1/analytics/products"), 403, "UNAUTHORIZED");
-    const key = await market.hasUser({ role: "seller", permissions: ["purchases:read"] });
+    const key = await market.createUser({ role: "seller", permissions: ["purchases:read"] });
     assertError(await key.get("/v1/analytics/revenue/export"), 403, "UNAUTHORIZED");
     assertError(await market.as(null).get("/v1/analytics/revenue"), 401, "INVALID_API_KEY");
   });

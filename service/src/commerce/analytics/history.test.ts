@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import {
+  type AnalyticsQuery,
+  type MoneyMovement,
+  movementsOf,
+  shift,
+} from "../../../test/expected-analytics.ts";
+import { recountCustomers } from "../../../test/expected-customers.ts";
+import { byCurrency, type GroupBy, recountProducts, recountRevenue } from "../../../test/expected-sales.ts";
 import { anyHistory, type History, openStage, pick, type Shop } from "../../../test/histories.ts";
-import { type Move, movesOf, type Question, shift } from "../../../test/recount.ts";
-import { recountCustomers } from "../../../test/recounted-customers.ts";
-import { byCurrency, type GroupBy, recountProducts, recountRevenue } from "../../../test/recounted-sales.ts";
 import { dayOf } from "../../core/dates.ts";
 
 /** Each takes half a second, and each question another tenth of one. */
@@ -49,7 +54,7 @@ test("whatever happened, analytics are what anybody would add up from the orders
       const { from, play } = nextStage();
       const history = await play(steps, from);
       for (const shop of history.shops) {
-        const moves = await movesOf(history, shop);
+        const moves = await movementsOf(history, shop);
         for (const { first, days, ...question } of questions) {
           const startDate = shift(dayOf(from), first);
           const endDate = shift(startDate, days);
@@ -62,7 +67,7 @@ test("whatever happened, analytics are what anybody would add up from the orders
   );
 });
 
-type Asked = Omit<Question, "currency"> & {
+type Asked = Omit<AnalyticsQuery, "currency"> & {
   currency: string | undefined;
   groupBy: GroupBy;
   product: number;
@@ -72,7 +77,7 @@ type Asked = Omit<Question, "currency"> & {
 async function mustAgree(
   history: History,
   shop: Shop,
-  moves: Move[],
+  moves: MoneyMovement[],
   { product, groupBy, currency: asked, ...days }: Asked,
 ): Promise<void> {
   const { seller } = shop;
@@ -103,7 +108,7 @@ async function mustAgree(
 }
 
 /** The currency with the most sales. */
-function mostSold(moves: Move[]): string {
+function mostSold(moves: MoneyMovement[]): string {
   const sales = Map.groupBy(moves, ({ currency }) => currency);
   const counts = [...sales].map(([currency, of]) => ({
     currency,

@@ -4,8 +4,8 @@ import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { sql } from "kysely";
-import { type BookOrder, booksOf } from "../../../test/books.ts";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
+import { type LedgerOrder, ledgerWriter } from "../../../test/ledger-writer.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -15,13 +15,17 @@ import { rebuildSums } from "./rebuild.ts";
 import { rollUpSales } from "./sales-sums.ts";
 
 let market: Market;
-let books: ReturnType<typeof booksOf>;
+let books: ReturnType<typeof ledgerWriter>;
 before(async () => {
   market = await openMarket();
-  const [seller, buyer, referrer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
-  const productId = toUuid("prod", await hasProduct(seller))!;
+  const [seller, buyer, referrer] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
+  const productId = toUuid("prod", await createProduct(seller))!;
   const people = { sellerId: seller.userId, buyerId: buyer.userId, referrerId: referrer.userId };
-  books = booksOf(market.service.ctx, { ...people, productId });
+  books = ledgerWriter(market.service.ctx, { ...people, productId });
 });
 after(() => market.close());
 
@@ -44,7 +48,7 @@ const count = async (table: string) =>
 
 /** A history with everything that moves an order's money, over two months. */
 async function history(): Promise<void> {
-  const steps: ((tx: Tx, order: BookOrder) => Promise<unknown>)[][] = [
+  const steps: ((tx: Tx, order: LedgerOrder) => Promise<unknown>)[][] = [
     [(tx, order) => books.refunds(tx, order, 700n), (tx, order) => books.refunds(tx, order, 1_299n)],
     [(tx, order) => books.disputes(tx, order), (tx, order) => books.wins(tx, order)],
     [

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasProduct } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import {
-  type NoticeReceiver,
-  noticeIn,
-  type PostedNotice,
-  startNoticeReceiver,
-} from "../../../test/notices.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+  type PaymentEventReceiver,
+  type PostedEvent,
+  parseEvent,
+  startPaymentEventReceiver,
+} from "../../../test/payment-event-receiver.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
   type FakeProvider,
   fakePayments,
@@ -25,18 +25,18 @@ const RUNS = 6;
 const MATURE_MS = 15 * 86_400_000;
 
 const books = memoryStore();
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;
-let receiver: NoticeReceiver;
+let receiver: PaymentEventReceiver;
 let market: Market;
 before(async () => {
   const now = () => market.clock.now;
   const webhookDelays = { firstMs: 0, againMs: [] };
   provider = await startFakeProvider({ store: books, now, webhookDelays });
-  receiver = await startNoticeReceiver();
+  receiver = await startPaymentEventReceiver();
   provider.sendWebhooksTo(receiver.url);
   const { origin, secret } = provider;
-  market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
+  market = await openMarket({ payments: withConnectionTrouble(line, fakePayments({ origin, secret, now })) });
 });
 after(async () => {
   await market.close();
@@ -98,18 +98,18 @@ async function unheard(ask: () => Promise<Reply>): Promise<Reply> {
 }
 
 async function buys(fate: Fate): Promise<Purchase> {
-  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
-  const wish = { productId: await hasProduct(seller, { price: 50 }), paymentMethodId: fate.method };
+  const [seller, buyer] = [await market.createUser(), await market.createUser()];
+  const wish = { productId: await createProduct(seller, { price: 50 }), paymentMethodId: fate.method };
   const reply = await unheard(() => buyer.post("/v1/purchases", wish));
   assert.equal(reply.status, 202, reply.text);
   return { ...fate, seller, buyer, orderId: reply.body.data.orderId };
 }
 
 /** What the provider posts of the purchase itself. */
-async function noticesOf({ orderId, method }: Purchase): Promise<PostedNotice[]> {
-  const paid = await receiver.naming(orderId, method === "pm_test_duplicate_webhook" ? 2 : 1);
+async function noticesOf({ orderId, method }: Purchase): Promise<PostedEvent[]> {
+  const paid = await receiver.eventsAbout(orderId, method === "pm_test_duplicate_webhook" ? 2 : 1);
   const disputeId = await disputeOf(orderId);
-  return disputeId ? [...paid, ...(await receiver.naming(disputeId))] : paid;
+  return disputeId ? [...paid, ...(await receiver.eventsAbout(disputeId))] : paid;
 }
 
 async function disputeOf(orderId: string): Promise<string | undefined> {
@@ -118,36 +118,36 @@ async function disputeOf(orderId: string): Promise<string | undefined> {
 }
 
 /** Goes the way of its fate at the provider, unheard by us; answers what is posted of that. */
-async function meetsFate(purchase: Purchase): Promise<PostedNotice[]> {
+async function meetsFate(purchase: Purchase): Promise<PostedEvent[]> {
   if (purchase.refund) return isRefunded(purchase);
   if (!purchase.dispute) return [];
   const disputeId = (await disputeOf(purchase.orderId))!;
   await ask(`/v1/disputes/${disputeId}/close`, { outcome: purchase.dispute });
-  return (await receiver.naming(disputeId, 2)).slice(1);
+  return (await receiver.eventsAbout(disputeId, 2)).slice(1);
 }
 
-async function isRefunded({ buyer, orderId, refund }: Purchase): Promise<PostedNotice[]> {
+async function isRefunded({ buyer, orderId, refund }: Purchase): Promise<PostedEvent[]> {
   const path = `/v1/purchases/${orderId}/refund`;
   const reply = await unheard(() => buyer.post(path, { reason: "accidental" }));
   assert.equal(reply.status, 201, reply.text);
   const { id } = reply.body.data;
-  if (refund === "at once") return receiver.naming(id);
+  if (refund === "at once") return receiver.eventsAbout(id);
   const { id: providersId } = (await books.findRefund(id))!;
   await ask(`/v1/refunds/${providersId}/end`, { state: "succeeded" });
-  return receiver.naming(id, 2);
+  return receiver.eventsAbout(id, 2);
 }
 
-async function isPaidOut({ seller, account }: Purchase): Promise<PostedNotice[]> {
+async function isPaidOut({ seller, account }: Purchase): Promise<PostedEvent[]> {
   if (!account) return [];
-  const session = await market.hasSession(seller.userId);
+  const session = await market.createSession(seller.userId);
   assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
   const reply = await unheard(() => session.post("/v1/payouts", {}));
   assert.equal(reply.status, 201, reply.text);
   const { id } = reply.body.data;
-  if (account !== "acct_test_waits") return receiver.naming(id);
+  if (account !== "acct_test_waits") return receiver.eventsAbout(id);
   const { id: providersId } = (await books.findPayout(id))!;
   await ask(`/v1/payouts/${providersId}/end`, { state: "completed" });
-  return receiver.naming(id, 2);
+  return receiver.eventsAbout(id, 2);
 }
 
 async function ask(path: string, body: object): Promise<void> {
@@ -157,13 +157,13 @@ async function ask(path: string, body: object): Promise<void> {
 }
 
 /** Signed anew, as the provider does each time that it sends a notice. */
-async function deliver(notice: PostedNotice): Promise<void> {
+async function deliver(notice: PostedEvent): Promise<void> {
   const signature = signWebhook(provider.secret, notice.body.toString(), market.clock.now);
   const reply = await market.as(null).request("POST", "/payments/webhooks/fake", {
     body: new Uint8Array(notice.body),
     headers: { "fake-signature": signature },
   });
-  assert.equal(reply.status, 200, `${JSON.stringify(noticeIn(notice))} ${reply.text}`);
+  assert.equal(reply.status, 200, `${JSON.stringify(parseEvent(notice))} ${reply.text}`);
 }
 
 /** As they are listed, which asks the provider nothing. */
@@ -175,13 +175,13 @@ async function standingOf({ buyer, seller }: Purchase) {
 }
 
 /** Every row, but for when keys were last used. */
-const dump = async () => (await dumpOf(market, ["api_keys"])).split("\n").sort().join("\n");
+const dump = async () => (await dumpDatabase(market, ["api_keys"])).split("\n").sort().join("\n");
 
 test("notices alone carry every history to its end: in any order, doubled, at once, and replayed in reverse", async () => {
   const histories = fc.shuffledSubarray(Object.values<Fate>(fates), { minLength: 5 });
   await fc.assert(
     fc.asyncProperty(histories, fc.gen(), async (history, choose) => {
-      const shuffled = (notices: PostedNotice[]) => {
+      const shuffled = (notices: PostedEvent[]) => {
         const doubled = [...notices, ...notices];
         const places = doubled.map((_, place) => place);
         const order = choose(fc.shuffledSubarray, places, { minLength: places.length });
@@ -191,7 +191,7 @@ test("notices alone carry every history to its end: in any order, doubled, at on
       for (const fate of history) purchases.push(await buys(fate));
       const early = (await Promise.all(purchases.map(noticesOf))).flat();
       await Promise.all(shuffled(early).map(deliver));
-      const late: PostedNotice[] = [];
+      const late: PostedEvent[] = [];
       for (const purchase of purchases) late.push(...(await meetsFate(purchase)));
       market.clock.forward(MATURE_MS);
       for (const purchase of purchases) late.push(...(await isPaidOut(purchase)));

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
   type FakeProvider,
   fakePayments,
@@ -12,7 +12,7 @@ import {
 import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 
 const PATH = "/v1/payment-methods";
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 /** Changed by tests of a marketplace where nothing is everybody's. */
 const shared: PaymentMethod[] = [];
 
@@ -23,8 +23,8 @@ before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const fake = fakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
-  market = await openMarket({ payments: { ...behind(line, fake), sharedMethods: shared } });
-  seller = await market.hasUser({ name: "Seller" });
+  market = await openMarket({ payments: { ...withConnectionTrouble(line, fake), sharedMethods: shared } });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(async () => {
   await market.close();
@@ -34,7 +34,7 @@ after(async () => {
 const add = (who: Client, token: string) => who.post(PATH, { token });
 const listed = async (who: Client, query = "") => (await who.get(PATH + query)).body.data;
 const buy = async (who: Client, wish: object = {}) =>
-  who.post("/v1/purchases", { productId: await hasProduct(seller), ...wish });
+  who.post("/v1/purchases", { productId: await createProduct(seller), ...wish });
 const defaultsOf = async (who: Client) =>
   (await listed(who, "?limit=100"))
     .filter(({ isDefault }: { isDefault: boolean }) => isDefault)
@@ -49,7 +49,7 @@ async function hasMethod(who: Client, token = "pm_test_ok"): Promise<string> {
 
 suite("payment methods", () => {
   test("begin with those that everybody has, of which the first is the default", async () => {
-    const methods = await listed(await market.hasUser());
+    const methods = await listed(await market.createUser());
     assert.deepEqual(methods[0], {
       id: "pm_test_ok",
       brand: "visa",
@@ -64,7 +64,7 @@ suite("payment methods", () => {
   });
 
   test("are kept by what the provider gave the browser, and pay from then on", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const reply = await add(buyer, "pm_test_declined");
     assert.equal(reply.status, 201);
     assert.partialDeepStrictEqual(reply.body.data, {
@@ -82,14 +82,14 @@ suite("payment methods", () => {
   });
 
   test("are kept once, however often the token is sent", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const replies = await Promise.all(Array.from({ length: 20 }, () => add(buyer, "pm_test_ok")));
     assert.deepEqual(new Set(replies.map(({ status, body }) => `${status} ${body.data?.id}`)).size, 1);
     assert.equal((await listed(buyer)).length, shared.length + 1);
   });
 
   test("that the provider does not know are 404, and its silence is 503", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     for (const token of ["pm_test_nobody", "pm_", "..", "a b/c?d", "pm_test_ok\n"])
       assertError(await add(buyer, token), 404, "PAYMENT_METHOD_NOT_FOUND");
     line.trouble = "down";
@@ -101,7 +101,7 @@ suite("payment methods", () => {
   });
 
   test("need a token", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     for (const body of [{}, { token: "" }, { token: 1 }, { token: "x".repeat(256) }])
       assertError(await buyer.post(PATH, body), 400, "INVALID_REQUEST", "token");
     assertError(
@@ -113,7 +113,7 @@ suite("payment methods", () => {
   });
 
   test("are at most ten of one's own, under any parallelism", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     await market.query(
       `insert into payment_methods (id, user_id, brand, last4, created_at)
        select 'pm_old_' || n, $1, 'visa', '0000', $2 from generate_series(1, 8) n`,
@@ -126,7 +126,7 @@ suite("payment methods", () => {
   });
 
   test("are paged, one's own newest first and then everybody's", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const own: string[] = [];
     for (const { id } of shared.slice(0, 3)) {
       own.unshift(await hasMethod(buyer, id));
@@ -146,7 +146,7 @@ suite("payment methods", () => {
 
 suite("the default method", () => {
   test("pays when a purchase names none", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const id = await hasMethod(buyer, "pm_test_insufficient_funds");
     const reply = await buyer.post(`${PATH}/${id}/default`);
     assert.equal(reply.status, 200, reply.text);
@@ -156,7 +156,7 @@ suite("the default method", () => {
   });
 
   test("may be one that everybody has", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const reply = await buyer.post(`${PATH}/pm_test_declined/default`);
     assert.equal(reply.status, 200, reply.text);
     assert.deepEqual(await defaultsOf(buyer), ["pm_test_declined"]);
@@ -164,7 +164,7 @@ suite("the default method", () => {
   });
 
   test("is exactly one after twenty parallel choices", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const ids = [
       await hasMethod(buyer, "pm_test_ok"),
       await hasMethod(buyer, "pm_test_declined"),
@@ -178,7 +178,7 @@ suite("the default method", () => {
   });
 
   test("is never one that was removed meanwhile", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     for (let round = 0; round < 10; round++) {
       const id = await hasMethod(buyer);
       const choose = () => buyer.post(`${PATH}/${id}/default`);
@@ -188,7 +188,7 @@ suite("the default method", () => {
   });
 
   test("is the first one kept where nothing is everybody's, and none again when it is removed", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const everybodys = shared.splice(0);
     try {
       assertError(await buy(buyer), 422, "VALIDATION_ERROR", "paymentMethodId");
@@ -208,7 +208,7 @@ suite("the default method", () => {
 
 suite("a method", () => {
   test("that is removed pays nothing more", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     const id = await hasMethod(buyer);
     await buyer.post(`${PATH}/${id}/default`);
     assert.deepEqual((await buyer.delete(`${PATH}/${id}`)).body.data, { id, deleted: true });
@@ -219,7 +219,7 @@ suite("a method", () => {
 
   test("that everybody has cannot be removed", async () => {
     assertError(
-      await (await market.hasUser()).delete(`${PATH}/pm_test_ok`),
+      await (await market.createUser()).delete(`${PATH}/pm_test_ok`),
       422,
       "VALIDATION_ERROR",
       "methodId",
@@ -227,9 +227,9 @@ suite("a method", () => {
   });
 
   test("of somebody else is not found, whatever is wanted of it", async () => {
-    const [owner, other] = [await market.hasUser(), await market.hasUser()];
+    const [owner, other] = [await market.createUser(), await market.createUser()];
     const id = await hasMethod(owner);
-    const session = await market.hasSession(other.userId);
+    const session = await market.createSession(other.userId);
     for (const refused of [
       await buy(other, { paymentMethodId: id }),
       await other.post(`${PATH}/${id}/default`),
@@ -243,7 +243,7 @@ suite("a method", () => {
   });
 
   test("of any shape that names nothing is not found", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     for (const id of ["pm_nobody", "%00", "%F0%9F%92%B3", "x".repeat(300), "pm%20ok", "usr_1"]) {
       assertError(await buyer.post(`${PATH}/${id}/default`), 404, "PAYMENT_METHOD_NOT_FOUND");
       assertError(await buyer.delete(`${PATH}/${id}`), 404, "PAYMENT_METHOD_NOT_FOUND");
@@ -252,8 +252,8 @@ suite("a method", () => {
 });
 
 test("a closed account leaves no payment method behind, and nobody keeps one for it", async () => {
-  const person = await market.hasUser();
-  const session = await market.hasSession(person.userId);
+  const person = await market.createUser();
+  const session = await market.createSession(person.userId);
   await person.post(`${PATH}/${await hasMethod(person)}/default`);
   const { email } = (await session.get("/v1/account")).body.data;
   const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });

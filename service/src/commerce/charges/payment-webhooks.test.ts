@@ -3,11 +3,15 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasProduct } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { type NoticeReceiver, type PostedNotice, startNoticeReceiver } from "../../../test/notices.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import {
+  type PaymentEventReceiver,
+  type PostedEvent,
+  startPaymentEventReceiver,
+} from "../../../test/payment-event-receiver.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { becomes, until } from "../../../test/until.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
@@ -20,10 +24,10 @@ import {
 import { reconcileOrders } from "../checkout/order-payment.ts";
 
 const PATH = "/payments/webhooks/fake";
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 
 let provider: FakeProvider;
-let receiver: NoticeReceiver;
+let receiver: PaymentEventReceiver;
 let market: Market;
 let seller: Client;
 before(async () => {
@@ -34,9 +38,9 @@ before(async () => {
     webhookDelays: { firstMs: 0, againMs: [] },
   });
   const { origin, secret } = provider;
-  market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
-  receiver = await startNoticeReceiver();
-  seller = await market.hasUser({ name: "Seller" });
+  market = await openMarket({ payments: withConnectionTrouble(line, fakePayments({ origin, secret, now })) });
+  receiver = await startPaymentEventReceiver();
+  seller = await market.createUser({ name: "Seller" });
 });
 beforeEach(() => {
   line.trouble = "none";
@@ -49,13 +53,13 @@ after(async () => {
 });
 
 /** As the provider posts it, without a credential. */
-const deliver = ({ body, headers }: PostedNotice, path = PATH): Promise<Reply> =>
+const deliver = ({ body, headers }: PostedEvent, path = PATH): Promise<Reply> =>
   market.as(null).request("POST", path, {
     body: new Uint8Array(body),
     headers: { "content-type": "application/json", "fake-signature": headers["fake-signature"] ?? "" },
   });
 
-const signed = (text: string): PostedNotice => ({
+const signed = (text: string): PostedEvent => ({
   body: Buffer.from(text),
   headers: { "fake-signature": signWebhook(provider.secret, text, market.clock.now) },
 });
@@ -74,8 +78,8 @@ interface Bought {
 }
 
 async function buys(paymentMethodId = "pm_test_ok"): Promise<Bought> {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
   const reply = await buyer.post("/v1/purchases", { productId, paymentMethodId });
   return { buyer, productId, orderId: reply.body.data?.orderId, reply };
 }
@@ -104,7 +108,7 @@ async function soldOnce({ productId }: Bought): Promise<void> {
 }
 
 /** Every row, but for when keys were last used. */
-const dump = async () => (await dumpOf(market, ["api_keys"])).split("\n").sort().join("\n");
+const dump = async () => (await dumpDatabase(market, ["api_keys"])).split("\n").sort().join("\n");
 
 suite("a notice of the payment provider", () => {
   test("settles the purchase whose answer was lost, before anybody looks", async () => {
@@ -130,18 +134,18 @@ suite("a notice of the payment provider", () => {
   });
 
   test("settles the payment for a plan", async () => {
-    const session = await market.hasSession((await market.hasUser()).userId);
+    const session = await market.createSession((await market.createUser()).userId);
     line.trouble = "answers get lost";
     const asked = await session.put("/v1/account/subscription", { plan: "pro" });
     line.trouble = "none";
     assert.equal(asked.status, 202, asked.text);
-    for (const notice of await receiver.naming("pay_")) await assertTaken(await deliver(notice));
+    for (const notice of await receiver.eventsAbout("pay_")) await assertTaken(await deliver(notice));
     const { rows: users } = await market.query("select plan from users where id = $1", [session.userId]);
     assert.equal(users[0].plan, "pro");
   });
 
   test("of a plan may come twice, at once and again: it is booked, numbered and announced once", async () => {
-    const session = await market.hasSession((await market.hasUser()).userId);
+    const session = await market.createSession((await market.createUser()).userId);
     line.trouble = "answers get lost";
     await session.put("/v1/account/subscription", { plan: "pro" });
     line.trouble = "none";
@@ -256,7 +260,7 @@ suite("notices", () => {
       fc.asyncProperty(methods, fc.gen(), async (named, choose) => {
         const bought: Bought[] = [];
         for (const method of named) bought.push(await hasPending(method));
-        const posted = (await Promise.all(bought.map(({ orderId }) => receiver.naming(orderId)))).flat();
+        const posted = (await Promise.all(bought.map(({ orderId }) => receiver.eventsAbout(orderId)))).flat();
         const doubled = [...posted, ...posted];
         const order = choose(
           fc.shuffledSubarray,
@@ -295,12 +299,12 @@ suite("the pages of the test payment provider", () => {
   let productId: string;
   before(async () => {
     own = await openMarket();
-    buyer = await own.hasUser();
-    productId = await hasProduct(await own.hasUser());
+    buyer = await own.createUser();
+    productId = await createProduct(await own.createUser());
   });
   after(() => own.close());
   const buysAt = async (paymentMethodId: string, by = buyer) => {
-    const product = await hasProduct(await own.hasUser());
+    const product = await createProduct(await own.createUser());
     return (await by.post("/v1/purchases", { productId: product, paymentMethodId })).body.data;
   };
   const submit = (url: string, decision: string, headers = {}) =>
@@ -389,8 +393,8 @@ suite("the pages of the test payment provider", () => {
   });
 
   test("the page that sets up payouts is below the same path, under an id that nobody can guess", async () => {
-    const seller = await own.hasUser({ role: "seller" });
-    const session = await own.hasSession(seller.userId);
+    const seller = await own.createUser({ role: "seller" });
+    const session = await own.createSession(seller.userId);
     const { url } = (await session.post("/v1/account/payout-account/onboarding")).body.data;
     assert.match(url, new RegExp(`^${own.origin}/dev/payments/onboarding/acct_test_[0-9a-f]{32}$`));
     assert.match((await own.as(null).get(url, elsewhere)).text, /Finish/);
@@ -408,8 +412,8 @@ suite("the pages of the test payment provider", () => {
 test("the test provider's own notices find the way by themselves", async () => {
   const own = await openMarket();
   try {
-    const [maker, buyer] = [await own.hasUser(), await own.hasUser()];
-    const productId = await hasProduct(maker);
+    const [maker, buyer] = [await own.createUser(), await own.createUser()];
+    const productId = await createProduct(maker);
     const wish = { productId, paymentMethodId: "pm_test_requires_action" };
     const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
     await fetch(url, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });

@@ -3,9 +3,9 @@ import { execFile } from "node:child_process";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { askPayout, hasEarned } from "../../../test/payouts.ts";
+import { bookEarnings, requestPayout } from "../../../test/payouts.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { disputeRooms } from "../../jobs.ts";
@@ -22,18 +22,18 @@ let made: Record<
 >;
 before(async () => {
   market = await openMarket();
-  const seller = await market.hasUser({ role: "seller" });
-  const buyer = await market.hasUser();
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
-  const buy = async () => hasBought(buyer, await hasProduct(seller, { price: 20 }));
+  const seller = await market.createUser({ role: "seller" });
+  const buyer = await market.createUser();
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
+  const buy = async () => buyProduct(buyer, await createProduct(seller, { price: 20 }));
   const [kept, refunded, disputed] = [await buy(), await buy(), await buy()];
   const given = await admin.post(`/v1/admin/orders/${refunded}/refund`, { reason: "other", amount: 5 });
-  const session = await market.hasSession(buyer.userId);
+  const session = await market.createSession(buyer.userId);
   assert.equal((await session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
   const [plan] = (await buyer.get("/v1/account/subscription/payments")).body.data;
-  await hasEarned(market, seller, { amountMinor: 5_000n });
-  const payout = (await askPayout(market, seller, { amount: 50 })).body.data;
+  await bookEarnings(market, seller, { amountMinor: 5_000n });
+  const payout = (await requestPayout(market, seller, { amount: 50 })).body.data;
   await market.query(
     `insert into fake_provider.disputes
        select 'dp_1', id, order_id, amount_minor, 1500, currency, 'fraudulent', 'lost', created_at

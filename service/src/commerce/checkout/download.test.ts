@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { hasProduct, type ProductWish } from "../../../test/factories.ts";
+import { createProduct, type ProductInput } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -10,8 +10,8 @@ let seller: Client;
 let buyer: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: 'Ann "the pen" O\'Hara' });
-  buyer = await market.hasUser();
+  seller = await market.createUser({ name: 'Ann "the pen" O\'Hara' });
+  buyer = await market.createUser();
 });
 after(() => market.close());
 
@@ -21,8 +21,8 @@ interface Bought {
   url: string;
 }
 
-async function hasDownload(wish: ProductWish = {}): Promise<Bought> {
-  const productId = await hasProduct(seller, wish);
+async function hasDownload(wish: ProductInput = {}): Promise<Bought> {
+  const productId = await createProduct(seller, wish);
   const { body } = await buyer.post("/v1/purchases", { productId });
   return { productId, orderId: body.data.orderId, url: body.data.downloadUrl };
 }

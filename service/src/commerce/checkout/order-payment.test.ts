@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toMinor } from "../../core/money/amount.ts";
@@ -22,15 +22,17 @@ const HOUR_MS = 60 * MINUTE_MS;
 const WAITS = { paymentMethodId: "pm_test_requires_action" };
 
 const store = memoryStore();
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
-  seller = await market.hasUser({ name: "Seller" });
+  market = await openMarket({
+    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+  });
+  seller = await market.createUser({ name: "Seller" });
 });
 beforeEach(() => {
   line.trouble = "none";
@@ -77,8 +79,8 @@ interface Waiting {
 
 /** A purchase that waits for its buyer. */
 async function hasWaiting(price = 10): Promise<Waiting> {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller, { price });
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller, { price });
   const { status, body, text } = await buy(buyer, productId, WAITS);
   assert.equal(status, 202, text);
   return { buyer, productId, orderId: body.data.orderId, url: body.data.nextAction.url };
@@ -86,8 +88,8 @@ async function hasWaiting(price = 10): Promise<Waiting> {
 
 /** A purchase of which we do not know how it ended. */
 async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
   line.trouble = kind;
   const { status, body } = await buy(buyer, productId);
   line.trouble = "none";
@@ -177,7 +179,7 @@ test("an order that waits at an old price is replaced by one at the price that i
 
 test("an order that waits with another refund window is replaced by one with the window that is offered", async () => {
   const { buyer, orderId, productId } = await hasWaiting();
-  const session = await market.hasSession(seller.userId);
+  const session = await market.createSession(seller.userId);
   const { refundDays } = (await session.get("/v1/account")).body.data;
   await session.patch("/v1/account", { refundDays: 30 });
   const reply = await buy(buyer, productId, WAITS);
@@ -204,8 +206,8 @@ test("a charge without an answer leaves the order pending until the provider tel
 });
 
 test("a charge that is made and never answered is pending, and completed by the job, once", async (t) => {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
   const patience = new AbortController();
   const impatient = fakePayments({ origin: provider.origin, deadline: () => patience.signal });
   t.mock.method(market.service.ctx.integrations.payments, "charge", impatient.charge);
@@ -391,8 +393,8 @@ test("the buyer of a product that went off sale meanwhile still gets what was pa
 
 test("money for what moderators took from its buyers meanwhile goes back, and buys nothing", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
   const suspended = await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
   assert.equal(suspended.status, 200, suspended.text);
   await press(url, "approve");
@@ -419,10 +421,10 @@ test("a failure inside the settling leaves the order open, and the next round se
 
 test("late money for orders with a code, and free copies by the same code, do not wait for each other", async () => {
   const { ctx } = market.service;
-  const owner = await market.hasUser();
-  const [dear, cheap] = [await hasProduct(owner, { price: 10 }), await hasProduct(owner, { price: 5 })];
+  const owner = await market.createUser();
+  const [dear, cheap] = [await createProduct(owner, { price: 10 }), await createProduct(owner, { price: 5 })];
   await owner.post("/v1/discount-codes", { code: "FIVE", amountOff: 5 });
-  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.hasUser()));
+  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.createUser()));
   line.trouble = "down";
   const late = await Promise.all(buyers.map((buyer) => buy(buyer, dear, { discountCode: "FIVE" })));
   line.trouble = "none";
@@ -525,8 +527,8 @@ test("an order that was given up is asked about for a week, ever more seldom", a
 });
 
 test("a provider that cannot be asked leaves the order to the job, whatever is wrong", async (t) => {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
   const charge = t.mock.method(market.service.ctx.integrations.payments, "charge", async () => {
     throw new TypeError("the secret key is no key");
   });
@@ -538,11 +540,11 @@ test("a provider that cannot be asked leaves the order to the job, whatever is w
 });
 
 test("what the provider understands and refuses is a decline", async (t) => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const { payments } = market.service.ctx.integrations;
   const { charge } = payments;
   t.mock.method(payments, "charge", (request: ChargeRequest) => charge({ ...request, currency: "nothing" }));
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   assert.equal(
     assertError(await buy(buyer, productId), 402, "INSUFFICIENT_FUNDS").declineCode,
     "invalid_request",
@@ -561,9 +563,9 @@ test("late money for somebody who has closed their account goes back", async () 
 
 test("late money for what somebody sold who has closed their account goes back", async () => {
   const { ctx } = market.service;
-  const buyer = await market.hasUser();
-  const owner = await market.hasUser();
-  const productId = await hasProduct(owner, { price: 10 });
+  const buyer = await market.createUser();
+  const owner = await market.createUser();
+  const productId = await createProduct(owner, { price: 10 });
   line.trouble = "answers get lost";
   const { orderId } = (await buy(buyer, productId)).body.data;
   line.trouble = "none";

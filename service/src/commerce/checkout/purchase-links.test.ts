@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { getsAllBack, hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct, refundEverything } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId } from "../../core/ids.ts";
 
@@ -12,7 +12,7 @@ let seller: Client;
 let nobody: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
   nobody = market.as(null);
 });
 after(() => market.close());
@@ -24,8 +24,8 @@ interface Links {
 }
 
 async function hasLinks(): Promise<Links> {
-  const buyer = await market.hasUser({ name: "Buyer" });
-  const orderId = await hasBought(buyer, await hasProduct(seller));
+  const buyer = await market.createUser({ name: "Buyer" });
+  const orderId = await buyProduct(buyer, await createProduct(seller));
   return { buyer, orderId, urls: await linksOf(buyer, orderId) };
 }
 
@@ -150,7 +150,7 @@ test("a purchase that is read again within a quarter of an hour is unchanged: it
 test("a revoked entitlement kills the download at once, and the receipt stays", async () => {
   const { buyer, orderId, urls } = await hasLinks();
   const [download, receipt, pdf] = urls as [string, string, string];
-  await getsAllBack(market, buyer);
+  await refundEverything(market, buyer);
   await assertDead(download);
   assert.equal((await nobody.get(receipt)).status, 200);
   assert.equal((await nobody.get(pdf)).status, 200);
@@ -158,9 +158,9 @@ test("a revoked entitlement kills the download at once, and the receipt stays", 
 });
 
 test("a product that was deleted can still be downloaded by its buyers", async () => {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
-  const orderId = await hasBought(buyer, productId);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
+  const orderId = await buyProduct(buyer, productId);
   await seller.delete(`/v1/products/${productId}`);
   const [download] = await linksOf(buyer, orderId);
   assert.equal((await nobody.get(download!)).status, 200);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
@@ -10,7 +10,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(() => market.close());
 
@@ -39,8 +39,8 @@ const chargesOf = async (orders: string[]) =>
   );
 
 test("a purchase answers the completed order with its links", async () => {
-  const productId = await hasProduct(seller, { price: 19.99 });
-  const buyer = await market.hasUser({ name: "Buyer" });
+  const productId = await createProduct(seller, { price: 19.99 });
+  const buyer = await market.createUser({ name: "Buyer" });
   const reply = await buy(buyer, productId);
   assert.equal(reply.status, 201);
   const { orderId, downloadUrl, receipt, ...rest } = reply.body.data;
@@ -53,9 +53,9 @@ test("a purchase answers the completed order with its links", async () => {
 });
 
 test("a purchase is read with its lines, its card and what it entitles to", async () => {
-  const productId = await hasProduct(seller, { title: "Bought", price: 7.5, version: "1.2.0" });
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, productId);
+  const productId = await createProduct(seller, { title: "Bought", price: 7.5, version: "1.2.0" });
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
   await seller.patch(`/v1/products/${productId}`, {
     title: "Renamed",
     content: "Newer {{topic}} in {{language=English}}",
@@ -105,9 +105,9 @@ test("a purchase is read with its lines, its card and what it entitles to", asyn
 });
 
 test("a completed purchase is told to seller and buyer, in one event", async () => {
-  const productId = await hasProduct(seller, { price: 3, currency: "KWD" });
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, productId);
+  const productId = await createProduct(seller, { price: 3, currency: "KWD" });
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
   const [event] = await events(buyer, "purchase.completed");
   assert.deepEqual(event.data, {
     order: { id: orderId, productId, buyerId: toUserId(buyer.userId), amount: 3, currency: "KWD" },
@@ -117,45 +117,45 @@ test("a completed purchase is told to seller and buyer, in one event", async () 
 });
 
 test("what is bought counts for popularity", async () => {
-  const productId = await hasProduct(seller);
-  await hasBought(await market.hasUser(), productId);
-  await hasBought(await market.hasUser(), productId);
+  const productId = await createProduct(seller);
+  await buyProduct(await market.createUser(), productId);
+  await buyProduct(await market.createUser(), productId);
   const { body } = await seller.get(`/v1/products/${productId}`);
   assert.equal(body.data.stats.purchases, 2);
 });
 
 test("a sale counts half as much for trending with each week that passes", async () => {
   const once = async (tag: string) =>
-    [await hasProduct(seller, { tags: [tag] }), await market.hasUser()] as const;
+    [await createProduct(seller, { tags: [tag] }), await market.createUser()] as const;
   const trending = async (tag: string) => {
     const { body } = await seller.get(`/v1/products?tag=${tag}&sort=trending`);
     return body.data.map(({ id }: { id: string }) => id);
   };
   const [[old, ann], [fresh, bob]] = [await once("trend"), await once("trend")];
-  for (const buyer of [ann, bob, await market.hasUser()]) await hasBought(buyer, old);
+  for (const buyer of [ann, bob, await market.createUser()]) await buyProduct(buyer, old);
   market.clock.forward(7 * 86_400_000);
-  await hasBought(ann, fresh);
+  await buyProduct(ann, fresh);
   assert.deepEqual(await trending("trend"), [old, fresh], "3 sales a week ago weigh 1.5");
   market.clock.forward(7 * 86_400_000);
-  await hasBought(await market.hasUser(), fresh);
+  await buyProduct(await market.createUser(), fresh);
   assert.deepEqual(await trending("trend"), [fresh, old], "0.5 + 1 against 0.75");
 });
 
 test("nobody buys an own product", async () => {
-  assertError(await buy(seller, await hasProduct(seller)), 422, "VALIDATION_ERROR", "productId");
+  assertError(await buy(seller, await createProduct(seller)), 422, "VALIDATION_ERROR", "productId");
 });
 
 test("what the buyer could never see is not found, what went off sale is unavailable", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   for (const id of [
-    await hasDraft(seller),
+    await createDraft(seller),
     toId("prod", newUuid(new Date())),
     "nonsense",
     toId("ord", newUuid(new Date())),
   ]) {
     assertError(await buy(buyer, id), 404, "PRODUCT_NOT_FOUND");
   }
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   await seller.post(`/v1/products/${productId}/unpublish`);
   assertError(await buy(buyer, productId), 409, "PRODUCT_UNAVAILABLE");
   await seller.delete(`/v1/products/${productId}`);
@@ -164,16 +164,16 @@ test("what the buyer could never see is not found, what went off sale is unavail
 });
 
 test("what is owned is not sold again, and the order is named", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, productId);
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
   assert.equal(assertError(await buy(buyer, productId), 409, "ALREADY_PURCHASED").orderId, orderId);
   assert.equal((await ordersOf(buyer)).meta.total, 1);
 });
 
 test("an expected price that differs stops the purchase and tells the price", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller, { price: 10 });
+  const buyer = await market.createUser();
   for (const expectedPrice of [9.99, 10.01, 0]) {
     const details = assertError(await buy(buyer, productId, { expectedPrice }), 409, "PRICE_CHANGED");
     assert.deepEqual(details, { price: 10, currency: "USD" });
@@ -188,8 +188,8 @@ test("an expected price that differs stops the purchase and tells the price", as
 });
 
 test("an unknown payment method is not found, and no order stays behind", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_somebody_elses" });
   assertError(reply, 404, "PAYMENT_METHOD_NOT_FOUND");
   assert.equal(await counted("orders", productId), 0);
@@ -197,15 +197,15 @@ test("an unknown payment method is not found, and no order stays behind", async 
 });
 
 test("a wrong field of a purchase is named", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   assertError(await buyer.post("/v1/purchases", {}), 400, "INVALID_REQUEST", "productId");
   assertError(await buy(buyer, "prod_x", { coupon: "FREE" }), 400, "INVALID_REQUEST", "coupon");
   assertError(await buy(buyer, "prod_x", { expectedPrice: "10" }), 400, "INVALID_REQUEST", "expectedPrice");
 });
 
 test("a declined purchase is 402, stays listed as failed, and gives no access", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   for (const [method, declineCode, last4] of [
     ["pm_test_declined", "card_declined", "0002"],
     ["pm_test_insufficient_funds", "insufficient_funds", "9995"],
@@ -232,8 +232,8 @@ test("a declined purchase is 402, stays listed as failed, and gives no access", 
 });
 
 test("after a decline a new try works", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   assertError(
     await buy(buyer, productId, { paymentMethodId: "pm_test_declined" }),
     402,
@@ -248,11 +248,11 @@ test("after a decline a new try works", async () => {
 });
 
 test("purchases are listed newest first, by status and product, and never another's", async () => {
-  const [first, second] = [await hasProduct(seller), await hasProduct(seller)];
-  const [buyer, other] = [await market.hasUser(), await market.hasUser()];
-  await hasBought(other, first);
+  const [first, second] = [await createProduct(seller), await createProduct(seller)];
+  const [buyer, other] = [await market.createUser(), await market.createUser()];
+  await buyProduct(other, first);
   await buy(buyer, first, { paymentMethodId: "pm_test_declined" });
-  const bought = [await hasBought(buyer, first), await hasBought(buyer, second)];
+  const bought = [await buyProduct(buyer, first), await buyProduct(buyer, second)];
   const ids = async (query: string) => {
     const { data, meta } = await ordersOf(buyer, query);
     assert.equal(meta.total, data.length);
@@ -269,15 +269,15 @@ test("purchases are listed newest first, by status and product, and never anothe
 });
 
 test("another's order is not found, not even by its seller", async () => {
-  const orderId = await hasBought(await market.hasUser(), await hasProduct(seller));
+  const orderId = await buyProduct(await market.createUser(), await createProduct(seller));
   for (const id of [orderId, toId("ord", newUuid(new Date())), "nonsense"]) {
     assertError(await seller.get(`/v1/purchases/${id}`), 404, "ORDER_NOT_FOUND");
   }
 });
 
 test("of fifty parallel purchases one is charged, granted, counted and told", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const replies = await Promise.all(Array.from({ length: 50 }, () => buy(buyer, productId)));
   const completed = replies.filter(({ status }) => status === 201);
   assert.ok(completed.length > 0);
@@ -308,8 +308,8 @@ test("of fifty parallel purchases one is charged, granted, counted and told", as
 });
 
 test("parallel purchases with different methods end in one completed order", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const methods = ["pm_test_ok", "pm_test_declined", "pm_test_requires_action"];
   await Promise.all(
     Array.from({ length: 18 }, (_, at) =>
@@ -326,8 +326,8 @@ test("parallel purchases with different methods end in one completed order", asy
 });
 
 test("a purchase that is repeated under its Idempotency-Key is answered alike and charged once", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy once" });
   const [first, second] = [await again(), await again()];
   assert.deepEqual([second.status, second.text], [201, first.text]);
@@ -340,8 +340,8 @@ test("a purchase that is repeated under its Idempotency-Key is answered alike an
 });
 
 test("parallel repeats under one Idempotency-Key make one purchase, and no other answer", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy at once" });
   const replies = await Promise.all(Array.from({ length: 20 }, again));
   const made = replies.filter(({ status }) => status === 201);
@@ -357,8 +357,8 @@ test("the platform's fee is the price times its basis points, a half rounded up"
   const { config } = market.service.ctx;
   const usual = config.feeBasisPoints;
   const cases = fc.tuple(fc.integer({ min: 1, max: 99_999_999 }), fc.integer({ min: 0, max: 10_000 }));
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller, { currency: "JPY", price: 1 });
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller, { currency: "JPY", price: 1 });
   const edges: [number, number][] = [
     [1, 5_000],
     [1, 4_999],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId } from "../../core/ids.ts";
 
@@ -8,7 +8,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ role: "seller" });
+  seller = await market.createUser({ role: "seller" });
 });
 after(() => market.close());
 
@@ -25,7 +25,7 @@ async function hasCode(wish: object = {}, who = seller) {
 const change = (id: string, wish: object) => seller.patch(`/v1/discount-codes/${id}`, wish);
 
 test("a code is told as it was made", async () => {
-  const productId = await hasProduct(seller, { price: 9, currency: "EUR" });
+  const productId = await createProduct(seller, { price: 9, currency: "EUR" });
   const wish = {
     code: "Spring_26",
     amountOff: 2.5,
@@ -101,11 +101,11 @@ for (const [field, wish] of wrongs)
   });
 
 test("a product that a code is for is its seller's own, and its currency the product's", async () => {
-  const productId = await hasProduct(await market.hasUser());
+  const productId = await createProduct(await market.createUser());
   const unknown = toId("prod", newUuid(new Date()));
   for (const id of [productId, unknown, "nonsense", ""])
     assertError(await create({ percentOff: 10, productId: id }), 404, "PRODUCT_NOT_FOUND");
-  const own = await hasDraft(seller, { price: 500, currency: "JPY" });
+  const own = await createDraft(seller, { price: 500, currency: "JPY" });
   const reply = await create({ amountOff: 1, currency: "USD", productId: own });
   assertError(reply, 422, "VALIDATION_ERROR", "currency");
   assert.equal((await hasCode({ percentOff: undefined, amountOff: 100, productId: own })).currency, "JPY");
@@ -116,7 +116,7 @@ test("a name is one code's, whatever its case, until that is removed; another se
   assertError(await create({ code: "oNCE", percentOff: 1 }), 409, "CONFLICT", "code");
   const other = await hasCode({ code: "Twice" });
   assertError(await change(other.id, { code: "ONCE" }), 409, "CONFLICT", "code");
-  await hasCode({ code: "once" }, await market.hasUser({ role: "seller" }));
+  await hasCode({ code: "once" }, await market.createUser({ role: "seller" }));
   assert.equal((await seller.delete(`/v1/discount-codes/${id}`)).status, 200);
   await hasCode({ code: "ONCE" });
 });
@@ -169,7 +169,7 @@ test("a change from a state that is gone is refused, and a sale makes no state",
 });
 
 test("codes are listed newest first, those of one seller and none that was removed", async () => {
-  const owner = await market.hasUser({ role: "seller" });
+  const owner = await market.createUser({ role: "seller" });
   const ids = [];
   for (let at = 0; at < 3; at++) ids.push((await hasCode({}, owner)).id);
   await owner.delete(`/v1/discount-codes/${ids[1]}`);
@@ -181,7 +181,7 @@ test("codes are listed newest first, those of one seller and none that was remov
 test("what is removed, another's or nothing is not found, on every path", async () => {
   const removed = (await hasCode()).id;
   await seller.delete(`/v1/discount-codes/${removed}`);
-  const others = (await hasCode({}, await market.hasUser({ role: "seller" }))).id;
+  const others = (await hasCode({}, await market.createUser({ role: "seller" }))).id;
   for (const id of [removed, others, toId("disc", newUuid(new Date())), "nonsense"]) {
     const path = `/v1/discount-codes/${id}`;
     assertError(await seller.get(path), 404, "DISCOUNT_CODE_NOT_FOUND");
@@ -191,10 +191,10 @@ test("what is removed, another's or nothing is not found, on every path", async 
 });
 
 test("somebody who sells nothing has no codes, and a key needs products:write", async () => {
-  const user = await market.hasUser();
+  const user = await market.createUser();
   for (const reply of [await user.get("/v1/discount-codes"), await create({ percentOff: 1 }, user)])
     assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "manage:products");
-  const reader = await market.hasUser({ role: "seller", permissions: ["products:read"] });
+  const reader = await market.createUser({ role: "seller", permissions: ["products:read"] });
   const details = assertError(await reader.get("/v1/discount-codes"), 403, "UNAUTHORIZED");
   assert.equal(details.required, "products:write");
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import fc from "fast-check";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
   type FakeProvider,
@@ -18,14 +18,16 @@ const DECLINED = "pm_test_declined";
 const WAITS = "pm_test_requires_action";
 
 const store = memoryStore();
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
-  seller = await market.hasUser({ name: "Seller", role: "seller" });
+  market = await openMarket({
+    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+  });
+  seller = await market.createUser({ name: "Seller", role: "seller" });
 });
 beforeEach(() => {
   line.trouble = "none";
@@ -52,9 +54,9 @@ const refuse = (reply: Reply, reason: RegExp) =>
   assert.match(assertError(reply, 422, "VALIDATION_ERROR", "discountCode").reason, reason);
 
 test("half of 19.99 is 10.00, which leaves 9.99", async () => {
-  const productId = await hasProduct(seller, { price: 19.99 });
+  const productId = await createProduct(seller, { price: 19.99 });
   const { id, code } = await hasCode();
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const reply = await buy(buyer, productId, { discountCode: code, expectedPrice: 9.99 });
   assert.equal(reply.status, 201, reply.text);
   assert.equal(reply.body.data.amount, 9.99);
@@ -67,15 +69,17 @@ test("half of 19.99 is 10.00, which leaves 9.99", async () => {
 
 test("neither case nor blanks around a code matter", async () => {
   const { code } = await hasCode({ code: "MixedCase" });
-  const reply = await buy(await market.hasUser(), await hasProduct(seller), { discountCode: " mIXEDcASE " });
+  const reply = await buy(await market.createUser(), await createProduct(seller), {
+    discountCode: " mIXEDcASE ",
+  });
   assert.equal(reply.status, 201, reply.text);
   assert.equal(code, "MixedCase");
 });
 
 test("every discount is the price's share, a half rounded up, and leaves the rest", async () => {
-  const productId = await hasProduct(seller, { price: 1, currency: "JPY" });
+  const productId = await createProduct(seller, { price: 1, currency: "JPY" });
   const { id, code } = await hasCode({ percentOff: 1 });
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const wish = { discountCode: code, paymentMethodId: DECLINED };
   const cases = fc.tuple(fc.integer({ min: 2, max: 99_999_999 }), fc.integer({ min: 0, max: 9_999 }));
   await fc.assert(
@@ -95,17 +99,17 @@ test("every discount is the price's share, a half rounded up, and leaves the res
 });
 
 test("an amount takes off so much, and at most the whole price", async () => {
-  const productId = await hasProduct(seller, { price: 5 });
+  const productId = await createProduct(seller, { price: 5 });
   const some = await hasCode({ percentOff: undefined, amountOff: 1.25 });
   const all = await hasCode({ percentOff: undefined, amountOff: 500 });
   const totalWith = async ({ code }: { code: string }) =>
-    (await buy(await market.hasUser(), productId, { discountCode: code })).body.data.amount;
+    (await buy(await market.createUser(), productId, { discountCode: code })).body.data.amount;
   assert.deepEqual([await totalWith(some), await totalWith(all)], [3.75, 0]);
 });
 
 test("a code that cannot be used stops the purchase, and says why", async () => {
-  const [productId, other] = [await hasProduct(seller, { price: 10 }), await hasProduct(seller)];
-  const buyer = await market.hasUser();
+  const [productId, other] = [await createProduct(seller, { price: 10 }), await createProduct(seller)];
+  const buyer = await market.createUser();
   const now = market.clock.now.getTime();
   const at = (ms: number) => new Date(now + ms).toISOString();
   const attempt = async (wish: object) => buy(buyer, productId, { discountCode: (await hasCode(wish)).code });
@@ -117,7 +121,7 @@ test("a code that cannot be used stops the purchase, and says why", async () => 
   const removed = await hasCode();
   await seller.delete(`/v1/discount-codes/${removed.id}`);
   refuse(await buy(buyer, productId, { discountCode: removed.code }), /no code/);
-  const stranger = await market.hasUser({ role: "seller" });
+  const stranger = await market.createUser({ role: "seller" });
   await stranger.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 });
   refuse(await buy(buyer, productId, { discountCode: "THEIRS" }), /no code/);
   assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 0, "no order stays behind");
@@ -125,17 +129,17 @@ test("a code that cannot be used stops the purchase, and says why", async () => 
 });
 
 test("expectedPrice is what is left after the discount", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode({ percentOff: 30 });
-  const reply = await buy(await market.hasUser(), productId, { discountCode: code, expectedPrice: 10 });
+  const reply = await buy(await market.createUser(), productId, { discountCode: code, expectedPrice: 10 });
   assert.deepEqual(assertError(reply, 409, "PRICE_CHANGED"), { price: 7, currency: "USD" });
   assert.equal(await redemptionsOf(id), 0);
 });
 
 test("50 buyers at once redeem a code of seven exactly seven times", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode({ maxRedemptions: 7 });
-  const buyers = await Promise.all(Array.from({ length: 50 }, () => market.hasUser()));
+  const buyers = await Promise.all(Array.from({ length: 50 }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
   assert.equal(completed(replies), 7);
   for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /used up/);
@@ -148,9 +152,9 @@ test("50 buyers at once redeem a code of seven exactly seven times", async () =>
 });
 
 test("one buyer who buys many products at once redeems a code of one a buyer exactly once", async () => {
-  const products = await Promise.all(Array.from({ length: 12 }, () => hasProduct(seller)));
+  const products = await Promise.all(Array.from({ length: 12 }, () => createProduct(seller)));
   const { id, code } = await hasCode({ maxPerBuyer: 1 });
-  const [buyer, other] = [await market.hasUser(), await market.hasUser()];
+  const [buyer, other] = [await market.createUser(), await market.createUser()];
   const replies = await Promise.all(products.map((product) => buy(buyer, product, { discountCode: code })));
   assert.equal(completed(replies), 1);
   for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /as often/);
@@ -159,18 +163,18 @@ test("one buyer who buys many products at once redeems a code of one a buyer exa
 });
 
 test("free copies keep to the limits under parallel purchases, too", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode({ percentOff: 100, maxRedemptions: 5 });
-  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.hasUser()));
+  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
   assert.equal(completed(replies), 5);
   assert.equal(await redemptionsOf(id), 5);
 });
 
 test("one buyer who asks twenty times for one product redeems once", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode({ maxRedemptions: 5 });
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const replies = await Promise.all(
     Array.from({ length: 20 }, () => buy(buyer, productId, { discountCode: code })),
   );
@@ -181,9 +185,9 @@ test("one buyer who asks twenty times for one product redeems once", async () =>
 });
 
 test("100 % is a free copy: completed at once, by no method, in no books, with a receipt", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { code } = await hasCode({ percentOff: 100 });
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   line.trouble = "down";
   const reply = await buy(buyer, productId, { discountCode: code, expectedPrice: 0 });
   assert.equal(reply.status, 201, reply.text);
@@ -206,9 +210,9 @@ test("100 % is a free copy: completed at once, by no method, in no books, with a
 });
 
 test("a payment that fails gives the code back", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode({ maxRedemptions: 1, maxPerBuyer: 1 });
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const declined = { discountCode: code, paymentMethodId: DECLINED };
   assertError(await buy(buyer, productId, declined), 402, "INSUFFICIENT_FUNDS");
   assert.equal(await redemptionsOf(id), 0);
@@ -217,9 +221,9 @@ test("a payment that fails gives the code back", async () => {
 });
 
 test("an order that leaves nothing behind leaves no redemption", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode();
-  const reply = await buy(await market.hasUser(), productId, {
+  const reply = await buy(await market.createUser(), productId, {
     discountCode: code,
     paymentMethodId: "pm_of_nobody",
   });
@@ -228,9 +232,9 @@ test("an order that leaves nothing behind leaves no redemption", async () => {
 });
 
 test("an order that waits holds its code; given up for another, it gives the code back", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode({ maxRedemptions: 1 });
-  const [buyer, other] = [await market.hasUser(), await market.hasUser()];
+  const [buyer, other] = [await market.createUser(), await market.createUser()];
   const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
   assert.equal(waiting.status, 202, waiting.text);
   assert.equal(await redemptionsOf(id), 1);
@@ -246,10 +250,14 @@ test("an order that waits holds its code; given up for another, it gives the cod
 
 test("an unconfirmed payment holds the last redemption of a code for half an hour, not for a day", async () => {
   const { ctx } = market.service;
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode({ maxRedemptions: 1 });
   const unlimited = await hasCode();
-  const [buyer, other, patient] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const [buyer, other, patient] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
   const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
   const kept = await buy(patient, productId, { discountCode: unlimited.code, paymentMethodId: WAITS });
   market.clock.forward(30 * MINUTE_MS);
@@ -264,9 +272,9 @@ test("an unconfirmed payment holds the last redemption of a code for half an hou
 });
 
 test("an open order is not charged for another wish: with a code or without one it is another", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode();
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const whole = await buy(buyer, productId, { paymentMethodId: WAITS });
   const half = await buy(buyer, productId, { paymentMethodId: WAITS, discountCode: code });
   const free = await hasCode({ percentOff: 100 });
@@ -279,9 +287,9 @@ test("an open order is not charged for another wish: with a code or without one 
 
 test("an order that nobody waits for any more gives the code back, and money that comes later takes it anew", async () => {
   const { ctx } = market.service;
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const { id, code } = await hasCode({ maxRedemptions: 1 });
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   line.trouble = "down";
   const { body } = await buy(buyer, productId, { discountCode: code });
   line.trouble = "none";
@@ -298,10 +306,10 @@ test("an order that nobody waits for any more gives the code back, and money tha
 });
 
 test("a full refund gives the code back, a part of one does not", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode({ maxRedemptions: 1 });
-  const [buyer, { userId }] = [await market.hasUser(), await market.hasUser({ role: "admin" })];
-  const admin = await market.hasSession(userId, { secondFactor: true });
+  const [buyer, { userId }] = [await market.createUser(), await market.createUser({ role: "admin" })];
+  const admin = await market.createSession(userId, { secondFactor: true });
   const { orderId } = (await buy(buyer, productId, { discountCode: code })).body.data;
   const refund = async (amount?: number) => {
     const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, { amount, reason: "not_working" });
@@ -315,11 +323,11 @@ test("a full refund gives the code back, a part of one does not", async () => {
 });
 
 test("whatever becomes of its orders, all at once, a code's redemptions are the orders that hold it", async () => {
-  const products = await Promise.all(Array.from({ length: 4 }, () => hasProduct(seller, { price: 10 })));
+  const products = await Promise.all(Array.from({ length: 4 }, () => createProduct(seller, { price: 10 })));
   const { id, code } = await hasCode({ maxRedemptions: 12, maxPerBuyer: 2 });
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
-  const buyers = await Promise.all(Array.from({ length: 8 }, () => market.hasUser()));
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
+  const buyers = await Promise.all(Array.from({ length: 8 }, () => market.createUser()));
   const methods = ["pm_test_ok", DECLINED, WAITS, "pm_test_ok"];
   const tryOnce = async (buyer: Client, at: number) => {
     const wish = { discountCode: code, paymentMethodId: methods[at % methods.length] };
@@ -342,12 +350,12 @@ test("whatever becomes of its orders, all at once, a code's redemptions are the 
 });
 
 test("a limit cannot be set below what was redeemed, and a change acts on the next purchase", async () => {
-  const productId = await hasProduct(seller, { price: 10 });
+  const productId = await createProduct(seller, { price: 10 });
   const { id, code } = await hasCode();
   for (let at = 0; at < 2; at++)
-    assert.equal((await buy(await market.hasUser(), productId, { discountCode: code })).status, 201);
+    assert.equal((await buy(await market.createUser(), productId, { discountCode: code })).status, 201);
   const path = `/v1/discount-codes/${id}`;
   assertError(await seller.patch(path, { maxRedemptions: 1 }), 422, "VALIDATION_ERROR", "maxRedemptions");
   assert.equal((await seller.patch(path, { maxRedemptions: 2, percentOff: 20 })).status, 200);
-  refuse(await buy(await market.hasUser(), productId, { discountCode: code }), /used up/);
+  refuse(await buy(await market.createUser(), productId, { discountCode: code }), /used up/);
 });

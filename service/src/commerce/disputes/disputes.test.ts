@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
+import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { accountsOf, dispute, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
+import {
+  accountsOf,
+  createFakeRefunds,
+  openDispute,
+  refundedMinorOf,
+  withRefunds,
+} from "../../../test/refunds.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
@@ -20,19 +26,19 @@ import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 import { reconcileRefunds } from "../refunds/refund-submission.ts";
 
-const book = refundBook();
-const line: PaymentLine = { trouble: "none" };
+const book = createFakeRefunds();
+const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const charges = behind(line, fakePayments({ origin: provider.origin }));
+  const charges = withConnectionTrouble(line, fakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
-  seller = await market.hasUser({ name: "Seller" });
-  const { userId } = await market.hasUser({ role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  seller = await market.createUser({ name: "Seller" });
+  const { userId } = await market.createUser({ role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 beforeEach(() => {
   book.trouble = "none";
@@ -49,10 +55,10 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller, { price: 10, title: "Haiku", ...wish });
-  return { buyer, productId, orderId: await hasBought(buyer, productId) };
+async function hasOrder(wish: ProductInput = {}): Promise<Bought> {
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller, { price: 10, title: "Haiku", ...wish });
+  return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
 const refresh = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
@@ -67,21 +73,23 @@ const give = (orderId: string, amount?: number) =>
 const ask = (buyer: Client, orderId: string) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "fraudulent" });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
-const lastLetterTo = async ({ userId }: Client) => (await lettersToUser(market, userId))[0]?.subject ?? "";
+const lastLetterTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
 const lastWordsTo = async ({ userId }: Client) =>
-  asOneLine((await lettersToUser(market, userId))[0]?.text ?? "");
+  unwrapLines((await emailsToUser(market, userId))[0]?.text ?? "");
 const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
 /** Opens it, as the provider's notice does. */
-async function hasDispute(wish: Parameters<typeof dispute>[2] = {}): Promise<Bought & { disputeId: string }> {
+async function hasDispute(
+  wish: Parameters<typeof openDispute>[2] = {},
+): Promise<Bought & { disputeId: string }> {
   const bought = await hasOrder();
-  const disputeId = dispute(book, bought.orderId, wish);
+  const disputeId = openDispute(book, bought.orderId, wish);
   await refresh(disputeId);
   return { ...bought, disputeId };
 }
 
 async function decide({ orderId, disputeId }: { orderId: string; disputeId: string }, state: "won" | "lost") {
-  dispute(book, orderId, { disputeId, state });
+  openDispute(book, orderId, { disputeId, state });
   await refresh(disputeId);
 }
 
@@ -180,7 +188,7 @@ suite("a dispute", () => {
   test("of what is refunded in part holds the rest, and won leads back to that", async () => {
     const { buyer, orderId } = await hasOrder();
     await give(orderId, 3);
-    const disputeId = dispute(book, orderId);
+    const disputeId = openDispute(book, orderId);
     await refresh(disputeId);
     assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 700, provider_clearing: -700 });
     await decide({ orderId, disputeId }, "won");
@@ -190,10 +198,10 @@ suite("a dispute", () => {
   });
 
   test("lost dispute of the whole price after a refund: the excess is the marketplace's loss", async () => {
-    const buyer = await market.hasUser();
-    const orderId = await hasBought(buyer, await hasProduct(seller, { price: 30 }));
+    const buyer = await market.createUser();
+    const orderId = await buyProduct(buyer, await createProduct(seller, { price: 30 }));
     await give(orderId, 10);
-    const disputeId = dispute(book, orderId, { amountMinor: 3_000n, feeMinor: 1_500n });
+    const disputeId = openDispute(book, orderId, { amountMinor: 3_000n, feeMinor: 1_500n });
     await refresh(disputeId);
     await decide({ orderId, disputeId }, "lost");
     // The provider took 10.00, 30.00 and its charge of 15.00 of the 30.00 that it had.
@@ -209,11 +217,11 @@ suite("a dispute", () => {
   });
 
   test("is told of before the payment is: the payment is asked for first", async () => {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller, { price: 10 });
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller, { price: 10 });
     line.trouble = "answers get lost";
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
-    const disputeId = dispute(book, orderId);
+    const disputeId = openDispute(book, orderId);
     await assert.rejects(refresh(disputeId), /no answer/);
     line.trouble = "none";
     await refresh(disputeId);
@@ -222,8 +230,8 @@ suite("a dispute", () => {
 
   test("that nobody knows, or of no order of ours, moves nothing", async () => {
     await refresh("dp_nothing");
-    await refresh(dispute(book, "ord_01kf5v8q3xe8hb1d6c1m2k3n4p"));
-    await refresh(dispute(book, "nonsense"));
+    await refresh(openDispute(book, "ord_01kf5v8q3xe8hb1d6c1m2k3n4p"));
+    await refresh(openDispute(book, "nonsense"));
     assert.ok(market.logs.some((text) => text.includes("concerns no order of ours")));
   });
 });
@@ -231,9 +239,9 @@ suite("a dispute", () => {
 suite("what is told of a dispute", () => {
   const told = async (states: ("open" | "won" | "lost")[]) => {
     const bought = await hasOrder();
-    const disputeId = dispute(book, bought.orderId, { feeMinor: 1_500n });
+    const disputeId = openDispute(book, bought.orderId, { feeMinor: 1_500n });
     for (const state of states) {
-      dispute(book, bought.orderId, { disputeId, state });
+      openDispute(book, bought.orderId, { disputeId, state });
       await refresh(disputeId);
       await refresh(disputeId);
     }
@@ -242,7 +250,7 @@ suite("what is told of a dispute", () => {
       status,
       events: events.map(({ type }: { type: string }) => type),
       accounts: await accountsOf(market, bought.orderId),
-      letters: (await lettersToUser(market, bought.buyer.userId)).map(({ subject }) => subject),
+      letters: (await emailsToUser(market, bought.buyer.userId)).map(({ subject }) => subject),
     };
   };
 
@@ -257,14 +265,14 @@ suite("what is told of a dispute", () => {
 
   test("by twenty notices at once, is booked once", async () => {
     const { orderId, disputeId } = await hasDispute();
-    dispute(book, orderId, { disputeId, state: "lost", feeMinor: 1_500n });
+    openDispute(book, orderId, { disputeId, state: "lost", feeMinor: 1_500n });
     await Promise.all(Array.from({ length: 20 }, () => refresh(disputeId)));
     assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
   });
 
   test("by no notice, is found by the job", async () => {
     const { buyer, orderId, disputeId } = await hasDispute();
-    dispute(book, orderId, { disputeId, state: "won" });
+    openDispute(book, orderId, { disputeId, state: "won" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await orderOf(buyer, orderId)).status, "completed");
   });
@@ -272,19 +280,19 @@ suite("what is told of a dispute", () => {
   test("by no notice, though it was opened and lost meanwhile, is listed by the job", async () => {
     const [one, two] = [await hasOrder(), await hasOrder()];
     const createdAt = market.clock.now;
-    dispute(book, one.orderId, { createdAt });
-    dispute(book, two.orderId, { createdAt, state: "lost" });
+    openDispute(book, one.orderId, { createdAt });
+    openDispute(book, two.orderId, { createdAt, state: "lost" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await orderOf(one.buyer, one.orderId)).status, "disputed");
     assert.equal((await orderOf(two.buyer, two.orderId)).status, "refunded");
   });
 
   test("by no notice and before its payment is settled, is listed again until it can be applied", async () => {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller, { price: 10 });
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller, { price: 10 });
     line.trouble = "answers get lost";
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
-    dispute(book, orderId, { createdAt: market.clock.now });
+    openDispute(book, orderId, { createdAt: market.clock.now });
     for (let hours = 0; hours < 3; hours++) {
       await reconcileDisputes(market.service.ctx, disputeRooms);
       market.clock.forward(3_600_000);
@@ -296,11 +304,11 @@ suite("what is told of a dispute", () => {
   });
 
   test("of a payment that never came, is named to the operator and does not stop the list", async () => {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller, { price: 10 });
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller, { price: 10 });
     const declined = { productId, paymentMethodId: "pm_test_declined" };
     const { orderId } = (await buyer.post("/v1/purchases", declined)).body.error.details;
-    const disputeId = dispute(book, orderId, { createdAt: market.clock.now });
+    const disputeId = openDispute(book, orderId, { createdAt: market.clock.now });
     const readUntil = async () =>
       (await market.query("select read_until from provider_cursors where list = 'disputes'")).rows[0]
         .read_until;
@@ -328,7 +336,7 @@ suite("an inquiry of a bank", () => {
     market.clock.forward(1);
     assert.match((await findings())["money"]!.note, /inquiry as dispute, .*the buyer's bank asks about it/);
     assert.equal((await give(orderId)).body.data.status, "succeeded");
-    dispute(book, orderId, { disputeId, state: "inquiry_closed" });
+    openDispute(book, orderId, { disputeId, state: "inquiry_closed" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     const { status, events } = await orderOf(buyer, orderId);
     assert.equal(status, "refunded");
@@ -339,14 +347,14 @@ suite("an inquiry of a bank", () => {
   test("that was closed and then becomes a dispute: the money is held", async () => {
     const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
     for (const state of ["inquiry_closed", "open"] as const)
-      await refresh(dispute(book, orderId, { disputeId, state }));
+      await refresh(openDispute(book, orderId, { disputeId, state }));
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
     assert.equal((await accountsOf(market, orderId))["dispute_hold"], 1_000);
   });
 
   test("that becomes a dispute without a notice is found by the job", async () => {
     const bought = await hasDispute({ state: "inquiry" });
-    dispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });
+    openDispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.deepEqual(await accountsOf(market, bought.orderId), {
       dispute_hold: 1_000,
@@ -362,14 +370,14 @@ suite("a refund and a dispute of one order", () => {
     const { buyer, orderId } = await hasDispute();
     for (const reply of [await ask(buyer, orderId), await give(orderId), await give(orderId, 1)])
       assert.equal(assertError(reply, 409, "INVALID_STATE").current, "disputed");
-    assert.equal(await givenBack(market, book, orderId), 0n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 0n);
   });
 
   test("a request that waits is canceled when the dispute opens", async () => {
     const { buyer, orderId, productId } = await hasOrder();
     await buyer.get(`/v1/products/${productId}`);
     const { id } = (await ask(buyer, orderId)).body.data;
-    await refresh(dispute(book, orderId));
+    await refresh(openDispute(book, orderId));
     const { data } = (await buyer.get(`/v1/refunds/${id}`)).body;
     assert.deepEqual([data.status, data.decisionNote], ["canceled", "The payment is disputed at the bank."]);
     assertError(await seller.post(`/v1/refunds/${id}/approve`), 409, "INVALID_STATE");
@@ -380,7 +388,7 @@ suite("a refund and a dispute of one order", () => {
     const { buyer, orderId } = await hasOrder();
     book.trouble = "slow";
     const { id } = (await give(orderId, amount)).body.data;
-    const disputeId = dispute(book, orderId, { feeMinor: 1_500n });
+    const disputeId = openDispute(book, orderId, { feeMinor: 1_500n });
     await refresh(disputeId);
     book.trouble = "none";
     const ends = async (state: "succeeded" | "failed") => {
@@ -487,7 +495,7 @@ suite("a refund and a dispute of one order", () => {
       if (now.do === "end") await this.end(now.state);
       if (now.do === "open") await this.#open(now.percent);
       if (now.do === "decide" && this.#disputes[0]) {
-        dispute(book, orderId, { disputeId: this.#disputes.shift()!, state: now.state });
+        openDispute(book, orderId, { disputeId: this.#disputes.shift()!, state: now.state });
         await reconcileDisputes(market.service.ctx, disputeRooms);
       }
       if (now.do === "again") await this.#again();
@@ -497,7 +505,7 @@ suite("a refund and a dispute of one order", () => {
       const { orderId } = this.#bought;
       const disputeId = `dp_${orderId}_${Math.random()}`;
       const amountMinor = BigInt(Math.max(1, Math.floor((this.#totalMinor * percent) / 100)));
-      await refresh(dispute(book, orderId, { disputeId, amountMinor, feeMinor: 0n }));
+      await refresh(openDispute(book, orderId, { disputeId, amountMinor, feeMinor: 0n }));
       this.#disputes.push(disputeId);
     }
 
@@ -536,7 +544,7 @@ suite("a refund and a dispute of one order", () => {
       );
       const taken = lost.reduce(
         (sum, { amountMinor }) => sum + amountMinor,
-        await givenBack(market, book, orderId),
+        await refundedMinorOf(market, book, orderId),
       );
       const { provider_clearing: clearing = 0 } = await accountsOf(market, orderId);
       assert.equal(clearing, Number(taken) - this.#totalMinor);

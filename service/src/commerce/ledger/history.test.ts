@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
-import { type BookOrder, booksOf, DISPUTE_FEE, freeOf, type People } from "../../../test/books.ts";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
+import {
+  DISPUTE_FEE,
+  freeOf,
+  type LedgerOrder,
+  type LedgerParties,
+  ledgerWriter,
+} from "../../../test/ledger-writer.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { shareOf } from "../../core/money/split.ts";
@@ -15,11 +21,15 @@ const DAY_MS = 86_400_000;
 const HISTORIES = 40;
 
 let market: Market;
-let people: People;
+let people: LedgerParties;
 before(async () => {
   market = await openMarket();
-  const [seller, buyer, referrer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
-  const productId = toUuid("prod", await hasProduct(seller))!;
+  const [seller, buyer, referrer] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
+  const productId = toUuid("prod", await createProduct(seller))!;
   people = { sellerId: seller.userId, buyerId: buyer.userId, referrerId: referrer.userId, productId };
 });
 after(() => market.close());
@@ -64,10 +74,10 @@ async function inVain(work: (tx: Tx) => Promise<void>): Promise<void> {
 }
 
 /** Plays what is possible of a history; answers the orders as they then are, and those of which a dispute was lost. */
-async function play(tx: Tx, history: Step[]): Promise<{ orders: BookOrder[]; lost: Set<BookOrder> }> {
-  const books = booksOf(market.service.ctx, people);
-  const orders: BookOrder[] = [];
-  const lost = new Set<BookOrder>();
+async function play(tx: Tx, history: Step[]): Promise<{ orders: LedgerOrder[]; lost: Set<LedgerOrder> }> {
+  const books = ledgerWriter(market.service.ctx, people);
+  const orders: LedgerOrder[] = [];
+  const lost = new Set<LedgerOrder>();
   for (const step of history) {
     if (step.what === "sale") {
       const { discount, priceMinor } = step;
@@ -97,7 +107,7 @@ async function play(tx: Tx, history: Step[]): Promise<{ orders: BookOrder[]; los
 }
 
 /** All that the seller may be paid out in each currency, in the state that the number says. */
-async function payOut(tx: Tx, books: ReturnType<typeof booksOf>, which: number): Promise<void> {
+async function payOut(tx: Tx, books: ReturnType<typeof ledgerWriter>, which: number): Promise<void> {
   const { now } = market.clock;
   for (const { currency, availableMinor } of await balancesOf(tx, people.sellerId, now)) {
     if (availableMinor <= 0n) continue;
@@ -128,7 +138,7 @@ const entriesOf = async (tx: Tx): Promise<Row[]> =>
 const sum = (rows: Row[]) => rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
 
 /** A balance as anybody would add it up on paper; nobody has asked for a refund. */
-function onPaper(rows: Row[], orders: BookOrder[], owner: string, now: Date): Balance[] {
+function onPaper(rows: Row[], orders: LedgerOrder[], owner: string, now: Date): Balance[] {
   const mine = rows.filter((row) => row.owner === owner);
   const disputed = orders.filter(({ sellerId, dispute }) => dispute && sellerId === owner);
   const currencies = [...new Set([...mine, ...disputed].map(({ currency }) => currency))].toSorted();
@@ -209,8 +219,8 @@ test("in any history what open refunds reserve is to the cent what they take, an
     fc.asyncProperty(anyHistory, anyRequests, fc.integer({ min: 0, max: 30 }), (history, requests, days) =>
       inVain(async (tx) => {
         const { orders } = await play(tx, history);
-        const books = booksOf(market.service.ctx, people);
-        const asked = new Map<BookOrder, bigint>();
+        const books = ledgerWriter(market.service.ctx, people);
+        const asked = new Map<LedgerOrder, bigint>();
         for (const { which, share, status } of requests) {
           const order = orders[which % (orders.length || 1)];
           if (!order || order.totalMinor === 0n) continue;
@@ -244,7 +254,7 @@ test("in any history an order that is wholly refunded leaves every account as it
     fc.asyncProperty(anyHistory, (history) =>
       inVain(async (tx) => {
         const { orders, lost } = await play(tx, history);
-        const books = booksOf(market.service.ctx, people);
+        const books = ledgerWriter(market.service.ctx, people);
         for (const order of orders) {
           const rest = order.totalMinor - order.refundedMinor;
           if (rest > 0n) await books.refunds(tx, order, rest);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { balancesOf } from "./balances.ts";
@@ -14,8 +14,8 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  market.inventsBooks();
-  seller = await market.hasUser();
+  market.skipLedgerCheck();
+  seller = await market.createUser();
 });
 after(() => market.close());
 
@@ -151,7 +151,7 @@ suite("the database refuses", () => {
   });
 
   test("that a person or an order goes whose money is booked", async () => {
-    const order = toUuid("ord", await hasBought(await market.hasUser(), await hasProduct(seller)));
+    const order = toUuid("ord", await buyProduct(await market.createUser(), await createProduct(seller)));
     await assert.rejects(
       market.query("delete from orders where id = $1", [order]),
       /violates foreign key|ledger_entries_order_id_fkey/,
@@ -227,12 +227,12 @@ suite("a balance", () => {
   const none = { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n };
 
   test("of somebody who never sold is none", async () => {
-    assert.deepEqual(await balances((await market.hasUser()).userId), []);
+    assert.deepEqual(await balances((await market.createUser()).userId), []);
   });
 
   test("is pending until it matures, and available from that moment", async () => {
-    const author = await market.hasUser();
-    await hasBought(await market.hasUser(), await hasProduct(author, { price: 19.99 }));
+    const author = await market.createUser();
+    await buyProduct(await market.createUser(), await createProduct(author, { price: 19.99 }));
     const sold = { currency: "USD", reservedMinor: 0n, inTransitMinor: 0n, referrer: none };
     assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 1799n, availableMinor: 0n }]);
     market.clock.forward(MATURES_AFTER_MS - 1);
@@ -243,7 +243,7 @@ suite("a balance", () => {
 
   test("is one for each currency, and holds what is on its way and what is commission", async () => {
     const { ctx } = market.service;
-    const [ownerId, maturesAt] = [(await market.hasUser()).userId, ctx.now()];
+    const [ownerId, maturesAt] = [(await market.createUser()).userId, ctx.now()];
     const later = new Date(maturesAt.getTime() + 1);
     const book = (currency: string, entries: Entry[]) =>
       ctx.db

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { verifyLedgerNightly } from "./nightly-verification.ts";
@@ -38,7 +38,7 @@ test("/metrics and the doctor tell what the night found in the books, and when",
     note: "not looked at yet: `stoa-server ledger verify` does",
   });
 
-  await hasBought(await market.hasUser(), await hasProduct(await market.hasUser()));
+  await buyProduct(await market.createUser(), await createProduct(await market.createUser()));
   await verifyLedgerNightly(ctx);
   assert.deepEqual(
     [await figure("ledger_problems"), await figure("ledger_verified_timestamp_seconds")],

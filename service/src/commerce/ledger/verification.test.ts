@@ -3,8 +3,8 @@ import { execFile } from "node:child_process";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { sql } from "kysely";
-import { booksOf } from "../../../test/books.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { ledgerWriter } from "../../../test/ledger-writer.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -15,15 +15,20 @@ import { findProblems, verifyLedger } from "./verification.ts";
 let market: Market;
 let seller: Client;
 let buyer: Client;
-let books: ReturnType<typeof booksOf>;
+let books: ReturnType<typeof ledgerWriter>;
 before(async () => {
   market = await openMarket();
-  const people = [await market.hasUser(), await market.hasUser(), await market.hasUser()] as const;
+  const people = [await market.createUser(), await market.createUser(), await market.createUser()] as const;
   [seller, buyer] = people;
-  const product = await hasProduct(seller);
-  await hasBought(buyer, product);
+  const product = await createProduct(seller);
+  await buyProduct(buyer, product);
   const [sellerId, buyerId, referrerId] = people.map(({ userId }) => userId) as [string, string, string];
-  books = booksOf(market.service.ctx, { sellerId, buyerId, referrerId, productId: toUuid("prod", product)! });
+  books = ledgerWriter(market.service.ctx, {
+    sellerId,
+    buyerId,
+    referrerId,
+    productId: toUuid("prod", product)!,
+  });
 });
 after(() => market.close());
 
@@ -76,10 +81,10 @@ suite("a ledger is proved", () => {
       ["KWD", 1.235],
       ["EUR", 0.01],
     ] as const)
-      await hasBought(buyer, await hasProduct(seller, { currency, price }));
-    const refused = { productId: await hasProduct(seller), paymentMethodId: "pm_test_declined" };
+      await buyProduct(buyer, await createProduct(seller, { currency, price }));
+    const refused = { productId: await createProduct(seller), paymentMethodId: "pm_test_declined" };
     assert.equal((await buyer.post("/v1/purchases", refused)).status, 402);
-    const session = await market.hasSession(buyer.userId);
+    const session = await market.createSession(buyer.userId);
     assert.equal((await session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
     const verdict = await verifyLedger(ctx.db);
     assert.deepEqual(verdict.problems, []);
@@ -143,8 +148,8 @@ suite("a ledger is proved", () => {
     test(`after ${what}`, async () => assert.deepEqual(await problemsAfter(history), []));
 
   test("while fifty purchases go on beside it", async () => {
-    const products = await Promise.all(Array.from({ length: 50 }, () => hasProduct(seller)));
-    const sold = Promise.all(products.map((product) => hasBought(buyer, product)));
+    const products = await Promise.all(Array.from({ length: 50 }, () => createProduct(seller)));
+    const sold = Promise.all(products.map((product) => buyProduct(buyer, product)));
     const verdicts = [];
     for (let times = 0; times < 5; times++) verdicts.push(await verifyLedger(market.service.ctx.db));
     await sold;

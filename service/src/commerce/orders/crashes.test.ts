@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
-import type { DoomedService } from "../../../test/doomed.ts";
-import { hasProduct } from "../../../test/factories.ts";
+import {
+  assertKilledBy,
+  type CrashSetup,
+  openCrashSetup,
+  repeatAfterCrash,
+} from "../../../test/crash-setup.ts";
+import type { CrashingService } from "../../../test/crashing-service.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { rollUpSales } from "../analytics/sales-sums.ts";
@@ -19,13 +24,13 @@ const steps = {
   "order: settled, not answered": "completed",
 } as const;
 
-let site: CrashSite;
+let site: CrashSetup;
 let market: Market;
 let seller: Client;
 before(async () => {
-  site = await openCrashSite();
+  site = await openCrashSetup();
   ({ market } = site);
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 beforeEach(() => {
   site.failsAt = "";
@@ -39,8 +44,8 @@ interface Purchase {
 }
 
 const hasWish = async (): Promise<Purchase> => ({
-  buyer: await market.hasUser(),
-  productId: await hasProduct(seller),
+  buyer: await market.createUser(),
+  productId: await createProduct(seller),
 });
 
 const buy = ({ buyer, productId }: Purchase, headers = {}): Promise<Reply> =>
@@ -50,8 +55,8 @@ const statusesOf = async ({ buyer }: Purchase): Promise<string[]> =>
   (await buyer.get("/v1/purchases")).body.data.map(({ status }: { status: string }) => status);
 
 /** Asks a process that dies of it. */
-const buyOf = (doomed: DoomedService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
-  diesOf(doomed, clientOf(doomed.origin, buyer.key).post("/v1/purchases", { productId }, headers));
+const buyOf = (doomed: CrashingService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
+  assertKilledBy(doomed, clientOf(doomed.origin, buyer.key).post("/v1/purchases", { productId }, headers));
 
 /** One charge, and one of everything that it pays for. */
 async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
@@ -112,7 +117,7 @@ suite("a process that is killed", () => {
       const wish = await hasWish();
       const key = { "idempotency-key": "the same" };
       await buyOf(await site.startDoomed(step), wish, key);
-      const reply = await answeredRepeat(site.market, () => buy(wish, key));
+      const reply = await repeatAfterCrash(site.market, () => buy(wish, key));
       assert.equal(reply.status, 201, reply.text);
       if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
       assert.equal((await statusesOf(wish)).length, 1);
@@ -127,9 +132,9 @@ suite("a process that is killed", () => {
     const key = { "idempotency-key": "by another method" };
     const body = { productId: wish.productId, paymentMethodId: "pm_test_refund_waits" };
     const doomed = await site.startDoomed("idempotency: answered, not kept");
-    await diesOf(doomed, clientOf(doomed.origin, wish.buyer.key).post("/v1/purchases", body, key));
+    await assertKilledBy(doomed, clientOf(doomed.origin, wish.buyer.key).post("/v1/purchases", body, key));
     const buyAsKeyed = () => wish.buyer.post("/v1/purchases", body, key);
-    const reply = await answeredRepeat(site.market, buyAsKeyed);
+    const reply = await repeatAfterCrash(site.market, buyAsKeyed);
     assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
     assert.equal(await hasCharge(wish), false);
     market.clock.forward(11 * MINUTE_MS);
@@ -151,7 +156,7 @@ suite("a process that is killed", () => {
     const refund = await wish.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
     assert.equal(refund.body.data.status, "succeeded", refund.text);
     const charges = site.done.charges.length;
-    const { data } = (await answeredRepeat(site.market, () => buy(wish, key))).body;
+    const { data } = (await repeatAfterCrash(site.market, () => buy(wish, key))).body;
     assert.deepEqual([data.orderId, data.status], [orderId, "refunded"]);
     assert.deepEqual(await statusesOf(wish), ["refunded"]);
     assert.equal(site.done.charges.length, charges);
@@ -171,10 +176,10 @@ suite("a step that fails", () => {
   }
 
   test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
-    const productId = await hasProduct(seller);
+    const productId = await createProduct(seller);
     site.failsAt = "order: charged, not settled";
     const wishes = await Promise.all(
-      Array.from({ length: 50 }, async () => ({ buyer: await market.hasUser(), productId })),
+      Array.from({ length: 50 }, async () => ({ buyer: await market.createUser(), productId })),
     );
     await Promise.all(wishes.map((wish) => buy(wish)));
     site.failsAt = "";
@@ -192,8 +197,8 @@ suite("a step that fails", () => {
 
 /** Last: over all that was killed, failed, reconciled and bought again above. */
 test("GET /admin/stats after kills at every step: it counts each order once, as the list and the books do", async () => {
-  const { userId } = await market.hasUser({ role: "admin" });
-  const admin = await market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ role: "admin" });
+  const admin = await market.createSession(userId, { secondFactor: true });
   const listed = new Map<string, string>();
   for (let page = 1; ; page++) {
     const { data } = (await admin.get(`/v1/admin/orders?limit=100&page=${page}`)).body;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { hasBank } from "../../../test/payouts.ts";
-import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { installFakeBank } from "../../../test/payouts.ts";
+import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import { toId } from "../../core/ids.ts";
 import {
   type FakeProvider,
@@ -17,13 +17,13 @@ import { payOutBySchedule } from "../payouts/schedule.ts";
 
 const DAY_MS = 86_400_000;
 
-const book = refundBook();
+const book = createFakeRefunds();
 let provider: FakeProvider;
 let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
-  hasBank(market);
+  installFakeBank(market);
 });
 after(async () => {
   await market.close();
@@ -32,10 +32,11 @@ after(async () => {
 
 /** A seller whose products are had for the price, for half and for nothing, by a referral or without. */
 async function hasShop() {
-  const [seller, referrer] = [await market.hasUser({ role: "seller" }), await market.hasUser()];
+  const [seller, referrer] = [await market.createUser({ role: "seller" }), await market.createUser()];
   const { code: referralCode } = (await referrer.get("/v1/account/referral")).body.data;
   const productIds = [];
-  for (let n = 0; n < 3; n++) productIds.push(await hasProduct(seller, { title: `Haiku ${n}`, price: 20 }));
+  for (let n = 0; n < 3; n++)
+    productIds.push(await createProduct(seller, { title: `Haiku ${n}`, price: 20 }));
   for (const [code, percentOff] of [
     ["half", 50],
     ["free", 100],
@@ -43,7 +44,7 @@ async function hasShop() {
     const reply = await seller.post("/v1/discount-codes", { code, percentOff, maxRedemptions: 1_000 });
     assert.equal(reply.status, 201, reply.text);
   }
-  const buyers = await Promise.all(Array.from({ length: 5 }, () => market.hasUser()));
+  const buyers = await Promise.all(Array.from({ length: 5 }, () => market.createUser()));
   return { seller, referralCode, productIds, buyers };
 }
 
@@ -70,9 +71,9 @@ async function buyAndGiveBack(
   if (!orderId) return;
   if (which % 3 > 0) await hears(buyer.get(`/v1/products/${productId}`));
   await hears(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
-  const disputeId = which % 4 === 3 && amount > 0 ? dispute(book, orderId) : null;
+  const disputeId = which % 4 === 3 && amount > 0 ? openDispute(book, orderId) : null;
   if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
-  if (disputeId) dispute(book, orderId, { state: "lost" });
+  if (disputeId) openDispute(book, orderId, { state: "lost" });
   await hears(
     buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" }),
     admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" }),
@@ -82,7 +83,7 @@ async function buyAndGiveBack(
 
 /** What its seller, an administrator and the clock do with a shop meanwhile. */
 async function runTheShop({ seller, productIds }: Shop, admin: Client): Promise<void> {
-  const session = await market.hasSession(seller.userId);
+  const session = await market.createSession(seller.userId);
   for (let times = 0; times < 4; times++) {
     await hears(
       session.post("/v1/payouts", { amount: 10 }),
@@ -102,8 +103,8 @@ test("whatever moves money at once, nobody waits for each other in a circle", as
   await payOutBySchedule(market.service.ctx, "daily");
   for (let round = 0; round < 2; round++) {
     market.clock.forward(7 * DAY_MS);
-    const { userId } = await market.hasUser({ role: "admin" });
-    const admin = await market.hasSession(userId, { secondFactor: true });
+    const { userId } = await market.createUser({ role: "admin" });
+    const admin = await market.createSession(userId, { secondFactor: true });
     const shop = await hasShop();
     const pairs = shop.buyers.flatMap((buyer) => shop.productIds.map((productId) => ({ buyer, productId })));
     await Promise.all([

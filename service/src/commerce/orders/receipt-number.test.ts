@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { formatMoney } from "../../core/money/amount.ts";
@@ -16,15 +16,15 @@ const detailOf = async (buyer: Client, orderId: string) =>
 const numberOf = async (buyer: Client, orderId: string): Promise<string> =>
   (await detailOf(buyer, orderId)).receipt.number;
 const soldTo = async (buyer: Client, seller: Client) =>
-  numberOf(buyer, await hasBought(buyer, await hasProduct(seller)));
+  numberOf(buyer, await buyProduct(buyer, await createProduct(seller)));
 
 test("the thirty parallel sales of a seller have thirty numbers without a gap", async () => {
-  const seller = await market.hasUser();
-  const products = await Promise.all(Array.from({ length: 3 }, () => hasProduct(seller)));
-  const buyers = await Promise.all(Array.from({ length: 10 }, () => market.hasUser()));
+  const seller = await market.createUser();
+  const products = await Promise.all(Array.from({ length: 3 }, () => createProduct(seller)));
+  const buyers = await Promise.all(Array.from({ length: 10 }, () => market.createUser()));
   const numbers = await Promise.all(
     buyers.flatMap((buyer) =>
-      products.map(async (productId) => numberOf(buyer, await hasBought(buyer, productId))),
+      products.map(async (productId) => numberOf(buyer, await buyProduct(buyer, productId))),
     ),
   );
   const begins = numbers[0]!.slice(0, -5);
@@ -34,8 +34,8 @@ test("the thirty parallel sales of a seller have thirty numbers without a gap", 
 });
 
 test("what fails takes no number", async () => {
-  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
-  const productId = await hasProduct(seller);
+  const [seller, buyer] = [await market.createUser(), await market.createUser()];
+  const productId = await createProduct(seller);
   for (const paymentMethodId of ["pm_test_declined", "pm_test_requires_action"])
     await buyer.post("/v1/purchases", { productId, paymentMethodId });
   assert.match(await soldTo(buyer, seller), /-00001$/);
@@ -44,9 +44,13 @@ test("what fails takes no number", async () => {
 });
 
 test("each seller and each year (UTC) counts from one, and a number stays what it was", async () => {
-  const [one, other, buyer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const [one, other, buyer] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
   market.clock.now = new Date("2026-12-31T23:59:59.999Z");
-  const orderId = await hasBought(buyer, await hasProduct(one));
+  const orderId = await buyProduct(buyer, await createProduct(one));
   const old = await numberOf(buyer, orderId);
   const others = await soldTo(buyer, other);
   market.clock.forward(1);
@@ -62,8 +66,8 @@ test("each seller and each year (UTC) counts from one, and a number stays what i
 });
 
 test("the number stands on the page, in the PDF's name and in the detail alike", async () => {
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, await hasProduct(await market.hasUser()));
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, await createProduct(await market.createUser()));
   const { receipt } = await detailOf(buyer, orderId);
   assert.ok((await (await fetch(receipt.url)).text()).includes(receipt.number));
   const pdf = await fetch(receipt.pdf);
@@ -71,14 +75,14 @@ test("the number stands on the page, in the PDF's name and in the detail alike",
 });
 
 test("a receipt shows each refund of its order, on the day on which it came", async () => {
-  const [buyer, { userId }] = [await market.hasUser(), await market.hasUser({ role: "admin" })];
-  const orderId = await hasBought(buyer, await hasProduct(await market.hasUser(), { price: 10 }));
+  const [buyer, { userId }] = [await market.createUser(), await market.createUser({ role: "admin" })];
+  const orderId = await buyProduct(buyer, await createProduct(await market.createUser(), { price: 10 }));
   for (const [amount, at] of [
     [1.5, "2027-02-03T04:05:06.000Z"],
     [0.5, "2027-02-28T23:59:59.999Z"],
   ] as const) {
     market.clock.now = new Date(at);
-    const admin = await market.hasSession(userId, { secondFactor: true });
+    const admin = await market.createSession(userId, { secondFactor: true });
     const wish = { amount, reason: "not_working" };
     const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, wish);
     assert.equal(reply.body.data?.status, "succeeded", reply.text);
@@ -96,13 +100,13 @@ for (const [currency, price] of [
 ] as const)
   test(`receipt, order and ledger agree to the last digit in ${currency}`, async () => {
     const [seller, buyer, referrer] = [
-      await market.hasUser(),
-      await market.hasUser(),
-      await market.hasUser(),
+      await market.createUser(),
+      await market.createUser(),
+      await market.createUser(),
     ];
-    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "DE" });
+    await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "DE" });
     const { code } = (await referrer.get("/v1/account/referral")).body.data;
-    const productId = await hasProduct(seller, { price, currency });
+    const productId = await createProduct(seller, { price, currency });
     await seller.post("/v1/discount-codes", { code: "ODD", percentOff: 33.33 });
     const wish = { productId, discountCode: "ODD", referralCode: code };
     const { body } = await buyer.post("/v1/purchases", wish);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
@@ -11,7 +11,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket({ config: { taxRates: new Map([["DE", 1_900]]) } });
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(() => market.close());
 
@@ -26,11 +26,11 @@ const declined = (buyer: Client, productId: string) =>
 
 /** A sale in which everybody has a part. */
 async function hasSharedSale() {
-  const referrer = await market.hasUser({ name: "Referrer" });
-  const buyer = await market.hasUser({ name: "Buyer" });
-  await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "DE" });
+  const referrer = await market.createUser({ name: "Referrer" });
+  const buyer = await market.createUser({ name: "Buyer" });
+  await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "DE" });
   const { code } = (await referrer.get("/v1/account/referral")).body.data;
-  const productId = await hasProduct(seller, { price: 20, title: "Sold" });
+  const productId = await createProduct(seller, { price: 20, title: "Sold" });
   const discountCode = `TEN-${productId.slice(-5)}`;
   await seller.post("/v1/discount-codes", { code: discountCode, percentOff: 50 });
   const reply = await buyer.post("/v1/purchases", { productId, discountCode, referralCode: code });
@@ -61,13 +61,13 @@ suite("sales", () => {
   });
 
   test("are a seller's own, newest first, of what was paid", async () => {
-    const owner = await market.hasUser();
-    const [first, second] = [await hasProduct(owner), await hasProduct(owner)];
-    const [buyer, other] = [await market.hasUser(), await market.hasUser()];
+    const owner = await market.createUser();
+    const [first, second] = [await createProduct(owner), await createProduct(owner)];
+    const [buyer, other] = [await market.createUser(), await market.createUser()];
     const made = [
-      await hasBought(buyer, first),
-      await hasBought(other, first),
-      await hasBought(buyer, second),
+      await buyProduct(buyer, first),
+      await buyProduct(other, first),
+      await buyProduct(buyer, second),
     ];
     await declined(other, second);
     const all = await salesOf(owner);
@@ -78,7 +78,7 @@ suite("sales", () => {
     assert.deepEqual(idsOf(await salesOf(owner, "productId=nonsense")), []);
     assert.deepEqual(idsOf(await salesOf(owner, "status=completed")), made.toReversed());
     assert.deepEqual(idsOf(await salesOf(owner, "status=failed")), []);
-    market.inventsBooks();
+    market.skipLedgerCheck();
     await market.query("update orders set status = 'refunded', refunded_minor = total_minor where id = $1", [
       toUuid("ord", made[1]!),
     ]);
@@ -87,14 +87,14 @@ suite("sales", () => {
   });
 
   test("are found by when they were made, from a moment on and before another", async () => {
-    const owner = await market.hasUser();
-    const productId = await hasProduct(owner);
+    const owner = await market.createUser();
+    const productId = await createProduct(owner);
     const orders: string[] = [];
     const moments: string[] = [];
     for (let at = 0; at < 3; at++) {
       market.clock.forward(HOUR_MS);
       moments.push(market.clock.now.toISOString());
-      orders.push(await hasBought(await market.hasUser(), productId));
+      orders.push(await buyProduct(await market.createUser(), productId));
     }
     const found = async (query: string) => idsOf(await salesOf(owner, query));
     assert.deepEqual(await found(`from=${moments[1]}`), [orders[2], orders[1]]);
@@ -111,8 +111,8 @@ suite("sales", () => {
   test("are for sellers who may read purchases", async () => {
     const required = async (who: Client) =>
       assertError(await who.get("/v1/sales"), 403, "UNAUTHORIZED").required;
-    assert.equal(await required(await market.hasUser()), "manage:products");
-    const reader = await market.hasUser({ role: "seller", permissions: ["products:read"] });
+    assert.equal(await required(await market.createUser()), "manage:products");
+    const reader = await market.createUser({ role: "seller", permissions: ["products:read"] });
     assert.equal(await required(reader), "purchases:read");
     assertError(await seller.get("/v1/sales?status=lost"), 400, "INVALID_REQUEST", "status");
     assertError(await seller.get("/v1/sales?limit=101"), 400, "INVALID_REQUEST", "limit");
@@ -123,14 +123,17 @@ suite("sales", () => {
 suite("the orders of everybody", () => {
   let admin: Client;
   before(async () => {
-    const { userId } = await market.hasUser({ role: "admin" });
-    admin = await market.hasSession(userId, { secondFactor: true });
+    const { userId } = await market.createUser({ role: "admin" });
+    admin = await market.createSession(userId, { secondFactor: true });
   });
 
   test("are listed for administrators by status, buyer, seller and product, failed ones too", async () => {
-    const [owner, buyer] = [await market.hasUser({ name: "Owner" }), await market.hasUser({ name: "Buyer" })];
-    const [first, second] = [await hasProduct(owner), await hasProduct(owner)];
-    const bought = await hasBought(buyer, first);
+    const [owner, buyer] = [
+      await market.createUser({ name: "Owner" }),
+      await market.createUser({ name: "Buyer" }),
+    ];
+    const [first, second] = [await createProduct(owner), await createProduct(owner)];
+    const bought = await buyProduct(buyer, first);
     const { orderId: failed } = assertError(await declined(buyer, second), 402, "INSUFFICIENT_FUNDS");
     const found = async (query: string) => {
       const { status, body, text } = await admin.get(`/v1/admin/orders?${query}`);

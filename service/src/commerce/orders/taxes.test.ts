@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -14,8 +14,8 @@ const buy = (buyer: Client, productId: string, wish: object = {}) =>
   buyer.post("/v1/purchases", { productId, ...wish });
 
 async function hasBuyerIn(market: Market, country: string | null): Promise<Client> {
-  const buyer = await market.hasUser();
-  const session = await market.hasSession(buyer.userId);
+  const buyer = await market.createUser();
+  const session = await market.createSession(buyer.userId);
   assert.equal((await session.patch("/v1/account", { country })).status, 200);
   return buyer;
 }
@@ -35,7 +35,7 @@ suite("without rates", () => {
   after(() => market.close());
 
   test("nothing is taxed, and the buyer's country is kept with the order", async () => {
-    const productId = await hasProduct(await market.hasUser(), { price: 10 });
+    const productId = await createProduct(await market.createUser(), { price: 10 });
     const order = await boughtIn(market, "DE", productId);
     assert.deepEqual([order.lines.tax, order.lines.total, order.taxRate], [0, 10, null]);
     const { rows } = await market.query("select tax_country from orders where id = $1", [
@@ -50,12 +50,12 @@ suite("with rates that are added", () => {
   let seller: Client;
   before(async () => {
     market = await openMarket({ config: { taxRates: RATES } });
-    seller = await market.hasUser({ role: "seller" });
+    seller = await market.createUser({ role: "seller" });
   });
   after(() => market.close());
 
   test("the buyer's country decides; a country without a rate, or none, pays no tax", async () => {
-    const productId = await hasProduct(seller, { price: 19.99 });
+    const productId = await createProduct(seller, { price: 19.99 });
     const taxed = async (country: string | null) => {
       const { lines, amount, taxRate } = await boughtIn(market, country, productId);
       assert.equal(lines.total, amount);
@@ -69,7 +69,7 @@ suite("with rates that are added", () => {
   });
 
   test("fee and earnings are parts of the net price, and the tax is nobody's", async () => {
-    const productId = await hasProduct(seller, { price: 19.99 });
+    const productId = await createProduct(seller, { price: 19.99 });
     const { orderId } = await boughtIn(market, "DE", productId);
     const { rows } = await market.query(
       `select account, amount_minor from ledger_entries
@@ -87,7 +87,7 @@ suite("with rates that are added", () => {
   });
 
   test("tax is reckoned after the discount, and expectedPrice is told before it", async () => {
-    const productId = await hasProduct(seller, { price: 19.99 });
+    const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 });
     const wish = { discountCode: "HALF", expectedPrice: 9.99 };
     const { lines } = await boughtIn(market, "DE", productId, wish);
@@ -97,7 +97,7 @@ suite("with rates that are added", () => {
   });
 
   test("a free copy is not taxed", async () => {
-    const productId = await hasProduct(seller, { price: 19.99 });
+    const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
     const order = await boughtIn(market, "DE", productId, { discountCode: "FREE" });
     assert.deepEqual(order.lines, { subtotal: 19.99, discount: 19.99, tax: 0, total: 0 });
@@ -107,18 +107,18 @@ suite("with rates that are added", () => {
     const { receipt } = await boughtIn(
       market,
       "JP",
-      await hasProduct(seller, { price: 105, currency: "JPY" }),
+      await createProduct(seller, { price: 105, currency: "JPY" }),
     );
     const page = await (await fetch(receipt.url)).text();
     assert.match(page, /<dt>Tax \(JP, 10 %\)<\/dt><dd>11 JPY.*<dt>Total<\/dt><dd>116 JPY/s);
   });
 
   test("whoever moves on while an order waits gets another order", async () => {
-    const productId = await hasProduct(seller, { price: 10 });
+    const productId = await createProduct(seller, { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
     const wish = { paymentMethodId: "pm_test_requires_action" };
     const before = (await buy(buyer, productId, wish)).body.data;
-    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "US" });
+    await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "US" });
     const after = (await buy(buyer, productId, wish)).body.data;
     assert.notEqual(after.orderId, before.orderId);
     assert.deepEqual([before.amount, after.amount], [11.9, 10]);
@@ -133,11 +133,11 @@ suite("with rates that prices hold already", () => {
   after(() => market.close());
 
   test("whoever moves on while an order waits gets another order of the same total, taxed where they are now", async () => {
-    const productId = await hasProduct(await market.hasUser(), { price: 10 });
+    const productId = await createProduct(await market.createUser(), { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
     const wish = { paymentMethodId: "pm_test_requires_action" };
     const before = (await buy(buyer, productId, wish)).body.data;
-    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "FR" });
+    await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "FR" });
     const after = (await buy(buyer, productId, wish)).body.data;
     const rateOf = async ({ orderId }: { orderId: string }) =>
       (await buyer.get(`/v1/purchases/${orderId}`)).body.data.taxRate.country;
@@ -146,7 +146,7 @@ suite("with rates that prices hold already", () => {
   });
 
   test("the buyer pays the price, of which the tax is a part", async () => {
-    const productId = await hasProduct(await market.hasUser(), { price: 11.9 });
+    const productId = await createProduct(await market.createUser(), { price: 11.9 });
     const order = await boughtIn(market, "DE", productId, { expectedPrice: 11.9 });
     assert.deepEqual(order.lines, { subtotal: 11.9, discount: 0, tax: 1.9, total: 11.9 });
     assert.deepEqual(order.taxRate, { percent: 19, inclusive: true, country: "DE" });

@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
+import {
+  assertKilledBy,
+  type CrashSetup,
+  openCrashSetup,
+  repeatAfterCrash,
+} from "../../../test/crash-setup.ts";
 import { type Client, clientOf, type Market } from "../../../test/market.ts";
-import { hasEarned, ledgerSums } from "../../../test/payouts.ts";
+import { bookEarnings, ledgerSums } from "../../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 import { reconcilePayouts } from "./payout-submission.ts";
 
@@ -17,27 +22,27 @@ const steps = [
   "payout: settled, not answered",
 ];
 
-let site: CrashSite;
+let site: CrashSetup;
 let market: Market;
 before(async () => {
-  site = await openCrashSite();
+  site = await openCrashSetup();
   ({ market } = site);
 });
 after(() => site.close());
 
 async function hasSeller(account: string): Promise<Client> {
-  const seller = await market.hasUser({ role: "seller" });
-  const session = await market.hasSession(seller.userId);
+  const seller = await market.createUser({ role: "seller" });
+  const session = await market.createSession(seller.userId);
   assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
-  await hasEarned(market, seller, { amountMinor: 5000n });
+  await bookEarnings(market, seller, { amountMinor: 5000n });
   return seller;
 }
 
 /** Asks a process that dies of it. */
 async function asksInVain(seller: Client, step: string): Promise<void> {
   const doomed = await site.startDoomed(step);
-  const { key } = await market.hasSession(seller.userId);
-  await diesOf(doomed, clientOf(doomed.origin, key).post("/v1/payouts", {}));
+  const { key } = await market.createSession(seller.userId);
+  await assertKilledBy(doomed, clientOf(doomed.origin, key).post("/v1/payouts", {}));
 }
 
 const payoutsOf = async (seller: Client): Promise<{ id: string; status: string }[]> =>
@@ -94,13 +99,13 @@ suite("POST /payouts of a part, under an Idempotency-Key", () => {
   for (const step of steps) {
     test(`killed at "${step}": a repeat answers the payout that was drawn`, async () => {
       const { userId } = await hasSeller("acct_test");
-      const session = await market.hasSession(userId);
+      const session = await market.createSession(userId);
       const ask = (client: Client) =>
         client.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "part" });
       const doomed = await site.startDoomed(step);
-      await diesOf(doomed, ask(clientOf(doomed.origin, session.key)));
+      await assertKilledBy(doomed, ask(clientOf(doomed.origin, session.key)));
       const before = site.done.payouts.length;
-      const reply = await answeredRepeat(site.market, () => ask(session));
+      const reply = await repeatAfterCrash(site.market, () => ask(session));
       const [only, ...others] = await payoutsOf(session);
       assert.deepEqual([reply.status, reply.body.data?.id, others], [201, only?.id, []], reply.text);
       assert.equal(only!.status, "completed");
@@ -112,7 +117,7 @@ suite("POST /payouts of a part, under an Idempotency-Key", () => {
 test("a part that is asked for again under its key, because a step failed, is paid once", async () => {
   for (const step of steps) {
     const { userId } = await hasSeller("acct_test");
-    const session = await market.hasSession(userId);
+    const session = await market.createSession(userId);
     const ask = () => session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": `part of ${userId}` });
     site.failsAt = step;
     await ask();

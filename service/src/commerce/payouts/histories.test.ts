@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { PayoutStatus } from "@stoa/contract";
 import fc from "fast-check";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
-  askPayout,
-  type Bank,
   type BankState,
-  hasBank,
-  hasEarned,
+  bookEarnings,
+  type FakeBank,
+  installFakeBank,
   ledgerSums,
+  requestPayout,
 } from "../../../test/payouts.ts";
 import { toMinor } from "../../core/money/amount.ts";
 import { verifyLedger } from "../ledger/verification.ts";
@@ -22,14 +22,14 @@ const DAY_MS = 24 * HOUR_MS;
 const RUNS = 30;
 
 let market: Market;
-let bank: Bank;
+let bank: FakeBank;
 let buyer: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  bank = hasBank(market);
-  buyer = await market.hasUser();
-  admin = await market.hasUser({ role: "admin" });
+  bank = installFakeBank(market);
+  buyer = await market.createUser();
+  admin = await market.createUser({ role: "admin" });
 });
 after(() => market.close());
 
@@ -66,7 +66,7 @@ const payoutsOf = async ({ seller }: History): Promise<Told[]> =>
 const later = (hours: number) => new Date(market.clock.now.getTime() + hours * HOUR_MS);
 
 async function earns(history: History, earning: Earning): Promise<void> {
-  await hasEarned(market, history.seller, { ...earning, amountMinor: earning.leftMinor });
+  await bookEarnings(market, history.seller, { ...earning, amountMinor: earning.leftMinor });
   history.earnings.push(earning);
 }
 
@@ -90,8 +90,8 @@ const sells = fc
 const sellsAProduct = fc.integer({ min: 1, max: 500_00 }).map(
   (cents): Step =>
     async (history) => {
-      const productId = await hasProduct(history.seller, { price: cents / 100 });
-      const orderId = await hasBought(buyer, productId);
+      const productId = await createProduct(history.seller, { price: cents / 100 });
+      const orderId = await buyProduct(buyer, productId);
       // What was looked at comes back only if the seller says so.
       await buyer.get(`/v1/products/${productId}`);
       const fee = BigInt(Math.floor((cents + 5) / 10));
@@ -112,7 +112,7 @@ const givesAnOrderBack = fc.nat().map(
       const orders = earnings.filter(({ orderId, leftMinor }) => orderId && leftMinor > 0n);
       const order = orders[which % orders.length];
       if (!order) return;
-      const session = await market.hasSession(admin.userId, { secondFactor: true });
+      const session = await market.createSession(admin.userId, { secondFactor: true });
       const reply = await session.post(`/v1/admin/orders/${order.orderId}/refund`, { reason: "other" });
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
       order.leftMinor = 0n;
@@ -138,7 +138,7 @@ const decidesOnARefund = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")
       const orders = earnings.filter(({ refundId }) => refundId);
       const order = orders[which % orders.length];
       if (!order) return;
-      const session = await market.hasSession(seller.userId);
+      const session = await market.createSession(seller.userId);
       const reply = await session.post(`/v1/refunds/${order.refundId}/${how}`, {
         ...(how === "reject" && { reason: "No." }),
       });
@@ -157,7 +157,7 @@ const refunds = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 100 })).map(
       if (!earning || earning.orderId || earning.leftMinor <= 0n) return;
       const amountMinor = (earning.leftMinor * BigInt(percent) + 99n) / 100n;
       const { currency: of, maturesAt, account } = earning;
-      await hasEarned(market, history.seller, {
+      await bookEarnings(market, history.seller, {
         amountMinor: -amountMinor,
         currency: of,
         maturesAt,
@@ -196,7 +196,7 @@ const asksForPayout = asks.map(
     async ({ seller }) => {
       Object.assign(bank, { begins, trouble });
       const balances: { currency: string; available: number }[] = (await seller.get("/v1/balance")).body.data;
-      const reply = await askPayout(market, seller, wish);
+      const reply = await requestPayout(market, seller, wish);
       bank.trouble = "none";
       assert.ok([201, 409, 422].includes(reply.status), reply.text);
       if (reply.status !== 201) return;
@@ -316,7 +316,7 @@ const isAboutPayouts = (problem: string) => /payout/i.test(problem);
 test("whatever is sold, refunded, paid, lost and sent back, every balance is its entries, and the ledger's sum is zero", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
-      const history: History = { seller: await market.hasUser({ role: "seller" }), earnings: [] };
+      const history: History = { seller: await market.createUser({ role: "seller" }), earnings: [] };
       for (const take of steps) {
         await take(history);
         await mustBeAsRecomputed(history);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { hasBank, hasEarned } from "../../../test/payouts.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
+import { bookEarnings, installFakeBank } from "../../../test/payouts.ts";
 import {
   type FakeProvider,
   fakePayments,
@@ -19,11 +19,13 @@ let market: Market;
 /** Where the provider is at the end of a line that may be down. */
 let tried: Market;
 let provider: FakeProvider;
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 before(async () => {
   market = await openMarket();
   provider = await startFakeProvider({ store: memoryStore(), now: () => tried.clock.now });
-  tried = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
+  tried = await openMarket({
+    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+  });
 });
 after(async () => {
   await Promise.all([market.close(), tried.close()]);
@@ -31,16 +33,16 @@ after(async () => {
 });
 
 test("where payouts go is the seller's to say, and they are told of it", async () => {
-  const bank = hasBank(market);
-  const seller = await market.hasUser({ role: "seller" });
-  const session = await market.hasSession(seller.userId);
+  const bank = installFakeBank(market);
+  const seller = await market.createUser({ role: "seller" });
+  const session = await market.createSession(seller.userId);
   assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_test", payoutsEnabled: true });
   const reply = await session.put(PATH, { account: "acct_own" });
   assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", payoutsEnabled: true }]);
   assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", payoutsEnabled: true });
-  const [letter] = await lettersToUser(market, seller.userId);
+  const [letter] = await emailsToUser(market, seller.userId);
   assert.equal(letter!.subject, "Your payouts go to another account");
-  await hasEarned(market, seller, { amountMinor: 5000n });
+  await bookEarnings(market, seller, { amountMinor: 5000n });
   const { id } = (await session.post("/v1/payouts", {})).body.data;
   assert.equal(bank.paid.get(id)!.request.destination, "acct_own");
   const { rows } = await market.query(
@@ -50,12 +52,12 @@ test("where payouts go is the seller's to say, and they are told of it", async (
 });
 
 test("it is no key's to say, and no old session's", async () => {
-  const seller = await market.hasUser({ role: "seller" });
+  const seller = await market.createUser({ role: "seller" });
   assert.equal(
     assertError(await seller.put(PATH, { account: "acct_eve" }), 403, "UNAUTHORIZED").required,
     "session",
   );
-  const session = await market.hasSession(seller.userId);
+  const session = await market.createSession(seller.userId);
   market.clock.forward(15 * MINUTE_MS);
   const { required } = assertError(await session.put(PATH, { account: "acct_eve" }), 403, "UNAUTHORIZED");
   assert.equal(required, "fresh-sign-in");
@@ -63,7 +65,7 @@ test("it is no key's to say, and no old session's", async () => {
 });
 
 test("it is the id of an account", async () => {
-  const session = await market.hasSession((await market.hasUser()).userId);
+  const session = await market.createSession((await market.createUser()).userId);
   for (const account of ["", "a b", "acct\n", "x".repeat(101), 1, null])
     assertError(await session.put(PATH, { account }), 400, "INVALID_REQUEST", "account");
 });
@@ -74,9 +76,9 @@ suite("setting it up at the provider", () => {
 
   /** Somebody who earned, and is at the provider's page. */
   async function hasBegun() {
-    const seller = await tried.hasUser({ role: "seller" });
-    const session = await tried.hasSession(seller.userId);
-    await hasEarned(tried, seller, { amountMinor: 5000n });
+    const seller = await tried.createUser({ role: "seller" });
+    const session = await tried.createSession(seller.userId);
+    await bookEarnings(tried, seller, { amountMinor: 5000n });
     const replies = await Promise.all(Array.from({ length: 20 }, () => session.post(`${PATH}/onboarding`)));
     const reply = replies[0]!;
     assert.equal(reply.status, 200, reply.text);
@@ -94,7 +96,7 @@ suite("setting it up at the provider", () => {
     assert.match(await (await fetch(url)).text(), /<h1>Your payouts are set up/);
     assert.deepEqual(await standing(session), { account, payoutsEnabled: true });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
-    const subjects = (await lettersToUser(tried, seller.userId)).map(({ subject }) => subject);
+    const subjects = (await emailsToUser(tried, seller.userId)).map(({ subject }) => subject);
     assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payouts go to another account"]);
   });
 
@@ -114,9 +116,9 @@ suite("setting it up at the provider", () => {
   });
 
   test("is no key's to do, and no old session's; the provider's silence is 503, and keeps nobody from being paid", async () => {
-    const seller = await tried.hasUser({ role: "seller" });
-    const session = await tried.hasSession(seller.userId);
-    await hasEarned(tried, seller, { amountMinor: 5000n });
+    const seller = await tried.createUser({ role: "seller" });
+    const session = await tried.createSession(seller.userId);
+    await bookEarnings(tried, seller, { amountMinor: 5000n });
     assert.equal(
       assertError(await seller.post(`${PATH}/onboarding`), 403, "UNAUTHORIZED").required,
       "session",

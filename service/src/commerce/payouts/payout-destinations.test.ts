@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasEarned } from "../../../test/payouts.ts";
+import { bookEarnings } from "../../../test/payouts.ts";
 import { until } from "../../../test/until.ts";
 
 let market: Market;
@@ -15,10 +15,10 @@ after(() => market.close());
 async function isPaidAt(
   account: string,
 ): Promise<{ seller: Client; payout: { id: string; status: string } }> {
-  const seller = await market.hasUser({ role: "seller" });
-  const session = await market.hasSession(seller.userId);
+  const seller = await market.createUser({ role: "seller" });
+  const session = await market.createSession(seller.userId);
   assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
-  await hasEarned(market, seller, { amountMinor: 5000n });
+  await bookEarnings(market, seller, { amountMinor: 5000n });
   const reply = await session.post("/v1/payouts", {});
   assert.equal(reply.status, 201, reply.text);
   return { seller, payout: reply.body.data };
@@ -45,7 +45,7 @@ test("acct_test_returns sends back what it was paid, of which a notice tells", a
   assert.equal(payout.status, "completed");
   await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
-  const [letter] = await lettersToUser(market, seller.userId);
+  const [letter] = await emailsToUser(market, seller.userId);
   assert.equal(letter!.subject, "Sent back by your bank: 50.00 USD");
 });
 

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
-  askPayout,
-  type Bank,
   type BankState,
-  hasBank,
-  hasEarned,
+  bookEarnings,
+  type FakeBank,
+  installFakeBank,
   ledgerSums,
+  requestPayout,
 } from "../../../test/payouts.ts";
 import { reconcilePayouts, syncPayoutFromProvider } from "./payout-submission.ts";
 
@@ -16,10 +16,10 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 let market: Market;
-let bank: Bank;
+let bank: FakeBank;
 before(async () => {
   market = await openMarket();
-  bank = hasBank(market);
+  bank = installFakeBank(market);
 });
 beforeEach(() => {
   bank.begins = "in_transit";
@@ -28,8 +28,8 @@ beforeEach(() => {
 after(() => market.close());
 
 async function hasSeller(amountMinor = 5000n): Promise<Client> {
-  const seller = await market.hasUser({ role: "seller" });
-  await hasEarned(market, seller, { amountMinor });
+  const seller = await market.createUser({ role: "seller" });
+  await bookEarnings(market, seller, { amountMinor });
   return seller;
 }
 
@@ -42,13 +42,13 @@ const eventsOf = async (seller: Client) => (await seller.get("/v1/events?type=pa
 const reconcile = () => reconcilePayouts(market.service.ctx);
 
 async function hasPayout(seller: Client) {
-  const reply = await askPayout(market, seller);
+  const reply = await requestPayout(market, seller);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
 const subjectsTo = async ({ userId }: Client) =>
-  (await lettersToUser(market, userId)).map(({ subject }) => subject);
+  (await emailsToUser(market, userId)).map(({ subject }) => subject);
 
 suite("a payout that the provider", () => {
   test("confirms is completed, and its seller hears of it once", async () => {
@@ -135,7 +135,7 @@ suite("a payout that the provider", () => {
 
 test("a payout gives commissions and sales back to where they were drawn from", async () => {
   const seller = await hasSeller(4000n);
-  await hasEarned(market, seller, { amountMinor: 1500n, account: "referrer" });
+  await bookEarnings(market, seller, { amountMinor: 1500n, account: "referrer" });
   bank.begins = "failed";
   await hasPayout(seller);
   bank.begins = "completed";
@@ -232,7 +232,7 @@ suite("a payout of which we heard nothing", () => {
         const seller = await hasSeller();
         const before = new Set(bank.paid.keys());
         bank.trouble = trouble;
-        await askPayout(market, seller);
+        await requestPayout(market, seller);
         market.clock.forward(2 * MINUTE_MS);
         await reconcile();
         bank.trouble = "none";
@@ -260,7 +260,7 @@ suite("a payout of which we heard nothing", () => {
     const { payments } = market.service.ctx.integrations;
     const { payOut } = payments;
     if (waitsFor) payments.payOut = async () => ({ state: "waits", providerPayoutId: null, waitsFor });
-    await askPayout(market, seller);
+    await requestPayout(market, seller);
     payments.payOut = payOut;
     await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
     bank.trouble = "none";
@@ -278,8 +278,8 @@ suite("a payout of which we heard nothing", () => {
       await market.query("update users set banned_at = null where id = $1", [seller.userId]);
       const [payout] = await payoutsOf(seller);
       assert.deepEqual([payout.status, payout.failureCode], ["failed", "seller_banned"]);
-      const [letter] = (await lettersToUser(market, seller.userId)).slice(-1);
-      assert.match(asOneLine(letter!.text), /is not paid while you are shut out\./);
+      const [letter] = (await emailsToUser(market, seller.userId)).slice(-1);
+      assert.match(unwrapLines(letter!.text), /is not paid while you are shut out\./);
       assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
       assert.equal((await hasPayout(seller)).status, "completed");
     });
@@ -288,7 +288,7 @@ suite("a payout of which we heard nothing", () => {
     bank.begins = "completed";
     const seller = await hasSeller();
     bank.trouble = "we die after";
-    await askPayout(market, seller);
+    await requestPayout(market, seller);
     bank.trouble = "none";
     await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
     market.clock.forward(2 * MINUTE_MS);

@@ -1,18 +1,24 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { askPayout, type Bank, type EarningWish, hasBank, hasEarned } from "../../../test/payouts.ts";
+import {
+  bookEarnings,
+  type EarningInput,
+  type FakeBank,
+  installFakeBank,
+  requestPayout,
+} from "../../../test/payouts.ts";
 import { toId } from "../../core/ids.ts";
 import { minimumMinor } from "./balance.ts";
 
 const DAY_MS = 86_400_000;
 
 let market: Market;
-let bank: Bank;
+let bank: FakeBank;
 before(async () => {
   market = await openMarket();
-  bank = hasBank(market);
+  bank = installFakeBank(market);
 });
 beforeEach(() => {
   bank.begins = "in_transit";
@@ -20,12 +26,12 @@ beforeEach(() => {
 });
 after(() => market.close());
 
-const hasSeller = () => market.hasUser({ role: "seller" });
+const hasSeller = () => market.createUser({ role: "seller" });
 const later = (days: number) => new Date(market.clock.now.getTime() + days * DAY_MS);
 const day = (days: number) => later(days).toISOString().slice(0, 10);
-const earns = (seller: Client, wish: EarningWish) => hasEarned(market, seller, wish);
+const earns = (seller: Client, wish: EarningInput) => bookEarnings(market, seller, wish);
 const balances = async (seller: Client) => (await seller.get("/v1/balance")).body.data;
-const ask = (seller: Client, wish: object = {}) => askPayout(market, seller, wish);
+const ask = (seller: Client, wish: object = {}) => requestPayout(market, seller, wish);
 
 async function hasPayout(seller: Client, wish: object = {}) {
   const reply = await ask(seller, wish);
@@ -45,7 +51,7 @@ suite("a balance", () => {
 
   test("tells of a sale what is left of it, and when it matures", async () => {
     const seller = await hasSeller();
-    await hasBought(await market.hasUser(), await hasProduct(seller, { price: 100 }));
+    await buyProduct(await market.createUser(), await createProduct(seller, { price: 100 }));
     const [balance] = await balances(seller);
     const at = later(14).toISOString();
     assert.partialDeepStrictEqual(balance, { pending: 90, available: 0, nextMaturity: { amount: 90, at } });
@@ -66,8 +72,8 @@ suite("a balance", () => {
       [30, 30],
     ] as const) {
       const seller = await hasSeller();
-      await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays });
-      await hasBought(await market.hasUser(), await hasProduct(seller));
+      await (await market.createSession(seller.userId)).patch("/v1/account", { refundDays });
+      await buyProduct(await market.createUser(), await createProduct(seller));
       const at = later(days).toISOString();
       assert.equal((await balances(seller))[0].nextMaturity.at, at, `a window of ${refundDays} days`);
     }
@@ -166,11 +172,11 @@ suite("a payout", () => {
   test("has the days since the first sale, and the next one those after, up to the last on which matured what it pays", async () => {
     bank.begins = "completed";
     const seller = await hasSeller();
-    const productId = await hasProduct(seller, { price: 50 });
+    const productId = await createProduct(seller, { price: 50 });
     const sold = day(0);
-    await hasBought(await market.hasUser(), productId);
+    await buyProduct(await market.createUser(), productId);
     market.clock.forward(3 * DAY_MS);
-    await hasBought(await market.hasUser(), productId);
+    await buyProduct(await market.createUser(), productId);
     market.clock.forward(12 * DAY_MS);
     assert.deepEqual((await hasPayout(seller)).period, { start: sold, end: day(-1) });
     market.clock.forward(5 * DAY_MS);
@@ -270,7 +276,7 @@ suite("a payout", () => {
   test("asked for fifty times at once is made once", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 50_000n });
-    const session = await market.hasSession(seller.userId);
+    const session = await market.createSession(seller.userId);
     const asks = Array.from({ length: 50 }, () => session.post("/v1/payouts", { amount: 10 }));
     const replies = await Promise.all(asks);
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array<number>(49).fill(409)]);
@@ -311,7 +317,7 @@ suite("a payout", () => {
     bank.begins = "completed";
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 5000n });
-    const session = await market.hasSession(seller.userId);
+    const session = await market.createSession(seller.userId);
     const replies = [1, 2].map(() =>
       session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "once" }),
     );
@@ -345,11 +351,11 @@ suite("payouts are listed", () => {
   });
 
   test("for administrators with whose they are and where they went", async () => {
-    const seller = await market.hasUser({ role: "seller", name: "Grace" });
+    const seller = await market.createUser({ role: "seller", name: "Grace" });
     await earns(seller, { amountMinor: 10_000n });
     const { id } = await hasPayout(seller);
-    const { userId } = await market.hasUser({ role: "admin" });
-    const admin = await market.hasSession(userId, { secondFactor: true });
+    const { userId } = await market.createUser({ role: "admin" });
+    const admin = await market.createSession(userId, { secondFactor: true });
     const sellerId = toId("usr", seller.userId);
     const { data } = (await admin.get(`/v1/admin/payouts?sellerId=${sellerId}`)).body;
     assert.equal(data.length, 1);
@@ -367,12 +373,12 @@ suite("payouts are listed", () => {
 });
 
 test("balance and payouts are for sellers: a key may read them, and a person alone asks", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   for (const path of ["/v1/balance", "/v1/payouts"])
     assert.equal(assertError(await buyer.get(path), 403, "UNAUTHORIZED").required, "manage:products");
-  const reader = await market.hasUser({ role: "seller", permissions: ["purchases:read"] });
+  const reader = await market.createUser({ role: "seller", permissions: ["purchases:read"] });
   assert.equal((await reader.get("/v1/balance")).status, 200);
-  const asked = await (await market.hasUser({ role: "seller" })).post("/v1/payouts", {});
+  const asked = await (await market.createUser({ role: "seller" })).post("/v1/payouts", {});
   assert.equal(assertError(asked, 403, "UNAUTHORIZED").required, "session");
 });
 

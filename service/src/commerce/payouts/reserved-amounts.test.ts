@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
+import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { askPayout, type Bank, hasBank } from "../../../test/payouts.ts";
-import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { type FakeBank, installFakeBank, requestPayout } from "../../../test/payouts.ts";
+import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import {
   type FakeProvider,
   fakePayments,
@@ -18,14 +18,14 @@ import { payOutBySchedule } from "./schedule.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-const book = refundBook();
+const book = createFakeRefunds();
 let provider: FakeProvider;
 let market: Market;
-let bank: Bank;
+let bank: FakeBank;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
-  bank = hasBank(market);
+  bank = installFakeBank(market);
 });
 beforeEach(() => {
   book.trouble = "none";
@@ -38,11 +38,11 @@ after(async () => {
 
 /** Until the last moment in which a buyer may ask for a refund, which is the first in which the sale has matured. */
 const matures = () => market.clock.forward(14 * DAY_MS);
-const sessionOf = ({ userId }: Client) => market.hasSession(userId);
+const sessionOf = ({ userId }: Client) => market.createSession(userId);
 const balanceOf = async (who: Client) => (await who.get("/v1/balance")).body.data[0];
 const isBalance = async (who: Client, wanted: object) =>
   assert.partialDeepStrictEqual(await balanceOf(who), wanted);
-const pays = (seller: Client, wish: object = {}) => askPayout(market, seller, wish);
+const pays = (seller: Client, wish: object = {}) => requestPayout(market, seller, wish);
 
 interface Sold {
   seller: Client;
@@ -51,9 +51,9 @@ interface Sold {
 }
 
 /** 20.00 of which the seller has 18.00; its buyer looked at it, so that the seller decides about a refund. */
-async function hasSold(wish: ProductWish = {}, purchase: object = {}): Promise<Sold> {
-  const [seller, buyer] = [await market.hasUser({ role: "seller" }), await market.hasUser()];
-  const productId = await hasProduct(seller, { price: 20, ...wish });
+async function hasSold(wish: ProductInput = {}, purchase: object = {}): Promise<Sold> {
+  const [seller, buyer] = [await market.createUser({ role: "seller" }), await market.createUser()];
+  const productId = await createProduct(seller, { price: 20, ...wish });
   const { body, text } = await buyer.post("/v1/purchases", { productId, ...purchase });
   assert.ok(body.data, text);
   await buyer.get(`/v1/products/${productId}`);
@@ -107,7 +107,7 @@ suite("what an open refund may take", () => {
   test("leaves everything else to be paid out, by the schedule too", async () => {
     await payOutBySchedule(market.service.ctx, "daily");
     const sold = await hasSold();
-    await hasBought(await market.hasUser(), await hasProduct(sold.seller, { price: 30 }));
+    await buyProduct(await market.createUser(), await createProduct(sold.seller, { price: 30 }));
     matures();
     await asksForRefund(sold);
     await isBalance(sold.seller, { available: 27, reserved: 18 });
@@ -119,7 +119,7 @@ suite("what an open refund may take", () => {
   });
 
   test("is reserved of the referrer's commission as of the seller's part", async () => {
-    const referrer = await market.hasUser({ role: "seller" });
+    const referrer = await market.createUser({ role: "seller" });
     const { code } = (await referrer.get("/v1/account/referral")).body.data;
     const sold = await hasSold({ price: 200 }, { referralCode: code });
     matures();
@@ -142,13 +142,13 @@ suite("what an open refund may take", () => {
 
 test("what the provider charges for a dispute is reserved until the bank has decided", async () => {
   const sold = await hasSold({ price: 100 });
-  await hasBought(await market.hasUser(), await hasProduct(sold.seller, { price: 20 }));
+  await buyProduct(await market.createUser(), await createProduct(sold.seller, { price: 20 }));
   matures();
-  const disputeId = dispute(book, sold.orderId, { amountMinor: 10_000n, feeMinor: 1_500n });
+  const disputeId = openDispute(book, sold.orderId, { amountMinor: 10_000n, feeMinor: 1_500n });
   await syncDispute(market.service.ctx, disputeRooms, disputeId);
   await isBalance(sold.seller, { available: 3, reserved: 15 });
   assertError(await pays(sold.seller, { amount: 18 }), 422, "VALIDATION_ERROR", "amount");
-  dispute(book, sold.orderId, { state: "lost" });
+  openDispute(book, sold.orderId, { state: "lost" });
   await syncDispute(market.service.ctx, disputeRooms, disputeId);
   await isBalance(sold.seller, { available: 3, reserved: 0 });
 });
@@ -156,15 +156,15 @@ test("what the provider charges for a dispute is reserved until the bank has dec
 suite("at once", () => {
   /** Orders of one seller, each of which leaves 18.00. */
   async function hasSoldMany(count: number): Promise<Sold[]> {
-    const seller = await market.hasUser({ role: "seller" });
+    const seller = await market.createUser({ role: "seller" });
     const productIds = await Promise.all(
-      Array.from({ length: 5 }, (_, n) => hasProduct(seller, { title: `Haiku ${n}`, price: 20 })),
+      Array.from({ length: 5 }, (_, n) => createProduct(seller, { title: `Haiku ${n}`, price: 20 })),
     );
-    const buyers = await Promise.all(Array.from({ length: count / 5 }, () => market.hasUser()));
+    const buyers = await Promise.all(Array.from({ length: count / 5 }, () => market.createUser()));
     const all = buyers.flatMap((buyer) => productIds.map((productId) => ({ buyer, productId })));
     const sold = await Promise.all(
       all.map(async ({ buyer, productId }) => {
-        const orderId = await hasBought(buyer, productId);
+        const orderId = await buyProduct(buyer, productId);
         await buyer.get(`/v1/products/${productId}`);
         return { seller, buyer, orderId };
       }),

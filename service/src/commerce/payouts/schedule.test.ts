@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Bank, hasBank, hasEarned, Killed } from "../../../test/payouts.ts";
+import { bookEarnings, type FakeBank, installFakeBank, ProcessKilled } from "../../../test/payouts.ts";
 import { toId } from "../../core/ids.ts";
 import { reconcilePayouts } from "./payout-submission.ts";
 import { nextPayoutTime, payOutBySchedule } from "./schedule.ts";
@@ -33,10 +33,10 @@ suite("a slot of the schedule", () => {
 
 suite("by the schedule", () => {
   let market: Market;
-  let bank: Bank;
+  let bank: FakeBank;
   before(async () => {
     market = await openMarket();
-    bank = hasBank(market);
+    bank = installFakeBank(market);
     await round();
   });
   beforeEach(() => {
@@ -51,24 +51,24 @@ suite("by the schedule", () => {
     (await payoutsOf(seller)).map(({ amount }: { amount: number }) => amount);
 
   async function hasSeller(amountMinor = 5000n, currency = "USD"): Promise<Client> {
-    const seller = await market.hasUser({ role: "seller" });
-    await hasEarned(market, seller, { amountMinor, currency });
+    const seller = await market.createUser({ role: "seller" });
+    await bookEarnings(market, seller, { amountMinor, currency });
     return seller;
   }
 
   test("sellers are paid what is available in each currency once a week, from the minimum on", async () => {
     const [seller, poor] = [await hasSeller(), await hasSeller(999n)];
-    await hasEarned(market, seller, { amountMinor: 1000n, currency: "JPY" });
+    await bookEarnings(market, seller, { amountMinor: 1000n, currency: "JPY" });
     await round();
     assert.deepEqual(await payoutsOf(seller), []);
     market.clock.forward(WEEK_MS);
     for (let times = 0; times < 3; times++) await round();
     assert.deepEqual((await amountsOf(seller)).sort(), [1000, 50]);
     assert.deepEqual(await payoutsOf(poor), []);
-    await hasEarned(market, seller, { amountMinor: 7000n });
+    await bookEarnings(market, seller, { amountMinor: 7000n });
     await round();
     assert.equal((await payoutsOf(seller)).length, 2);
-    await hasEarned(market, poor, { amountMinor: 1n });
+    await bookEarnings(market, poor, { amountMinor: 1n });
     market.clock.forward(WEEK_MS);
     await round();
     assert.deepEqual(await amountsOf(poor), [10]);
@@ -124,14 +124,14 @@ suite("by the schedule", () => {
     const broken = {
       ...ctx,
       newId: () => {
-        if (ids++ === 0) throw new Killed();
+        if (ids++ === 0) throw new ProcessKilled();
         return ctx.newId();
       },
     };
-    await assert.rejects(payOutBySchedule(broken, "weekly"), Killed);
+    await assert.rejects(payOutBySchedule(broken, "weekly"), ProcessKilled);
     const paid = async () => (await Promise.all(sellers.map(amountsOf))).flat();
     assert.deepEqual(await paid(), [50, 50]);
-    for (const seller of sellers) await hasEarned(market, seller, { amountMinor: 2000n });
+    for (const seller of sellers) await bookEarnings(market, seller, { amountMinor: 2000n });
     for (let times = 0; times < 3; times++) await round();
     assert.deepEqual((await paid()).sort(), [50, 50, 70], "who was paid in the slot waits for the next one");
   });
@@ -140,21 +140,21 @@ suite("by the schedule", () => {
     // No amount of it can be told.
     const broken = await hasSeller(5000n, "NOT A CURRENCY");
     const seller = await hasSeller();
-    const late = await market.hasUser({ role: "seller" });
+    const late = await market.createUser({ role: "seller" });
     const slots = async () => (await market.query("select slot from job_slots where done_at is null")).rows;
     for (let weeks = 1; weeks <= 3; weeks++) {
       market.clock.forward(WEEK_MS);
       await assert.rejects(round(), RangeError);
-      await hasEarned(market, late, { amountMinor: 2000n });
+      await bookEarnings(market, late, { amountMinor: 2000n });
       await assert.rejects(round(), RangeError);
       assert.equal((await amountsOf(late)).length, weeks - 1, "what matures after a slot is not for it");
       assert.equal((await amountsOf(seller)).length, weeks, "others are paid in each slot");
       assert.equal((await slots()).length, 1, "the last slot is tried again");
-      await hasEarned(market, seller, { amountMinor: 3000n });
+      await bookEarnings(market, seller, { amountMinor: 3000n });
       const told = market.logs.filter((line) => line.includes(toId("usr", broken.userId)));
       assert.ok(told.length >= weeks, "the log says whose");
     }
-    await hasEarned(market, broken, { amountMinor: -5000n, currency: "NOT A CURRENCY" });
+    await bookEarnings(market, broken, { amountMinor: -5000n, currency: "NOT A CURRENCY" });
     market.clock.forward(WEEK_MS);
     await round();
     assert.equal((await slots()).length, 0);

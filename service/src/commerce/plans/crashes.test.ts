@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { assertKilledBy, type CrashSetup, openCrashSetup } from "../../../test/crash-setup.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, clientOf, type Market } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
@@ -20,10 +20,10 @@ const steps = {
   "payment: settled, not answered": true,
 };
 
-let site: CrashSite;
+let site: CrashSetup;
 let market: Market;
 before(async () => {
-  site = await openCrashSite({ planConfig: builtInPlans });
+  site = await openCrashSetup({ planConfig: builtInPlans });
   ({ market } = site);
 });
 beforeEach(async () => {
@@ -40,8 +40,8 @@ interface Person {
 }
 
 async function hasPerson(): Promise<Person> {
-  const key = await market.hasUser();
-  return { key, session: await market.hasSession(key.userId) };
+  const key = await market.createUser();
+  return { key, session: await market.createSession(key.userId) };
 }
 
 const choose = (session: Client) => session.put(PATH, { plan: "pro" });
@@ -85,7 +85,7 @@ suite("a process that is killed when a plan is paid for", () => {
     test(`at "${step}" leaves a payment that the reconciler ends, charged once or not at all`, async () => {
       const person = await hasPerson();
       const doomed = await site.startDoomed(step);
-      await diesOf(doomed, choose(clientOf(doomed.origin, person.session.key)));
+      await assertKilledBy(doomed, choose(clientOf(doomed.origin, person.session.key)));
       await reconciled(11);
       assert.partialDeepStrictEqual(await standing(person), { plan: isPaid ? "pro" : "free", payment: null });
       assert.equal(await limitOf(person), isPaid ? PRO_LIMIT : FREE_LIMIT);
@@ -122,7 +122,7 @@ async function hasDue(): Promise<Person> {
 /** A worker dies in the round in which it renews them. */
 async function workerDies(step: string): Promise<void> {
   const worker = await site.startDoomed(step);
-  await diesOf(worker, worker.run("renew-subscriptions"));
+  await assertKilledBy(worker, worker.run("renew-subscriptions"));
 }
 
 async function countPayments({ key }: Person): Promise<number> {
@@ -144,7 +144,7 @@ suite("a worker that is killed when a plan is renewed", () => {
       await Promise.all([renew(), renew()]);
       await assertPaid(person, 2);
       assert.equal(await countPayments(person), 2, "it is asked for under one id");
-      assert.deepEqual(await lettersToUser(market, person.key.userId), []);
+      assert.deepEqual(await emailsToUser(market, person.key.userId), []);
       assert.partialDeepStrictEqual(await standing(person), {
         plan: "pro",
         periodStart: periodEnd,
@@ -159,7 +159,7 @@ suite("a worker that is killed when a plan is renewed", () => {
     const person = await hasDue();
     const worker = await site.startDoomed();
     site.onceCharged = () => worker.child.kill("SIGKILL");
-    await diesOf(worker, worker.run("renew-subscriptions"));
+    await assertKilledBy(worker, worker.run("renew-subscriptions"));
     site.onceCharged = () => {};
     await reconciled(2);
     await assertPaid(person, 2);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
@@ -21,7 +21,7 @@ import { applyDueDowngrades } from "./subscription.ts";
 const PATH = "/v1/account/subscription";
 const PRICE = 3_451;
 
-const book = refundBook();
+const book = createFakeRefunds();
 let provider: FakeProvider;
 let market: Market;
 before(async () => {
@@ -45,8 +45,8 @@ interface Person {
 
 /** Somebody in Germany who pays 29.00 and 19 % of tax for a month. */
 async function hasPaying(): Promise<Person> {
-  const key = await market.hasUser();
-  const session = await market.hasSession(key.userId);
+  const key = await market.createUser();
+  const session = await market.createSession(key.userId);
   assert.equal((await session.patch("/v1/account", { country: "DE" })).status, 200);
   assert.equal((await session.put(PATH, { plan: "pro" })).status, 200);
   return {
@@ -81,12 +81,12 @@ suite("dispute of a plan's payment", () => {
     const { paymentIds, standing } = await hasPaying();
     const [id] = await paymentIds();
     const paid = await booked(id!);
-    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE) }));
+    await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE) }));
     assert.deepEqual(await booked(id!), paid);
     assert.equal((await standing()).plan, "pro");
     market.clock.forward(1);
     assert.match(await moneyNote(), new RegExp(`1 open as plan dispute, .*${id}`));
-    await sync(dispute(book, id!, { state: "won" }));
+    await sync(openDispute(book, id!, { state: "won" }));
     assert.deepEqual(await booked(id!), paid);
     assert.doesNotMatch(await moneyNote(), /open as plan dispute/);
   });
@@ -94,10 +94,10 @@ suite("dispute of a plan's payment", () => {
   test("inquiry: nothing changes until it becomes a dispute", async () => {
     const { paymentIds, standing } = await hasPaying();
     const [id] = await paymentIds();
-    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE), state: "inquiry" }));
+    await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE), state: "inquiry" }));
     market.clock.forward(1);
     assert.match(await moneyNote(), /inquiry as plan dispute/);
-    dispute(book, id!, { state: "lost" });
+    openDispute(book, id!, { state: "lost" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await standing()).plan, "free");
   });
@@ -105,10 +105,10 @@ suite("dispute of a plan's payment", () => {
   test("lost: the revenue and the tax are given up, and the plan ends at once", async () => {
     const { key, paymentIds, standing } = await hasPaying();
     const [id] = await paymentIds();
-    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE), feeMinor: 1_500n, state: "lost" }));
+    await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE), feeMinor: 1_500n, state: "lost" }));
     assert.deepEqual(await booked(id!), { provider_clearing: 1_500, processor_fees: -1_500 });
     assert.deepEqual(await standing().then(({ plan, periodEnd }) => [plan, periodEnd]), ["free", null]);
-    const [letter] = await lettersToUser(market, key.userId);
+    const [letter] = await emailsToUser(market, key.userId);
     assert.equal(letter!.subject, "Your plan pro has ended");
     assert.match(await moneyNote(), /lost as plan dispute, .*pay_/);
     const { text } = await key.get("/v1/events?type=user.subscription.updated");
@@ -120,7 +120,7 @@ suite("dispute of a plan's payment", () => {
     market.clock.now = new Date((await standing()).periodEnd!);
     await renewSubscriptions(market.service.ctx);
     const [, first] = await paymentIds();
-    await sync(dispute(book, first!, { amountMinor: BigInt(PRICE), state: "lost" }));
+    await sync(openDispute(book, first!, { amountMinor: BigInt(PRICE), state: "lost" }));
     const { plan, periodEnd, scheduled } = await standing();
     assert.deepEqual([plan, scheduled?.plan], ["pro", "free"]);
     market.clock.now = new Date(periodEnd!);
@@ -151,7 +151,7 @@ suite("dispute of a plan's payment", () => {
           const wish = { disputeId: `dp_${id}_${at}`, amountMinor: BigInt(amount), feeMinor: BigInt(fee) };
           for (const state of states) {
             // Notices come twice.
-            await sync(dispute(book, id!, { ...wish, state }));
+            await sync(openDispute(book, id!, { ...wish, state }));
             await sync(wish.disputeId);
           }
           if (states.includes("lost")) atProvider -= amount + fee;

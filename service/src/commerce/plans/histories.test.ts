@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { type Plan, plans as ranks } from "@stoa/contract";
 import fc from "fast-check";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -50,7 +50,7 @@ const CARDS = [
 ] as const;
 type Card = (typeof CARDS)[number];
 
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 /** What everybody's method is worth now. */
 let card: Card = "pm_test_ok";
 /** What it was worth when a payment was first asked for, by the payment; a provider is told the same under one id. */
@@ -62,7 +62,7 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: books, now: () => market.clock.now });
   market = await openMarket({
-    payments: withCard(behind(line, fakePayments({ origin: provider.origin }))),
+    payments: withCard(withConnectionTrouble(line, fakePayments({ origin: provider.origin }))),
     config: { planConfig: book, taxRates: new Map([["DE", 1_900]]) },
   });
 });
@@ -89,7 +89,7 @@ type Step = (history: History) => Promise<unknown>;
 const named = (name: string, step: Step): Step => Object.assign(step, { toString: () => name });
 
 async function choose({ key }: History, plan: Plan): Promise<string | null> {
-  const session = await market.hasSession(key.userId);
+  const session = await market.createSession(key.userId);
   const reply = await session.put(PATH, { plan });
   assert.ok([200, 202, 402, 404, 409].includes(reply.status), reply.text);
   return reply.body.data?.payment?.nextAction?.url ?? null;
@@ -105,7 +105,13 @@ async function work(): Promise<void> {
 const twinsWork = () => Promise.all([work(), work()]);
 
 const plan = fc.constantFrom<Plan>("free", "pro", "pro", "business", "business");
-const trouble = fc.constantFrom<PaymentLine["trouble"]>("none", "none", "none", "answers get lost", "down");
+const trouble = fc.constantFrom<PaymentConnection["trouble"]>(
+  "none",
+  "none",
+  "none",
+  "answers get lost",
+  "down",
+);
 
 const chooses = fc.record({ plan, trouble, amidst: fc.boolean() }).map((wish) =>
   named(`chooses ${JSON.stringify(wish)}`, async (history) => {
@@ -124,7 +130,7 @@ const changesCard = fc.constantFrom("pm_test_ok" as const, ...CARDS).map((next) 
 
 const moves = fc.constantFrom("DE", null).map((country) =>
   named(`moves to ${country}`, async ({ key }) => {
-    const session = await market.hasSession(key.userId);
+    const session = await market.createSession(key.userId);
     assert.equal((await session.patch("/v1/account", { country })).status, 200);
   }),
 );
@@ -320,7 +326,7 @@ test("whatever is chosen, paid, refused and lost, no moment is charged twice, no
     fc.asyncProperty(begins, fc.array(step, { minLength: 5, maxLength: 40 }), async (moment, steps) => {
       market.clock.now = new Date(moment);
       card = "pm_test_ok";
-      const history: History = { key: await market.hasUser(), asks: null };
+      const history: History = { key: await market.createUser(), asks: null };
       for (const take of steps) {
         await take(history);
         await mustHold(history);

@@ -20,8 +20,8 @@ interface Person {
 }
 
 async function hasPerson(market: Market, country: string | null = null): Promise<Person> {
-  const key = await market.hasUser({ name: "Ada Lovelace" });
-  const person = { key, session: await market.hasSession(key.userId) };
+  const key = await market.createUser({ name: "Ada Lovelace" });
+  const person = { key, session: await market.createSession(key.userId) };
   if (country) assert.equal((await person.session.patch("/v1/account", { country })).status, 200);
   return person;
 }
@@ -76,9 +76,9 @@ suite("payments of plans", () => {
   test("are seen by who paid, with a key that may read purchases; others are refused", async () => {
     const person = await hasPaying(market);
     assert.equal((await person.session.get(LIST)).body.data.length, 1);
-    const other = await market.hasUser({ permissions: ["purchases:read"] });
+    const other = await market.createUser({ permissions: ["purchases:read"] });
     assert.deepEqual((await other.get(LIST)).body.data, []);
-    const curious = await market.hasUser({ permissions: ["products:read"] });
+    const curious = await market.createUser({ permissions: ["products:read"] });
     assert.equal(assertError(await curious.get(LIST), 403, "UNAUTHORIZED").required, "purchases:read");
     assertError(await market.as(null).get(LIST), 401, "INVALID_API_KEY");
     assertError(await person.key.get(`${LIST}?limit=101`), 400, "INVALID_REQUEST", "limit");
@@ -108,7 +108,7 @@ suite("payments of plans", () => {
     const [first] = await paymentsOf(person);
     const month = Date.parse(first.period.end) - Date.parse(first.period.start);
     market.clock.forward(month / 4);
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     assert.equal((await choose(person, "business")).status, 200);
     const [upgrade] = await paymentsOf(person);
     assert.deepEqual(upgrade.lines, { subtotal: 99, discount: 21.75, tax: 0, total: 77.25 });
@@ -305,7 +305,7 @@ for (const { how, inclusive, lines, revenue, row } of [
       const person = await hasPaying(market, "DE");
       const [{ period }] = await paymentsOf(person);
       market.clock.forward((Date.parse(period.end) - Date.parse(period.start)) / 4);
-      person.session = await market.hasSession(person.key.userId);
+      person.session = await market.createSession(person.key.userId);
       assert.equal((await choose(person, "business")).status, 200);
       const [upgrade] = await paymentsOf(person);
       const net = 99 - 21.75;

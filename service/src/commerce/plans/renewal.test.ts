@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import {
@@ -21,7 +21,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const PATH = "/v1/account/subscription";
 
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 /** In the place of everybody's card, which is good otherwise. */
 let card = "";
 const charged: ChargeRequest[] = [];
@@ -35,7 +35,10 @@ before(async () => {
   const fake = fakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   const payments = { ...withCard(fake), sharedMethods: shared };
-  market = await openMarket({ payments: behind(line, payments), config: { planConfig: builtInPlans } });
+  market = await openMarket({
+    payments: withConnectionTrouble(line, payments),
+    config: { planConfig: builtInPlans },
+  });
 });
 beforeEach(() => {
   line.trouble = "none";
@@ -65,8 +68,8 @@ interface Person {
 /** Somebody who pays for a plan since a moment. */
 async function hasPaying(plan: "pro" | "business", since = "2027-01-31T10:00:00.000Z"): Promise<Person> {
   market.clock.now = new Date(since);
-  const key = await market.hasUser();
-  const person = { key, session: await market.hasSession(key.userId) };
+  const key = await market.createUser();
+  const person = { key, session: await market.createSession(key.userId) };
   assert.equal((await choose(person, plan)).status, 200);
   charged.length = 0;
   return person;
@@ -80,7 +83,7 @@ const amounts = ({ key }: Person) =>
 const methodsOf = ({ key }: Person) =>
   charged.filter(({ userId }) => userId === toId("usr", key.userId)).map(({ methodId }) => methodId);
 const subjects = async ({ key }: Person) =>
-  (await lettersToUser(market, key.userId)).map(({ subject }) => subject);
+  (await emailsToUser(market, key.userId)).map(({ subject }) => subject);
 /** Those of the keys, as they hold now. */
 async function quotasOf({ key }: Person) {
   // What a job changed is heard of a moment later, where keys are remembered.
@@ -258,8 +261,8 @@ suite("a renewal that cannot be paid", () => {
       "Your plan pro could not be renewed yet",
       "Your plan pro could not be renewed yet",
     ]);
-    const [ended] = await lettersToUser(market, person.key.userId);
-    assert.match(asOneLine(ended!.text), /29\.00 USD/);
+    const [ended] = await emailsToUser(market, person.key.userId);
+    assert.match(unwrapLines(ended!.text), /29\.00 USD/);
     market.clock.forward(40 * DAY_MS);
     await renew();
     assert.deepEqual(amounts(person), []);
@@ -287,7 +290,7 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     market.clock.forward(DAY_MS);
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     for (let vain = 0; vain < 3; vain++) assertError(await choose(person, "pro"), 402, "INSUFFICIENT_FUNDS");
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 } });
     card = "";
@@ -304,7 +307,7 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     const { payment } = await standing(person);
-    const [letter] = await lettersToUser(market, person.key.userId);
+    const [letter] = await emailsToUser(market, person.key.userId);
     assert.equal(letter?.link, payment.nextAction.url);
     market.clock.forward(DAY_MS + MINUTE_MS);
     await reconcilePayments(market.service.ctx);
@@ -328,7 +331,7 @@ suite("a renewal that cannot be paid", () => {
     await renew();
     card = "";
     const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     const reply = await choose(person, "pro", { paymentMethodId: own });
     assert.partialDeepStrictEqual(reply.body.data, {
       plan: "pro",
@@ -397,7 +400,7 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     card = "";
-    person.session = await market.hasSession(person.key.userId);
+    person.session = await market.createSession(person.key.userId);
     assert.equal((await choose(person, "free")).body.data.plan, "free");
     market.clock.forward(10 * DAY_MS);
     await renew();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import {
@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const PATH = "/v1/account/subscription";
 
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 /** What the provider was asked to charge, in the order of asking; a repeat under the same id is no new charge. */
 const charged = new Map<string, bigint>();
 /** What somebody gave back at the provider. */
@@ -31,7 +31,7 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
-    payments: behind(line, recorded(fakePayments({ origin: provider.origin }))),
+    payments: withConnectionTrouble(line, recorded(fakePayments({ origin: provider.origin }))),
     config: { planConfig: builtInPlans },
   });
 });
@@ -64,8 +64,8 @@ interface Person {
 }
 
 async function hasPerson(plan?: Plan): Promise<Person> {
-  const key = await market.hasUser(plan && { plan });
-  return { key, session: await market.hasSession(key.userId) };
+  const key = await market.createUser(plan && { plan });
+  return { key, session: await market.createSession(key.userId) };
 }
 
 /** Somebody who pays for a plan since now. */
@@ -409,8 +409,8 @@ suite("a downgrade", () => {
 
 suite("a plan that an administrator gives while another one is being paid", () => {
   const give = async ({ key }: Person, plan: Plan) => {
-    const { userId } = await market.hasUser({ role: "admin" });
-    const admin = await market.hasSession(userId, { secondFactor: true });
+    const { userId } = await market.createUser({ role: "admin" });
+    const admin = await market.createSession(userId, { secondFactor: true });
     return admin.patch(`/v1/admin/users/${toId("usr", key.userId)}`, { plan });
   };
 

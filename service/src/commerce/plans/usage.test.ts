@@ -10,7 +10,7 @@ before(async () => {
 after(() => market.close());
 
 test("GET /account/usage: shows every window of the plan, and counts in none", async () => {
-  const pro = await market.hasUser({ plan: "pro" });
+  const pro = await market.createUser({ plan: "pro" });
   const inSeconds = (seconds: number) => new Date(market.clock.now.getTime() + seconds * 1000).toISOString();
   await pro.get("/v1/categories");
   const { body } = await pro.get("/v1/account/usage");
@@ -29,14 +29,14 @@ test("GET /account/usage: shows every window of the plan, and counts in none", a
 });
 
 test("a session reads the keys' usage without adding to it", async () => {
-  const user = await market.hasUser();
-  const session = await market.hasSession(user.userId);
+  const user = await market.createUser();
+  const session = await market.createSession(user.userId);
   const { data } = (await session.get("/v1/account/usage")).body;
   assert.deepEqual([data.windows[0].used, data.sessionWindows[0].used], [0, 0]);
 });
 
 test("GET /account/usage: answers when the quota is used up, by every method and spelling of it", async () => {
-  const free = await market.hasUser();
+  const free = await market.createUser();
   for (let at = 0; at < builtInPlans.plans.free.quotas[0]!.requests; at++) await free.get("/v1/nothing");
   assert.equal((await free.get("/v1/categories")).status, 429);
   for (const [method, path] of [
@@ -50,7 +50,7 @@ test("GET /account/usage: answers when the quota is used up, by every method and
 });
 
 test("usage is for any key, whatever it may do, and not for visitors", async () => {
-  const powerless = await market.hasUser({ permissions: [] });
+  const powerless = await market.createUser({ permissions: [] });
   assert.equal((await powerless.get("/v1/account/usage")).status, 200);
   const { name, value } = market.service.ctx.guests.cookie();
   const reply = await market.as(null).get("/v1/account/usage", { cookie: `${name}=${value}` });

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import {
+  assertKilledBy,
+  type CrashSetup,
+  openCrashSetup,
+  repeatAfterCrash,
+} from "../../../test/crash-setup.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { verifyLedger } from "../ledger/verification.ts";
@@ -18,13 +23,13 @@ const steps = [
   "refund: settled, not answered",
 ];
 
-let site: CrashSite;
+let site: CrashSetup;
 let market: Market;
 let seller: Client;
 before(async () => {
-  site = await openCrashSite();
+  site = await openCrashSetup();
   ({ market } = site);
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 beforeEach(() => {
   site.failsAt = "";
@@ -37,8 +42,8 @@ interface Bought {
 }
 
 async function hasOrder(): Promise<Bought> {
-  const buyer = await market.hasUser();
-  return { buyer, orderId: await hasBought(buyer, await hasProduct(seller, { price: 10 })) };
+  const buyer = await market.createUser();
+  return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10 })) };
 }
 
 const ask = (client: Client, orderId: string): Promise<Reply> =>
@@ -75,7 +80,7 @@ suite("a process that is killed", () => {
     test(`at "${step}" leaves a refund that the job ends, with the money back once`, async () => {
       const bought = await hasOrder();
       const doomed = await site.startDoomed(step);
-      await diesOf(doomed, ask(clientOf(doomed.origin, bought.buyer.key), bought.orderId));
+      await assertKilledBy(doomed, ask(clientOf(doomed.origin, bought.buyer.key), bought.orderId));
       await reconciled();
       await assertRefundedOnce(bought);
     });
@@ -100,9 +105,9 @@ suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () =
   const part = { amount: 3, reason: "other" };
   let adminId: string;
   before(async () => {
-    adminId = (await market.hasUser({ role: "admin" })).userId;
+    adminId = (await market.createUser({ role: "admin" })).userId;
   });
-  const hasAdmin = () => market.hasSession(adminId, { secondFactor: true });
+  const hasAdmin = () => market.createSession(adminId, { secondFactor: true });
   const give = (client: Client, orderId: string) =>
     client.post(`/v1/admin/orders/${orderId}/refund`, part, { "idempotency-key": orderId });
 
@@ -119,8 +124,8 @@ suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () =
       const bought = await hasOrder();
       const doomed = await site.startDoomed(step);
       const admin = await hasAdmin();
-      await diesOf(doomed, give(clientOf(doomed.origin, admin.key), bought.orderId));
-      const reply = await answeredRepeat(site.market, () => give(admin, bought.orderId));
+      await assertKilledBy(doomed, give(clientOf(doomed.origin, admin.key), bought.orderId));
+      const reply = await repeatAfterCrash(site.market, () => give(admin, bought.orderId));
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
       await assertGivenOnce(bought);
     });

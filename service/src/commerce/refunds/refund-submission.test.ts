@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
+import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { accountsOf, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
+import { accountsOf, createFakeRefunds, refundedMinorOf, withRefunds } from "../../../test/refunds.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
   type FakeProvider,
@@ -21,19 +21,19 @@ import { settleReturnedRefund } from "./returned-refunds.ts";
 
 const MINUTE_MS = 60_000;
 
-const book = refundBook();
-const line: PaymentLine = { trouble: "none" };
+const book = createFakeRefunds();
+const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const charges = behind(line, fakePayments({ origin: provider.origin }));
+  const charges = withConnectionTrouble(line, fakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
-  seller = await market.hasUser({ name: "Seller" });
-  const { userId } = await market.hasUser({ role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  seller = await market.createUser({ name: "Seller" });
+  const { userId } = await market.createUser({ role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 beforeEach(() => {
   book.trouble = "none";
@@ -50,9 +50,9 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
-  const buyer = await market.hasUser();
-  return { buyer, orderId: await hasBought(buyer, await hasProduct(seller, { price: 10, ...wish })) };
+async function hasOrder(wish: ProductInput = {}): Promise<Bought> {
+  const buyer = await market.createUser();
+  return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10, ...wish })) };
 }
 
 const ask = (buyer: Client, orderId: string) =>
@@ -76,7 +76,7 @@ async function assertRefunded({ buyer, orderId }: Bought): Promise<void> {
   const order = await orderOf(buyer, orderId);
   assert.equal(order.status, "refunded");
   assert.equal(order.entitlement.status, "revoked");
-  assert.equal(await givenBack(market, book, orderId), 1_000n);
+  assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   assert.deepEqual(await accountsOf(market, orderId), {});
   assert.equal(await refundedEvents(orderId), 1);
 }
@@ -177,7 +177,7 @@ test("a refund that the buyer's bank sends back is owed to them, and noted once"
   assert.equal(after.settledAt, market.clock.now.toISOString());
   assert.deepEqual((await verifyLedger(ctx.db)).problems, []);
   await assert.rejects(settleReturnedRefund(ctx, "refund_none", "x"), /no refund/);
-  const subjects = (await lettersToUser(market, bought.buyer.userId)).map(({ subject }) => subject);
+  const subjects = (await emailsToUser(market, bought.buyer.userId)).map(({ subject }) => subject);
   assert.equal(subjects.filter((one) => one.startsWith("Your bank sent a refund back")).length, 1);
   assert.equal(market.logs.filter((line) => line.includes("came back: see to it")).length >= 1, true);
 });
@@ -265,19 +265,19 @@ suite("in parallel", () => {
     assert.equal(done.length, 33, "33 times 0.30 are 9.90 of 10.00");
     for (const { status, body } of replies)
       assert.match(`${status} ${body.error?.code ?? ""}`, /^(201 |422 VALIDATION_ERROR)$/);
-    assert.equal(await givenBack(market, book, orderId), 990n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 990n);
     assert.equal((await orderOf(buyer, orderId)).status, "partially_refunded");
     assert.equal((await give(orderId)).body.data.amount, 0.1);
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
   test("twenty refunds, purchases and reviews of one product leave its counters true, and nobody waits in a circle", async () => {
-    const productId = await hasProduct(seller, { price: 10 });
-    const people = () => Promise.all(Array.from({ length: 20 }, () => market.hasUser()));
+    const productId = await createProduct(seller, { price: 10 });
+    const people = () => Promise.all(Array.from({ length: 20 }, () => market.createUser()));
     const [leaving, staying, coming] = [await people(), await people(), await people()];
-    const bought = await Promise.all(leaving.map((buyer) => hasBought(buyer, productId)));
-    await Promise.all(staying.map((buyer) => hasBought(buyer, productId)));
+    const bought = await Promise.all(leaving.map((buyer) => buyProduct(buyer, productId)));
+    await Promise.all(staying.map((buyer) => buyProduct(buyer, productId)));
     const review = (buyer: Client, rating: number) =>
       buyer.post(`/v1/products/${productId}/reviews`, { rating });
     await Promise.all(leaving.map((buyer) => review(buyer, 1)));
@@ -306,7 +306,7 @@ suite("in parallel", () => {
       ]);
       assert.equal(replies.filter(({ status }) => status === 200).length, 1);
       const { status } = (await bought.buyer.get(path)).body.data;
-      assert.equal(await givenBack(market, book, bought.orderId), status === "succeeded" ? 1_000n : 0n);
+      assert.equal(await refundedMinorOf(market, book, bought.orderId), status === "succeeded" ? 1_000n : 0n);
     }
   });
 });
@@ -338,20 +338,20 @@ test("parts in any size and number leave nothing anywhere but the processor's fe
     assert.equal((await give(bought.orderId)).status, 201);
     const all = await accountsOf(market, bought.orderId);
     assert.deepEqual(all, fee === 0 ? {} : { processor_fees: -fee, provider_clearing: fee });
-    assert.equal(await givenBack(market, book, bought.orderId), BigInt(minor));
+    assert.equal(await refundedMinorOf(market, book, bought.orderId), BigInt(minor));
   });
   await fc.assert(property, { numRuns: 15, endOnFailure: true });
 });
 
 suite("money that comes for an order that was given up, when its buyer has the product", () => {
   async function hasLate(): Promise<Bought & { owned: string; productId: string }> {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller, { price: 10, title: "Twice" });
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller, { price: 10, title: "Twice" });
     line.trouble = "answers get lost";
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
     line.trouble = "none";
     await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
-    const owned = await hasBought(buyer, productId);
+    const owned = await buyProduct(buyer, productId);
     return { buyer, orderId, owned, productId };
   }
   const comes = async (orderId: string) => {
@@ -375,14 +375,14 @@ suite("money that comes for an order that was given up, when its buyer has the p
       downloadUrl: null,
       refunds: [{ requestedBy: "service", status: "succeeded", amount: 10, reason: "duplicate" }],
     });
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
     const fee = { processor_fees: -59, provider_clearing: 59 };
     assert.deepEqual(await accountsOf(market, orderId), fee, "what the provider keeps of it");
     assert.equal((await orderOf(buyer, owned)).entitlement.status, "active");
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 1, rating: 5, reviews: 1 });
     assert.equal(await refundedEvents(orderId), 0, "programs never heard of the sale");
-    assert.equal((await lettersToUser(market, buyer.userId))[0]?.subject, "Refunded: Twice");
+    assert.equal((await emailsToUser(market, buyer.userId))[0]?.subject, "Refunded: Twice");
   });
 
   test("goes back by the job when the provider does not answer", async () => {
@@ -395,7 +395,7 @@ suite("money that comes for an order that was given up, when its buyer has the p
     await reconcileOrders(market.service.ctx);
     await reconcile();
     assert.equal((await orderOf(buyer, orderId)).status, "refunded");
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   });
 });
 

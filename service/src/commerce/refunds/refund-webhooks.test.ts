@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
-  type NoticeReceiver,
-  noticeIn,
-  type PostedNotice,
-  startNoticeReceiver,
-} from "../../../test/notices.ts";
+  type PaymentEventReceiver,
+  type PostedEvent,
+  parseEvent,
+  startPaymentEventReceiver,
+} from "../../../test/payment-event-receiver.ts";
 import { accountsOf } from "../../../test/refunds.ts";
 import {
   type FakeProvider,
@@ -18,7 +18,7 @@ import {
 import { verifyLedger } from "../ledger/verification.ts";
 
 let provider: FakeProvider;
-let receiver: NoticeReceiver;
+let receiver: PaymentEventReceiver;
 let market: Market;
 let seller: Client;
 before(async () => {
@@ -27,12 +27,12 @@ before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now, webhookDelays });
   const { origin, secret } = provider;
   market = await openMarket({ payments: fakePayments({ origin, secret, now }) });
-  seller = await market.hasUser({ name: "Seller" });
-  receiver = await startNoticeReceiver();
+  seller = await market.createUser({ name: "Seller" });
+  receiver = await startPaymentEventReceiver();
   provider.sendWebhooksTo(receiver.url);
 });
 beforeEach(() => {
-  receiver.notices.length = 0;
+  receiver.events.length = 0;
 });
 after(async () => {
   await market.close();
@@ -40,7 +40,7 @@ after(async () => {
   await receiver.close();
 });
 
-const deliver = async ({ body, headers }: PostedNotice): Promise<void> => {
+const deliver = async ({ body, headers }: PostedEvent): Promise<void> => {
   const reply = await market.as(null).request("POST", "/payments/webhooks/fake", {
     body: new Uint8Array(body),
     headers: { "content-type": "application/json", "fake-signature": headers["fake-signature"] ?? "" },
@@ -50,8 +50,8 @@ const deliver = async ({ body, headers }: PostedNotice): Promise<void> => {
 
 /** What the provider posted, each twice. */
 const orders = {
-  "in order": (notices: PostedNotice[]) => notices.flatMap((notice) => [notice, notice]),
-  "in reverse": (notices: PostedNotice[]) => [...notices, ...notices].reverse(),
+  "in order": (notices: PostedEvent[]) => notices.flatMap((notice) => [notice, notice]),
+  "in reverse": (notices: PostedEvent[]) => [...notices, ...notices].reverse(),
 };
 
 interface Bought {
@@ -60,8 +60,8 @@ interface Bought {
 }
 
 async function buys(paymentMethodId: string): Promise<Bought> {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller, { price: 10 });
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller, { price: 10 });
   const { body } = await buyer.post("/v1/purchases", { productId, paymentMethodId });
   assert.equal(body.data.status, "completed");
   return { buyer, orderId: body.data.orderId };
@@ -80,10 +80,10 @@ for (const [order, arranged] of Object.entries(orders)) {
       const bought = await buys("pm_test_refund_waits");
       const { id, status } = await ask(bought);
       assert.equal(status, "processing");
-      const first = await receiver.naming(id);
+      const first = await receiver.eventsAbout(id);
       const { body } = await market.as(null).get(`${provider.origin}/v1/refunds?refund=${id}`);
       await decide(`/v1/refunds/${body.id}/end`, { state: "succeeded" });
-      const second = (await receiver.naming(id, 2)).slice(1);
+      const second = (await receiver.eventsAbout(id, 2)).slice(1);
       for (const notice of arranged([...first, ...second])) await deliver(notice);
       const { refunds, status: after } = await orderOf(bought);
       assert.deepEqual([after, refunds[0].status], ["refunded", "succeeded"]);
@@ -99,12 +99,12 @@ for (const [order, arranged] of Object.entries(orders)) {
     ] as const) {
       test(`settle a dispute that is ${outcome}`, async () => {
         const bought = await buys("pm_test_dispute");
-        const [opened] = await receiver.naming("dp_");
-        const { disputeId } = noticeIn(opened!);
+        const [opened] = await receiver.eventsAbout("dp_");
+        const { disputeId } = parseEvent(opened!);
         await deliver(opened!);
         assert.equal((await orderOf(bought)).status, "disputed");
         await decide(`/v1/disputes/${disputeId}/close`, { outcome });
-        for (const notice of arranged(await receiver.naming(disputeId!, 2))) await deliver(notice);
+        for (const notice of arranged(await receiver.eventsAbout(disputeId!, 2))) await deliver(notice);
         assert.equal((await orderOf(bought)).status, status);
         const accounts = await accountsOf(market, bought.orderId);
         if (outcome === "won") assert.equal(accounts["seller"], 900);

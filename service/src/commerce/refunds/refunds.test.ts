@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
-import { lettersToUser } from "../../../test/letters.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { emailsToUser } from "../../../test/emails.ts";
+import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { accountsOf, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { accountsOf, createFakeRefunds, refundedMinorOf, withRefunds } from "../../../test/refunds.ts";
 import { run } from "../../../test/runs.ts";
-import { hasFile } from "../../../test/uploads.ts";
+import { uploadFile } from "../../../test/uploads.ts";
 import {
   holdEntitlement,
   lockEntitlement,
@@ -24,7 +24,7 @@ import { approveOverdueRefunds, reconcileRefunds, syncRefundFromProvider } from 
 
 const DAY_MS = 86_400_000;
 
-const book = refundBook();
+const book = createFakeRefunds();
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
@@ -33,8 +33,8 @@ let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
-  seller = await market.hasUser({ name: "Seller" });
-  adminId = (await market.hasUser({ role: "admin" })).userId;
+  seller = await market.createUser({ name: "Seller" });
+  adminId = (await market.createUser({ role: "admin" })).userId;
 });
 beforeEach(async () => {
   book.trouble = "none";
@@ -48,10 +48,10 @@ after(async () => {
 /** Moves the clock; a session of the administrator's lasts no longer than any. */
 async function forward(ms: number): Promise<void> {
   market.clock.forward(ms);
-  admin = await market.hasSession(adminId, { secondFactor: true });
+  admin = await market.createSession(adminId, { secondFactor: true });
 }
 
-const lastLetterTo = async ({ userId }: Client) => (await lettersToUser(market, userId))[0]?.subject ?? "";
+const lastLetterTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
 
 interface Bought {
   buyer: Client;
@@ -59,14 +59,14 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductWish = {}, buyer?: Client): Promise<Bought> {
-  const who = buyer ?? (await market.hasUser({ name: "Buyer" }));
-  const productId = await hasProduct(seller, { price: 10, ...wish });
-  return { buyer: who, productId, orderId: await hasBought(who, productId) };
+async function hasOrder(wish: ProductInput = {}, buyer?: Client): Promise<Bought> {
+  const who = buyer ?? (await market.createUser({ name: "Buyer" }));
+  const productId = await createProduct(seller, { price: 10, ...wish });
+  return { buyer: who, productId, orderId: await buyProduct(who, productId) };
 }
 
 /** A purchase whose content the buyer has seen. */
-async function hasUsed(wish: ProductWish = {}): Promise<Bought> {
+async function hasUsed(wish: ProductInput = {}): Promise<Bought> {
   const bought = await hasOrder(wish);
   await bought.buyer.get(`/v1/products/${bought.productId}`);
   return bought;
@@ -119,7 +119,7 @@ suite("what was never used", () => {
       decidedAt: at,
       completedAt: at,
     });
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
     const order = await orderOf(buyer, orderId);
     assert.partialDeepStrictEqual(order, {
       status: "refunded",
@@ -179,8 +179,8 @@ suite("what was never used", () => {
 
   test("is a sale no more, and its review leaves the average", async () => {
     const { buyer, orderId, productId } = await hasOrder();
-    const other = await market.hasUser();
-    await hasBought(other, productId);
+    const other = await market.createUser();
+    await buyProduct(other, productId);
     await other.post(`/v1/products/${productId}/reviews`, { rating: 2 });
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
     await ask(buyer, orderId);
@@ -200,7 +200,7 @@ suite("what was never used", () => {
     const { buyer, orderId, productId } = await hasOrder();
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4 });
     await ask(buyer, orderId);
-    const again = await hasBought(buyer, productId);
+    const again = await buyProduct(buyer, productId);
     assert.notEqual(again, orderId);
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 1, rating: 4, reviews: 1 });
@@ -210,10 +210,10 @@ suite("what was never used", () => {
 
 suite("the use of what is given back", () => {
   test("stops at once: signed links, files, content, runs and reviews", async () => {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller, { price: 10 });
-    await hasFile(seller, productId);
-    const orderId = await hasBought(buyer, productId);
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller, { price: 10 });
+    await uploadFile(seller, productId);
+    const orderId = await buyProduct(buyer, productId);
     const { downloadUrl } = await orderOf(buyer, orderId);
     const { files } = (await buyer.get(`/v1/products/${productId}`)).body.data;
     assert.equal((await fetch(downloadUrl)).status, 200);
@@ -262,7 +262,7 @@ suite("the use of what is given back", () => {
     const look = await ctx.db.transaction().execute(async (tx) => {
       await lockEntitlement(tx, id);
       const begun = buyer.get(`/v1/products/${productId}`);
-      await somebodyWaits(market);
+      await waitForBlockedStatements(market);
       await holdEntitlement(tx, id);
       return [begun];
     });
@@ -272,7 +272,7 @@ suite("the use of what is given back", () => {
 
   test("and its refund never both happen, of twenty looks and a request at once", async () => {
     for (let round = 0; round < 5; round++) {
-      const { buyer, orderId, productId } = await hasOrder({}, await market.hasUser());
+      const { buyer, orderId, productId } = await hasOrder({}, await market.createUser());
       const looks = Array.from({ length: 20 }, () => buyer.get(`/v1/products/${productId}`));
       const [refund, ...seen] = await Promise.all([ask(buyer, orderId), ...looks]);
       const wasSeen = seen.some(({ body }) => body.data?.content);
@@ -298,7 +298,7 @@ suite("what was used", () => {
         decidedAt: null,
         decidedBy: null,
       });
-      assert.equal(await givenBack(market, book, bought.orderId), 0n);
+      assert.equal(await refundedMinorOf(market, book, bought.orderId), 0n);
       assert.equal((await orderOf(bought.buyer, bought.orderId)).entitlement.status, "active");
       assert.equal(await lastLetterTo(seller), "A buyer asks for their money back: Looked at");
     });
@@ -322,7 +322,7 @@ suite("what was used", () => {
       decisionNote: "It works; see the guide.",
       completedAt: market.clock.now.toISOString(),
     });
-    assert.equal(await givenBack(market, book, orderId), 0n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 0n);
     assert.match(await lastLetterTo(buyer), /^Not refunded: /);
     const order = await orderOf(buyer, orderId);
     assert.deepEqual([order.status, order.refundable.reasonIfNot], ["completed", null]);
@@ -405,7 +405,7 @@ suite("a request is refused", () => {
       ...{ until, amount: 10, reasonIfNot: null },
       ...{ approval: "instant", approvalReason: "unused", instantFrom: null },
     });
-    await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays: 0 });
+    await (await market.createSession(seller.userId)).patch("/v1/account", { refundDays: 0 });
     await forward(14 * DAY_MS);
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, null);
     await forward(1);
@@ -417,7 +417,7 @@ suite("a request is refused", () => {
       reasonIfNot: "refund_window_expired",
       ...{ approval: null, approvalReason: null, instantFrom: null },
     });
-    await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays: 14 });
+    await (await market.createSession(seller.userId)).patch("/v1/account", { refundDays: 14 });
   });
 
   test("while another one is open, naming it", async () => {
@@ -434,8 +434,8 @@ suite("a request is refused", () => {
   });
 
   test("of what was not completed", async () => {
-    const buyer = await market.hasUser();
-    const productId = await hasProduct(seller);
+    const buyer = await market.createUser();
+    const productId = await createProduct(seller);
     const wish = { productId, paymentMethodId: "pm_test_requires_action" };
     const { orderId } = (await buyer.post("/v1/purchases", wish)).body.data;
     const details = assertError(await ask(buyer, orderId), 409, "INVALID_STATE");
@@ -449,9 +449,9 @@ suite("a request is refused", () => {
   });
 
   test("of a free copy", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
-    const wish = { productId: await hasProduct(seller), discountCode: "FREE" };
+    const wish = { productId: await createProduct(seller), discountCode: "FREE" };
     const { orderId } = (await buyer.post("/v1/purchases", wish)).body.data;
     assertError(await ask(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
     assertError(await give(orderId), 422, "VALIDATION_ERROR", "orderId");
@@ -460,7 +460,7 @@ suite("a request is refused", () => {
 
   test("of somebody else's order, of none, and of an id of any shape", async () => {
     const { orderId } = await hasOrder();
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     for (const [who, id] of [
       [stranger, orderId],
       [seller, orderId],
@@ -482,7 +482,7 @@ suite("a request is refused", () => {
 });
 
 test("a second automatic refund comes after 30 days, a third after 90 more, then 180; sooner the seller decides", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const askAfter = async (days: number) => {
     await forward(days * DAY_MS - 1);
     const { orderId } = await hasOrder({}, buyer);
@@ -501,7 +501,7 @@ test("a second automatic refund comes after 30 days, a third after 90 more, then
 });
 
 test("refundable and the refund name why it is approved at once, or why the seller decides", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const refundableOf = async (orderId: string) => {
     const { refundable } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     return [refundable.approval, refundable.approvalReason, refundable.instantFrom];
@@ -524,7 +524,7 @@ test("refundable and the refund name why it is approved at once, or why the sell
 });
 
 test("of many purchases that one buyer gives back at once, one is automatic", async () => {
-  const buyer = await market.hasUser();
+  const buyer = await market.createUser();
   const orders = [];
   for (let at = 0; at < 10; at++) orders.push((await hasOrder({}, buyer)).orderId);
   const replies = await Promise.all(orders.map((orderId) => ask(buyer, orderId)));
@@ -537,7 +537,7 @@ suite("who may read and decide", () => {
     const { buyer, refundId, orderId } = await hasPending();
     for (const who of [buyer, seller, admin])
       assert.equal((await who.get(`/v1/refunds/${refundId}`)).body.data.id, refundId);
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     for (const id of [refundId, toId("refund", newUuid(new Date())), orderId, "nonsense"]) {
       const path = `/v1/refunds/${id}`;
       assertError(await stranger.get(path), 404, "REFUND_NOT_FOUND");
@@ -561,10 +561,10 @@ suite("who may read and decide", () => {
 
 suite("the lists of refunds", () => {
   test("show both sides of the caller, or one of them, newest first", async () => {
-    const both = await market.hasUser({ name: "Both" });
-    const theirs = await hasProduct(both, { price: 3 });
-    const customer = await market.hasUser();
-    const sold = await hasBought(customer, theirs);
+    const both = await market.createUser({ name: "Both" });
+    const theirs = await createProduct(both, { price: 3 });
+    const customer = await market.createUser();
+    const sold = await buyProduct(customer, theirs);
     const bought = await hasOrder({}, both);
     const one = (await ask(customer, sold)).body.data.id;
     const two = (await ask(both, bought.orderId)).body.data.id;
@@ -621,7 +621,7 @@ suite("an administrator's refund", () => {
     assertStatus(await give(orderId), "succeeded");
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
     assert.deepEqual(await accountsOf(market, orderId), {});
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   });
 
   test("leaves the rest to be asked for, within the window", async () => {
@@ -708,7 +708,7 @@ suite("what the provider cannot give back", () => {
     const again = await ask(buyer, orderId);
     assertStatus(again, "succeeded");
     assert.notEqual(again.body.data.id, reply.body.data.id);
-    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   });
 });
 
@@ -723,11 +723,11 @@ suite("all buyers of a withdrawn product", () => {
   const never = new AbortController().signal;
 
   test("get their money back in one action, those of the last 90 days, and the job goes on where it was interrupted", async () => {
-    const productId = await hasProduct(seller, { price: 10 });
-    const old = await hasBought(await market.hasUser(), productId);
+    const productId = await createProduct(seller, { price: 10 });
+    const old = await buyProduct(await market.createUser(), productId);
     await forward(DAY_MS);
     const orders = [];
-    for (let at = 0; at < 5; at++) orders.push(await hasBought(await market.hasUser(), productId));
+    for (let at = 0; at < 5; at++) orders.push(await buyProduct(await market.createUser(), productId));
     await forward(89 * DAY_MS);
     await give(orders[0]!, { amount: 1, reason: "other" });
     await forward(60_000);
@@ -759,7 +759,7 @@ suite("all buyers of a withdrawn product", () => {
     assert.deepEqual(stands.get(old), ["completed", 0]);
     for (const orderId of orders) {
       assert.deepEqual(stands.get(orderId), ["refunded", 1_000]);
-      assert.equal(await givenBack(market, book, orderId), 1_000n);
+      assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
     }
   });
 
@@ -776,7 +776,7 @@ suite("all buyers of a withdrawn product", () => {
 
 test("nobody closes an account while a refund of theirs is open", async () => {
   const { buyer } = await hasPending();
-  const session = await market.hasSession(buyer.userId);
+  const session = await market.createSession(buyer.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const reply = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(assertError(reply, 409, "INVALID_STATE").openRefunds, 1);

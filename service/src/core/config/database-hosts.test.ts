@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import pg from "pg";
-import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
+import { createDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
 import { createClient, isDatabaseUnavailable, openPool } from "../../platform/db/database.ts";
 import { databaseHosts, PrimaryFinder, splitDatabaseUrl } from "./database-hosts.ts";
 
@@ -41,7 +41,7 @@ suite("the primary of several servers", () => {
   let standby: TestDatabase;
   let primary: TestDatabase;
   before(async () => {
-    [standby, primary] = [await makeDatabase(TEMPLATE), await makeDatabase(TEMPLATE)];
+    [standby, primary] = [await createDatabase(TEMPLATE), await createDatabase(TEMPLATE)];
   });
   after(async () => {
     await standby.drop();

@@ -9,22 +9,22 @@ import {
   sendsTo,
   startCollector,
 } from "../../../test/collector.ts";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { hooksOf } from "../../../test/hooks.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { connects, toolFor } from "../../../test/mcp.ts";
+import { connectMcp, toolFor } from "../../../test/mcp.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { type Receiver, startReceiver } from "../../../test/receiver.ts";
-import { allOf, streams } from "../../../test/run-streams.ts";
-import { allAt, hasKey, type RunWish, run } from "../../../test/runs.ts";
+import { readWholeStream, streamRun } from "../../../test/run-streams.ts";
+import { createProviderKey, providersAt, type RunInput, run } from "../../../test/runs.ts";
 import { until } from "../../../test/until.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
 import {
-  asks,
-  asksToExecute,
-  executes,
-  hasWorkflow,
+  createWorkflow,
+  executeWorkflow,
+  postExecution,
+  promptStep,
   startWorker,
-  transform,
+  transformStep,
 } from "../../../test/workflows.ts";
 import { FAULTS_TO_OPEN } from "../../integrations/egress/circuit-breaker.ts";
 import { sendEmailJob } from "../../platform/email/email-queue.ts";
@@ -33,20 +33,20 @@ import { startJobWorker } from "../../platform/jobs/job-worker.ts";
 let collector: Collector;
 let telemetry: Awaited<ReturnType<typeof sendsTo>>;
 let provider: ProviderServer;
-let receiver: Receiver;
+let receiver: WebhookReceiver;
 let market: Market;
 let author: Client;
-let wish: RunWish;
+let wish: RunInput;
 before(async () => {
   collector = await startCollector();
   telemetry = await sendsTo(collector, { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" });
   provider = await startProviderServer();
-  receiver = await startReceiver();
-  market = await openMarket({ providers: allAt(provider), breaker: {} });
-  author = await market.hasUser();
+  receiver = await startWebhookReceiver();
+  market = await openMarket({ providers: providersAt(provider), breaker: {} });
+  author = await market.createUser();
   wish = {
-    productId: await hasDraft(author),
-    apiKeyId: await hasKey(author),
+    productId: await createDraft(author),
+    apiKeyId: await createProviderKey(author),
     options: { model: "gpt-5-mini", maxTokens: 50, temperature: 0.5 },
   };
 });
@@ -149,7 +149,7 @@ suite("a trace", () => {
 
   test("of a stream tells how long its first words took", async () => {
     const { traceId, traceparent } = newTrace();
-    await allOf(await streams(market.origin, author, wish, { traceparent }));
+    await readWholeStream(await streamRun(market.origin, author, wish, { traceparent }));
     const call = await spanOf(traceId, CHAT);
     mustTell(call, { "gen_ai.request.stream": true, "gen_ai.usage.output_tokens": 5 });
     assert.ok((call.attributes["gen_ai.response.time_to_first_chunk"] as number) > 0);
@@ -184,7 +184,7 @@ suite("a trace", () => {
   test("of a stream that is cut is an error, with how long its first words took", async () => {
     const { traceId, traceparent } = newTrace();
     provider.next({ stream: { pieces: ["One ", "two."], breaks: "cut", after: 1 } });
-    await (await streams(market.origin, author, wish, { traceparent })).ended;
+    await (await streamRun(market.origin, author, wish, { traceparent })).ended;
     const call = await spanOf(traceId, CHAT);
     assert.equal(call.isError, true);
     mustTell(call, { "error.type": "PROVIDER_BAD_RESPONSE" });
@@ -203,10 +203,10 @@ suite("a trace", () => {
   });
 
   test("of a run by way of MCP holds it, too", async () => {
-    const productId = await hasProduct(author);
-    const buyer = await market.hasUser();
-    await hasBought(buyer, productId);
-    const client = await connects(market, buyer);
+    const productId = await createProduct(author);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, productId);
+    const client = await connectMcp(market, buyer);
     const name = await toolFor(client, haiku.title);
     await client.callTool({ name, arguments: { topic: "rain" } });
     await client.close();
@@ -251,14 +251,17 @@ suite("a trace", () => {
 suite("a workflow's run", () => {
   test("is a trace of its own that points to the request, with its steps and their calls", async () => {
     const { traceId, traceparent } = newTrace();
-    const workflowId = await hasWorkflow(author, {
-      steps: [asks("outline", "Outline"), transform("join", "steps.outline.output", { needs: ["outline"] })],
+    const workflowId = await createWorkflow(author, {
+      steps: [
+        promptStep("outline", "Outline"),
+        transformStep("join", "steps.outline.output", { needs: ["outline"] }),
+      ],
       result: "steps.join.output",
     });
     const worker = startWorker(market);
     const openai = wish.apiKeyId!;
     const headers = { prefer: "wait=30", traceparent };
-    const reply = await asksToExecute(author, workflowId, { apiKeys: { openai } }, headers);
+    const reply = await postExecution(author, workflowId, { apiKeys: { openai } }, headers);
     assert.equal(reply.body.data.status, "completed", reply.text);
     await worker.stop();
     const request = await spanWhere("the request", (span) => span.traceId === traceId);
@@ -286,11 +289,11 @@ suite("a workflow's run", () => {
   });
 
   test("that another one calls points to the step that called it", async () => {
-    const inner = await hasWorkflow(author, { steps: [transform("one", "1")] });
+    const inner = await createWorkflow(author, { steps: [transformStep("one", "1")] });
     const step = { id: "called", type: "product", productId: inner, variables: {} };
-    const outer = await hasWorkflow(author, { steps: [step] });
+    const outer = await createWorkflow(author, { steps: [step] });
     const worker = startWorker(market);
-    const { status } = await executes(author, outer);
+    const { status } = await executeWorkflow(author, outer);
     assert.equal(status, "completed");
     await worker.stop();
     const drive = await spanWhere("the run", ({ attributes }) => attributes["stoa.product.id"] === inner);
@@ -301,9 +304,9 @@ suite("a workflow's run", () => {
   });
 
   test("that fails says so, by codes", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [transform("bad", 'int("words")')] });
+    const workflowId = await createWorkflow(author, { steps: [transformStep("bad", 'int("words")')] });
     const worker = startWorker(market);
-    const reply = await asksToExecute(author, workflowId, {}, { prefer: "wait=30" });
+    const reply = await postExecution(author, workflowId, {}, { prefer: "wait=30" });
     await worker.stop();
     const id = reply.body.data.executionId;
     const drive = await spanWhere(
@@ -319,7 +322,7 @@ suite("a workflow's run", () => {
 });
 
 test("a delivery is a span that tells its event, its attempt and its host, and no path", async () => {
-  const { deliver, happens, hasEndpoint } = hooksOf(
+  const { deliver, happens, hasEndpoint } = webhookHelpers(
     () => market,
     () => receiver,
   );
@@ -415,7 +418,7 @@ suite("the metrics", () => {
   });
 
   test("count how often a provider was left alone, and /metrics shows the same", async () => {
-    const apiKeyId = await hasKey(author);
+    const apiKeyId = await createProviderKey(author);
     for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
       for (let call = 0; call < 3; call++) provider.next({ status: 500 });
       await run(author, { ...wish, apiKeyId });

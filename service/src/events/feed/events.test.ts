@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type EventType, eventData } from "@stoa/contract";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { publishEvent } from "../outbox/outbox.ts";
@@ -21,13 +21,13 @@ const typesOf = async (who: Client, query?: string) =>
 
 /** A seller who has told one event of each kind that the rooms make. */
 async function hasStory(): Promise<{ seller: Client; buyer: Client }> {
-  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
-  const productId = await hasProduct(seller);
+  const [seller, buyer] = [await market.createUser(), await market.createUser()];
+  const productId = await createProduct(seller);
   await seller.patch(`/v1/products/${productId}`, {
     title: "Changed",
     content: "Now {{topic}} in {{language=English}}",
   });
-  await hasBought(buyer, productId);
+  await buyProduct(buyer, productId);
   await buyer.post(`/v1/products/${productId}/reviews`, {
     rating: 5,
     comment: "Schön — “wirklich” \u2028 ✓",
@@ -89,7 +89,7 @@ test("events are listed by type and page by page", async () => {
 
 test("another's event is not found", async () => {
   const { seller } = await hasStory();
-  const stranger = await market.hasUser();
+  const stranger = await market.createUser();
   const [event] = (await eventsOf(seller)).data;
   for (const id of [event.id, toId("evt", newUuid(new Date())), "nonsense"]) {
     assertError(await stranger.get(`/v1/events/${id}`), 404, "EVENT_NOT_FOUND");
@@ -98,13 +98,13 @@ test("another's event is not found", async () => {
 });
 
 test("events need their own permission", async () => {
-  const reader = await market.hasUser({ permissions: ["products:read", "purchases:read"] });
+  const reader = await market.createUser({ permissions: ["products:read", "purchases:read"] });
   assert.equal(assertError(await reader.get("/v1/events"), 403, "UNAUTHORIZED").required, "webhooks:write");
 });
 
 test("an event exists if and only if its change does", async () => {
   const { ctx } = market.service;
-  const user = await market.hasUser();
+  const user = await market.createUser();
   const failing = ctx.db.transaction().execute(async (tx) => {
     await publishEvent(ctx, tx, [user.userId], "test", { message: "never" });
     throw new Error("the change failed");
@@ -115,7 +115,7 @@ test("an event exists if and only if its change does", async () => {
 
 test("who is named twice is told once", async () => {
   const { ctx } = market.service;
-  const user = await market.hasUser();
+  const user = await market.createUser();
   await ctx.db
     .transaction()
     .execute((tx) => publishEvent(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
@@ -123,9 +123,9 @@ test("who is named twice is told once", async () => {
 });
 
 test("events of one moment keep the order in which they were made", async () => {
-  const seller = await market.hasUser();
+  const seller = await market.createUser();
   const ids: string[] = [];
-  for (let at = 0; at < 30; at++) ids.push(await hasProduct(seller));
+  for (let at = 0; at < 30; at++) ids.push(await createProduct(seller));
   const told = (await eventsOf(seller)).data.map(
     (event: { data: { product: { id: string } } }) => event.data.product.id,
   );
@@ -133,8 +133,8 @@ test("events of one moment keep the order in which they were made", async () => 
 });
 
 test("creating a product tells nothing", async () => {
-  const seller = await market.hasUser();
-  await hasDraft(seller);
+  const seller = await market.createUser();
+  await createDraft(seller);
   assert.deepEqual((await eventsOf(seller)).data, []);
 });
 

@@ -5,7 +5,7 @@ import { after, afterEach, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventType } from "@stoa/contract";
 import fc from "fast-check";
-import { type Listener, listen } from "../../../test/event-stream.ts";
+import { type EventReader, openEventStream } from "../../../test/event-stream.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
@@ -20,13 +20,13 @@ const BEGINNING = "evt_00000000000000000000000000";
 let market: Market;
 let owner: Client;
 /** Those of this test, and how many there were in all. */
-const open: Listener[] = [];
+const open: EventReader[] = [];
 let opened = 0;
 before(async () => {
   market = await openMarket({ streamTimeouts: { pingMs: 40, authCheckMs: 40, stallMs: 400 } });
 });
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 afterEach(async () => {
   for (const listener of open.splice(0)) listener.close();
@@ -35,7 +35,7 @@ afterEach(async () => {
 after(() => market.close());
 
 async function opens(query = "", headers: Record<string, string> = {}, who = owner, at = market.origin) {
-  const listener = await listen(at, who.key, `/v1/events/stream${query}`, headers);
+  const listener = await openEventStream(at, who.key, `/v1/events/stream${query}`, headers);
   open.push(listener);
   if (listener.status === 200) opened++;
   return listener;
@@ -72,7 +72,7 @@ async function passes(type: EventType, who = owner): Promise<string> {
 }
 
 const handOut = () => drain(() => createDeliveries(market.service.ctx));
-const idsOf = ({ heard }: Pick<Listener, "heard">) => heard.map(({ id }) => id);
+const idsOf = ({ events }: Pick<EventReader, "events">) => events.map(({ id }) => id);
 
 /** All of an account, in the order in which they were handed out. */
 async function inOrder(who = owner): Promise<string[]> {
@@ -83,25 +83,25 @@ async function inOrder(who = owner): Promise<string[]> {
   return rows.map(({ id }) => toId("evt", id));
 }
 
-test("what happens is heard with its id, its type and the bytes that webhooks deliver, and nothing of others", async () => {
+test("what happens is events with its id, its type and the bytes that webhooks deliver, and nothing of others", async () => {
   const listener = await opens();
   const { "content-type": type, "cache-control": caching, "x-accel-buffering": buffering } = listener.headers;
   assert.deepEqual([listener.status, type, caching, buffering], [200, "text/event-stream", "no-store", "no"]);
-  await happens("of another", await market.hasUser());
+  await happens("of another", await market.createUser());
   const id = await happens("Schön\n— “wirklich” \u2028\r ✓");
   await handOut();
-  const [event] = await listener.hears(1);
+  const [event] = await listener.waitForEvents(1);
   const { rows } = await market.query("select body from events where body like $1", [`%${id}%`]);
   assert.deepEqual(event, { id, type: "review.created", data: rows[0].body });
 });
 
-test("what happened before is not heard, and what was written before but not handed out is", async () => {
+test("what happened before is not events, and what was written before but not handed out is", async () => {
   await happens("before");
   await handOut();
   const id = await happens("under way");
   const listener = await opens();
   await handOut();
-  await listener.hears(1);
+  await listener.waitForEvents(1);
   assert.deepEqual(idsOf(listener), [id]);
 });
 
@@ -110,7 +110,7 @@ test("a stream of one process hears what another one hands out", async () => {
   const listener = await opens("", {}, owner, origin);
   const id = await happens();
   await handOut();
-  await listener.hears(1);
+  await listener.waitForEvents(1);
   assert.deepEqual(idsOf(listener), [id]);
 });
 
@@ -125,9 +125,9 @@ test("whoever comes back with the last id hears what came after it", async () =>
     [`?lastEventId=${ids[0]}`, after_("")],
   ] as const) {
     const listener = await opens(query, headers);
-    assert.deepEqual(idsOf({ heard: await listener.hears(2) }), ids.slice(1), query);
+    assert.deepEqual(idsOf({ events: await listener.waitForEvents(2) }), ids.slice(1), query);
   }
-  assert.deepEqual(idsOf({ heard: await (await opens("", after_(BEGINNING))).hears(3) }), ids);
+  assert.deepEqual(idsOf({ events: await (await opens("", after_(BEGINNING))).waitForEvents(3) }), ids);
 });
 
 test("a stream that is lost before its first event can be resumed, too", async () => {
@@ -138,7 +138,7 @@ test("a stream that is lost before its first event can be resumed, too", async (
     const id = await happens(input);
     await handOut();
     const back = await opens("", after_(listener.lastEventId));
-    assert.deepEqual(idsOf({ heard: await back.hears(1) }), [id], input);
+    assert.deepEqual(idsOf({ events: await back.waitForEvents(1) }), [id], input);
   }
 });
 
@@ -148,12 +148,12 @@ test("an id that was read in the list, and not handed out yet, is not told again
   const [earlier, read, later] = [await happens("1"), await happens("2"), await happens("3")];
   const listener = await opens("", after_(read));
   await handOut();
-  await listener.hears(2);
+  await listener.waitForEvents(2);
   assert.deepEqual(idsOf(listener), [earlier, later]);
 });
 
 test("an id that is unknown, another's, or older than what is kept is refused", async () => {
-  const others = await happens("of another", await market.hasUser());
+  const others = await happens("of another", await market.createUser());
   const old = await happens("old");
   await handOut();
   market.clock.forward(30 * DAY_MS + 1);
@@ -168,14 +168,14 @@ test("an id that is unknown, another's, or older than what is kept is refused", 
   assertError(await owner.get(long), 400, "INVALID_REQUEST", "lastEventId");
 });
 
-test("only the types that are asked for are heard, however many others lie between", async () => {
+test("only the types that are asked for are events, however many others lie between", async () => {
   const first = await happens("first");
   for (let many = 0; many < 250; many++) await passes("purchase.completed");
   const [test_, last] = [await passes("test"), await happens("last")];
   await handOut();
   for (const query of ["?types=review.created,test", "?types=review.created&types=test"]) {
     const listener = await opens(query, after_(BEGINNING));
-    await listener.hears(3);
+    await listener.waitForEvents(3);
     assert.deepEqual(idsOf(listener), [first, test_, last]);
   }
   assertError(
@@ -192,11 +192,11 @@ test("large events are read some at a time, and all are heard", async () => {
   for (let at = 0; at < 12; at++) ids.push(await happens(String(at).repeat(120_000)));
   await handOut();
   const listener = await opens("", after_(BEGINNING));
-  await listener.hears(12);
+  await listener.waitForEvents(12);
   assert.deepEqual(idsOf(listener), ids);
 });
 
-test("nothing is lost or heard twice over any reconnects, while several write and hand out at once", async () => {
+test("nothing is lost or events twice over any reconnects, while several write and hand out at once", async () => {
   const plan = fc.record({
     writers: fc.array(fc.array(fc.nat({ max: 15 }), { minLength: 1, maxLength: 8 }), {
       minLength: 2,
@@ -207,7 +207,7 @@ test("nothing is lost or heard twice over any reconnects, while several write an
   });
   await fc.assert(
     fc.asyncProperty(plan, async ({ writers, losses }) => {
-      const who = await market.hasUser();
+      const who = await market.createUser();
       const total = writers.flat().length;
       let isWriting = true;
       const told: string[] = [];
@@ -216,7 +216,7 @@ test("nothing is lost or heard twice over any reconnects, while several write an
         for (let at = 0; told.length < total; at++) {
           const listener = await opens("", after_(last), who);
           const most = losses[at % losses.length]! + 1;
-          await listener.hears(Math.min(most, total - told.length));
+          await listener.waitForEvents(Math.min(most, total - told.length));
           listener.close();
           told.push(...idsOf(listener));
           last = told.at(-1)!;
@@ -244,7 +244,7 @@ test("nothing is lost or heard twice over any reconnects, while several write an
 test("a silent stream is pinged", { timeout: 20_000 }, async () => {
   const listener = await opens();
   await listener.until(() => listener.pings >= 3);
-  assert.deepEqual(listener.heard, []);
+  assert.deepEqual(listener.events, []);
 });
 
 test("whoever reads nothing is not read for, is cut off, and can go on where it stood", async () => {
@@ -267,9 +267,9 @@ test("whoever reads nothing is not read for, is cut off, and can go on where it 
   assert.ok(read < COUNT / 2, `${read} were read for nobody`);
   listener.resume();
   assert.equal(await listener.ended, false);
-  assert.ok(listener.heard.length < COUNT / 2);
+  assert.ok(listener.events.length < COUNT / 2);
   const back = await opens("", after_(listener.lastEventId));
-  await back.hears(COUNT - listener.heard.length);
+  await back.waitForEvents(COUNT - listener.events.length);
   assert.deepEqual([...idsOf(listener), ...idsOf(back)], await inOrder());
 });
 
@@ -283,8 +283,12 @@ test("whoever goes away is forgotten", async () => {
 });
 
 test("a stream ends within seconds of the key, the session or the permission that opened it", async () => {
-  const [key, less, others] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
-  const session = await market.hasSession((await market.hasUser()).userId);
+  const [key, less, others] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
+  const session = await market.createSession((await market.createUser()).userId);
   const listeners = [];
   for (const who of [key, less, session]) listeners.push(await opens("", {}, who));
   const undisturbed = await opens("", {}, others);
@@ -297,18 +301,18 @@ test("a stream ends within seconds of the key, the session or the permission tha
   for (const listener of listeners) assert.equal(await listener.ended, true);
   const id = await happens("still heard", others);
   await handOut();
-  assert.deepEqual(idsOf({ heard: await undisturbed.hears(1) }), [id]);
+  assert.deepEqual(idsOf({ events: await undisturbed.waitForEvents(1) }), [id]);
 });
 
 test("an account has ten streams at a time", async () => {
-  const other = await market.hasUser();
+  const other = await market.createUser();
   const attempts = await Promise.all(Array.from({ length: 25 }, () => opens()));
   const refused = attempts.filter(({ status }) => status !== 200);
   assert.deepEqual(
     refused.map(({ status }) => status),
     Array.from({ length: 15 }, () => 429),
   );
-  const [first] = refused as [Listener];
+  const [first] = refused as [EventReader];
   await first.ended;
   const { error } = JSON.parse(first.text);
   assert.equal(error.code, "RATE_LIMIT_EXCEEDED");
@@ -321,7 +325,7 @@ test("an account has ten streams at a time", async () => {
 });
 
 test("many streams that hear nothing ask the database for one number, a few times a second", async () => {
-  const others = await Promise.all(Array.from({ length: 5 }, () => market.hasUser()));
+  const others = await Promise.all(Array.from({ length: 5 }, () => market.createUser()));
   for (const who of others) for (let at = 0; at < 5; at++) await opens("", {}, who);
   await sleep(300);
   const statements = await statementsOf(() => sleep(1_000));
@@ -333,7 +337,7 @@ test("many streams that hear nothing ask the database for one number, a few time
 });
 
 test("streams go on when the database was away, also those whose credential was asked for meanwhile", async () => {
-  const listeners = [await opens(), await opens("", {}, await market.hasSession(owner.userId))];
+  const listeners = [await opens(), await opens("", {}, await market.createSession(owner.userId))];
   const { pool } = market.service.ctx;
   const { query } = pool;
   const refused = { looks: 0, proofs: 0 };
@@ -351,23 +355,24 @@ test("streams go on when the database was away, also those whose credential was 
   }
   const id = await happens();
   await handOut();
-  for (const listener of listeners) assert.deepEqual(idsOf({ heard: await listener.hears(1) }), [id]);
+  for (const listener of listeners)
+    assert.deepEqual(idsOf({ events: await listener.waitForEvents(1) }), [id]);
 });
 
 test("all streams end at once when the service does, also those that nobody reads", async () => {
   const closing = await openMarket();
-  const who = await closing.hasUser();
+  const who = await closing.createUser();
   const { ctx } = closing.service;
   for (let at = 0; at < 60; at++)
     await ctx.db
       .transaction()
       .execute((tx) => publishEvent(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
   await drain(() => createDeliveries(ctx));
-  const silent = await listen(closing.origin, who.key);
+  const silent = await openEventStream(closing.origin, who.key);
   const sockets: Socket[] = [];
   const note = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);
   subscribe("http.server.request.start", note);
-  const unread = await listen(closing.origin, who.key, "/v1/events/stream", after_(BEGINNING));
+  const unread = await openEventStream(closing.origin, who.key, "/v1/events/stream", after_(BEGINNING));
   unread.pause();
   unsubscribe("http.server.request.start", note);
   await until("a socket is full", () => sockets.some((socket) => socket.writableNeedDrain));

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
+import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { toId } from "../../core/ids.ts";
 
-const { deliver, happens, hasEndpoint, market, receiver } = await openHooks();
+const { deliver, happens, hasEndpoint, market, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 test("administrators list the endpoints of everybody, without a secret, by owner and by how they stand", async () => {
-  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+  const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
     secondFactor: true,
   });
-  const other = await market.hasUser({ name: "Other" });
+  const other = await market.createUser({ name: "Other" });
   const off = await hasEndpoint(owner, { enabled: false });
   const failing = await hasEndpoint(other, { url: `${receiver.url}/failing` });
   const well = await hasEndpoint(owner);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
+import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { toAttemptResult } from "./attempt-result.ts";
@@ -10,10 +10,10 @@ import { type ClaimedDelivery, claimDeliveries, type RecordedAttempt } from "./d
 import { DeliveryWorker } from "./delivery-worker.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks();
+  await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 async function claim(): Promise<ClaimedDelivery[]> {
@@ -72,7 +72,7 @@ test("a result and a late one of the same delivery in one batch are told apart",
 });
 
 test("of more lanes than are begun at once none is left to sleep", async () => {
-  const owners = await Promise.all(Array.from({ length: 24 }, () => market.hasUser()));
+  const owners = await Promise.all(Array.from({ length: 24 }, () => market.createUser()));
   for (const one of owners) await hasEndpoint(one);
   for (const one of owners) await happens(one);
   await deliver();

@@ -1,21 +1,22 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
+import { HOUR_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { checkFailingEndpoints } from "./endpoint-health.ts";
 import { runRecovery } from "./recoveries.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openWebhookMarket();
 
 let adminId: string;
 before(async () => {
-  adminId = (await market.hasUser({ role: "admin" })).userId;
+  adminId = (await market.createUser({ role: "admin" })).userId;
 });
 
 async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
-  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const admin = await market.createSession(adminId, { secondFactor: true });
   const input = verdict === "ban" ? { reason: "Fraud" } : undefined;
   const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, input);
   assert.equal(reply.status, 200, reply.text);
@@ -32,7 +33,7 @@ async function recover(owner: Client, { id }: { id: string }, since: Date): Prom
 }
 
 test("nothing is posted for somebody who is banned, and all of it can be recovered once they are let in again", async () => {
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   const begun = market.clock.now;
   receiver.answer = 500;
@@ -61,7 +62,7 @@ test("nothing is posted for somebody who is banned, and all of it can be recover
 });
 
 test("a recovery that is under way when its owner is banned brings nothing back", async () => {
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
@@ -77,7 +78,7 @@ test("a recovery that is under way when its owner is banned brings nothing back"
 });
 
 test("after the answer to a ban nothing new is posted, whatever couriers do beside it", async () => {
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   let isBanned = false;
   const courses = async () => {

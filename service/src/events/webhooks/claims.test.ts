@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import type pg from "pg";
-import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
+import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { createUnsentAttempt } from "./attempt.ts";
 import { toAttemptResult } from "./attempt-result.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 import { type ClaimedDelivery, claimDeliveries, recordAttempts, repairQueues } from "./delivery-queries.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks();
+  await openWebhookMarket();
 const { ctx } = market.service;
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 /** `by`: on whose connection. */
@@ -124,7 +124,7 @@ test("what is written while a worker begins to look is handed out by it, or by t
   try {
     await writer.query("begin; lock table webhook_lanes in access exclusive mode");
     const claiming = claim(8);
-    await somebodyWaits(market);
+    await waitForBlockedStatements(market);
     await writer.query(
       `with event as (
          insert into events (id, type, body, created_at) values (gen_random_uuid(), 'test', '{}', now()) returning id),

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
+import { HOUR_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { deleteWebhookLog, deleteWebhookLogJob } from "./closed-account.ts";
 
-const { deliver, happens, hasEndpoint, market, receiver } = await openHooks();
+const { deliver, happens, hasEndpoint, market, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 const url = "https://hooks.example.com/stoa";
@@ -19,7 +19,7 @@ test("who closes their account gets nothing more, and their endpoints and secret
   await hasEndpoint(owner, { enabled: false });
   await happens(owner);
   await deliver();
-  const session = await market.hasSession(owner.userId);
+  const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(closed.status, 200, closed.text);
@@ -37,13 +37,13 @@ test("who closes their account gets nothing more, and their endpoints and secret
 
 test("what was sent to the endpoints of a closed account, and answered, is deleted soon after", async () => {
   receiver.answer = (response) => response.writeHead(500).end("ANSWERMARK");
-  const other = await market.hasUser();
+  const other = await market.createUser();
   for (const who of [owner, other]) {
     await hasEndpoint(who, { url: `${receiver.url}/PATHMARK` });
     await happens(who);
   }
   await deliver();
-  const session = await market.hasSession(owner.userId);
+  const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   const { rows: asked } = await market.query(
@@ -60,23 +60,23 @@ test("what was sent to the endpoints of a closed account, and answered, is delet
 });
 
 test("who has no endpoint can close their account", async () => {
-  const session = await market.hasSession(owner.userId);
+  const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(closed.status, 200, closed.text);
 });
 
 test("an endpoint that is made while its account is closed is not there afterwards", async () => {
-  const session = await market.hasSession(owner.userId);
+  const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const held = await market.service.ctx.pool.connect();
   try {
     await held.query("begin");
     await held.query("select from users where id = $1 for update", [owner.userId]);
     const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
-    await somebodyWaits(market);
+    await waitForBlockedStatements(market);
     const making = owner.post("/v1/webhooks", { url });
-    await somebodyWaits(market, 2);
+    await waitForBlockedStatements(market, 2);
     await held.query("commit");
     assert.equal((await closing).status, 200);
     assertError(await making, 401, "INVALID_API_KEY");

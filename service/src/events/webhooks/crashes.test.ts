@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Forked, forkProgram } from "../../../test/child.ts";
-import type { CourierWish } from "../../../test/doomed-courier.ts";
+import type { DeliveryWorkerOptions } from "../../../test/delivery-worker-process.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Receiver, startReceiver } from "../../../test/receiver.ts";
-import { urlOf } from "../../../test/throwaway.ts";
+import { urlOf } from "../../../test/temporary-postgres.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
 import { publishEvent } from "../outbox/outbox.ts";
 
-const PROGRAM = new URL("../../../test/doomed-courier.ts", import.meta.url);
+const PROGRAM = new URL("../../../test/delivery-worker-process.ts", import.meta.url);
 const EVENTS = 10_000;
 const ACCOUNTS = 20;
 /** Of events that are committed together. */
@@ -25,14 +25,14 @@ const MOST_REPEATED = 0.05;
 let folder: string;
 let server: EmbeddedDatabase;
 let market: Market;
-let receiver: Receiver;
+let receiver: WebhookReceiver;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "stoa-webhook-crashes-"));
   server = await startEmbedded(folder);
   const database = { url: urlOf(server, server.connection.database), drop: async () => {} };
   // Deliveries by the clock on the wall: workers of other processes share no other.
   market = await openMarket({ database, now: () => new Date() });
-  receiver = await startReceiver();
+  receiver = await startWebhookReceiver();
 });
 after(async () => {
   await market.close();
@@ -42,7 +42,7 @@ after(async () => {
 });
 
 async function startWorker(): Promise<Forked> {
-  const input: CourierWish = { config: market.service.ctx.config, target: market.target };
+  const input: DeliveryWorkerOptions = { config: market.service.ctx.config, target: market.target };
   const worker = forkProgram(PROGRAM, input);
   await worker.answer();
   return worker;
@@ -64,7 +64,7 @@ async function killDatabase(): Promise<void> {
 async function hasEndpoints(): Promise<Client[]> {
   const owners: Client[] = [];
   for (let n = 0; n < ACCOUNTS; n++) {
-    const owner = await market.hasUser();
+    const owner = await market.createUser();
     assert.equal((await owner.post("/v1/webhooks", { url: `${receiver.url}/${n}` })).status, 201);
     owners.push(owner);
   }

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import pg from "pg";
-import { openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
 import { drain } from "../../../test/until.ts";
+import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
 /** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
 const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
-const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks({
+const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openWebhookMarket({
   transactionTimeouts,
 });
 const { ctx } = market.service;
 let owner: Client;
 beforeEach(async () => {
   await drain(() => createDeliveries(ctx));
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 const HOLD_LANES = "begin; select from webhook_lanes for no key update";
@@ -72,8 +72,8 @@ test("fan-out: ids of deliveries of one round are distinct, and in the order of 
 });
 
 test("fan-out: a burst of one account, another account's event comes with the first round", async () => {
-  const loud = await market.hasUser();
-  const quiet = await market.hasUser();
+  const loud = await market.createUser();
+  const quiet = await market.createUser();
   await market.query(
     `with burst as (
        insert into events (id, type, body, created_at)
@@ -106,7 +106,7 @@ test("a worker is frozen in a transaction: others are delivered to, and the serv
   try {
     await frozen.query("begin");
     await frozen.query("select from webhook_lanes for no key update");
-    const other = await market.hasUser();
+    const other = await market.createUser();
     await hasEndpoint(other, { url: `${receiver.url}/other` });
     await happens(owner);
     await happens(other);

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
-import type { Receiver } from "../../../test/receiver.ts";
 import { drain } from "../../../test/until.ts";
+import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
 // Each of these tests waits for it.
 const postDeadlines = { totalMs: 1_500 };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks({ postDeadlines });
+  await openWebhookMarket({ postDeadlines });
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
-const misbehaviours: [name: string, answer: Receiver["answer"], code: string][] = [
+const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: string][] = [
   ["never answers", () => {}, "timeout"],
   ["drips", (response) => void setInterval(() => response.write("."), 50).unref(), "timeout"],
 ];
@@ -34,7 +34,7 @@ for (const [name, answer, code] of misbehaviours)
 
 test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
   const held: (() => void)[] = [];
-  const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
+  const hang: WebhookReceiver["answer"] = (response) => void held.push(() => response.end());
   const beginAll = async (courier: DeliveryWorker) => {
     await drain(() => courier.runOnce());
     const { rows } = await market.query(

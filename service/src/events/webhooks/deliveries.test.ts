@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
+import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { toId } from "../../core/ids.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks();
+  await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 async function hasDelivered(input: object = {}) {

@@ -3,24 +3,24 @@ import { createHmac } from "node:crypto";
 import { beforeEach, test } from "node:test";
 import type { DeliveryAttempt } from "@stoa/contract";
 import type { Logger } from "pino";
-import { hasProduct } from "../../../test/factories.ts";
-import { HOUR_MS, MINUTE_MS, openHooks } from "../../../test/hooks.ts";
+import { createProduct } from "../../../test/factories.ts";
 import type { Client } from "../../../test/market.ts";
-import type { Receiver } from "../../../test/receiver.ts";
 import { until } from "../../../test/until.ts";
+import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { HOUR_MS, MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { openPool } from "../../platform/db/database.ts";
 import { listPresentWorkers, WorkerPresence } from "../../platform/db/presence.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks();
+  await openWebhookMarket();
 let owner: Client;
 
 const newPresence = () =>
   new WorkerPresence({ target: market.target }, market.service.ctx.pool, market.service.ctx.log);
 
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 test("what nobody wants is handed out to nobody, and the next event as ever", async () => {
@@ -36,9 +36,9 @@ test("what nobody wants is handed out to nobody, and the next event as ever", as
 
 test("what happens is posted to who wants it, signed, with the very bytes that are kept", async () => {
   const endpoint = await hasEndpoint(owner);
-  const productId = await hasProduct(owner);
+  const productId = await createProduct(owner);
   await deliver();
-  const [{ path, headers, body }] = receiver.received as [Receiver["received"][number]];
+  const [{ path, headers, body }] = receiver.received as [WebhookReceiver["received"][number]];
   assert.equal(receiver.received.length, 1);
   assert.equal(path, "/hook");
   assert.equal(JSON.parse(body).data.product.id, productId);
@@ -59,7 +59,7 @@ test("an endpoint gets the types that it names, and nothing from before it was t
   const picky = await hasEndpoint(owner, { eventTypes: ["product.published"] });
   const all = await hasEndpoint(owner, { url: `${receiver.url}/all` });
   await happens(owner, "after");
-  await hasProduct(owner);
+  await createProduct(owner);
   await deliver();
   const typesOf = async (endpoint: { id: string }) =>
     (await deliveriesOf(owner, endpoint)).map(({ eventType }: { eventType: string }) => eventType);
@@ -394,7 +394,7 @@ test("a delivery whose secret no key opens is not posted unsigned, and its log s
   assert.equal(rotated.status, 201);
   market.clock.forward(MINUTE_MS);
   await deliver();
-  const [{ headers, body }] = receiver.received as [Receiver["received"][number]];
+  const [{ headers, body }] = receiver.received as [WebhookReceiver["received"][number]];
   const signed = `${headers["x-service-timestamp"]}.${body}`;
   const hex = createHmac("sha256", rotated.body.data.secret).update(signed).digest("hex");
   assert.deepEqual(

@@ -1,17 +1,18 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
-import { lettersToUser } from "../../../test/letters.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { emailsToUser } from "../../../test/emails.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
+import { HOUR_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { checkFailingEndpoints } from "./endpoint-health.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 const judge = (times = 1) =>
@@ -19,7 +20,7 @@ const judge = (times = 1) =>
 
 /** But for the one that confirms the endpoint. */
 const lettersTo = async ({ userId }: Client): Promise<string[]> =>
-  (await lettersToUser(market, userId))
+  (await emailsToUser(market, userId))
     .map(({ subject }) => subject)
     .filter((subject) => subject !== "A new webhook endpoint was registered")
     .reverse();
@@ -79,7 +80,7 @@ test("its owner hears of it on days 1 and 3, and on day 5 it is switched off: on
 });
 
 test("an endpoint that cannot be judged keeps no other from being judged", async () => {
-  const [stuck, other] = [await hasEndpoint(owner), await hasEndpoint(await market.hasUser())];
+  const [stuck, other] = [await hasEndpoint(owner), await hasEndpoint(await market.createUser())];
   await fail(1);
   const since = new Date(market.clock.now.getTime() - 3 * DAY_MS);
   await market.query("update webhook_endpoints set failing_since = $1", [since]);
@@ -105,7 +106,7 @@ test("one that takes something while it is about to be judged is not judged", as
   try {
     await held.query("begin; select from webhook_lanes for no key update");
     const judging = judge();
-    await somebodyWaits(market);
+    await waitForBlockedStatements(market);
     await held.query("update webhook_endpoints set failing_since = null, failed_deliveries = 0; commit");
     await judging;
   } finally {

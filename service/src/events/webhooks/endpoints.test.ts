@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { eventTypes } from "@stoa/contract";
-import { HOUR_MS, MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client, openMarket } from "../../../test/market.ts";
+import { HOUR_MS, MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { deleteOldEvents } from "../feed/events.ts";
 import { purgeDeletedEndpoints } from "./endpoints.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 const url = "https://hooks.example.com/stoa";
@@ -132,7 +132,7 @@ test("an account has twenty endpoints, and a removed one makes room", async () =
   const made = [];
   for (let n = 0; n < 20; n++) made.push(await hasEndpoint(owner));
   assertError(await owner.post("/v1/webhooks", { url }), 422, "VALIDATION_ERROR", "url");
-  await hasEndpoint(await market.hasUser());
+  await hasEndpoint(await market.createUser());
   await owner.delete(`/v1/webhooks/${made[3].id}`);
   await hasEndpoint(owner);
   assertError(await owner.post("/v1/webhooks", { url }), 422, "VALIDATION_ERROR", "url");
@@ -152,7 +152,7 @@ test("another's endpoint, delivery and recovery are not found, and neither is wh
   const since = market.clock.now.toISOString();
   market.clock.forward(1);
   const recovery = (await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since })).body.data;
-  const stranger = await market.hasUser();
+  const stranger = await market.createUser();
   const theirs = await hasEndpoint(stranger);
   const mayBe = (id: string) => [
     ...[id, toId("whk", newUuid(new Date())), toId("usr", newUuid(new Date()))],
@@ -202,8 +202,8 @@ test("a key needs the permission webhooks:write, and one without a key none of i
     "analytics:read",
     "ai:execute",
   ] as const;
-  const lacking = await market.hasUser({ permissions: [...others] });
-  const only = await market.hasUser({ permissions: ["webhooks:write"] });
+  const lacking = await market.createUser({ permissions: [...others] });
+  const only = await market.createUser({ permissions: ["webhooks:write"] });
   const requests: [method: string, path: string, json?: object][] = [
     ["GET", "/webhooks"],
     ["POST", "/webhooks", { url }],
@@ -226,7 +226,7 @@ test("a key needs the permission webhooks:write, and one without a key none of i
     assertError(await market.as(null).request(method, `/v1${path}`, asking), 401, "INVALID_API_KEY");
   }
   assert.equal((await only.post("/v1/webhooks", { url })).status, 201);
-  assert.equal((await (await market.hasSession(owner.userId)).get("/v1/webhooks")).status, 200);
+  assert.equal((await (await market.createSession(owner.userId)).get("/v1/webhooks")).status, 200);
 });
 
 test("whoever changes an endpoint from an older state is told", async () => {
@@ -344,7 +344,7 @@ test("in production every address is https, whatever the operator allows", async
     config: { environment: "production", mail: "off", allowedTargets: "loopback, 10.0.0.0/8" },
   });
   t.after(() => production.close());
-  const seller = await production.hasUser();
+  const seller = await production.createUser();
   for (const address of [
     "http://127.0.0.1:8080/",
     "http://localhost/",

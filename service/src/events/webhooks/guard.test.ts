@@ -2,24 +2,24 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { hooksOf } from "../../../test/hooks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Receiver, startReceiver } from "../../../test/receiver.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
 
 /** Where nothing private is allowed: what users' addresses reach all the same, from POST /webhooks to the socket. */
 let market: Market;
 /** On loopback, as a service that trusts its neighbours. */
-let inside: Receiver;
+let inside: WebhookReceiver;
 let owner: Client;
 let addresses: string[][] = [];
 let asked = 0;
-const { deliver, deliveriesOf, detailOf, forgetAll, happens } = hooksOf(
+const { deliver, deliveriesOf, detailOf, forgetAll, happens } = webhookHelpers(
   () => market,
   () => inside,
 );
 before(async () => {
-  inside = await startReceiver();
+  inside = await startWebhookReceiver();
   market = await openMarket({
     config: { allowedTargets: "127.0.0.2" },
     postDeadlines: { connectMs: 1_000, totalMs: 1_500 },
@@ -31,7 +31,7 @@ before(async () => {
 });
 beforeEach(async () => {
   await forgetAll();
-  owner = await market.hasUser();
+  owner = await market.createUser();
   inside.received.length = 0;
   inside.answer = 200;
   addresses = [["127.0.0.1"]];
@@ -42,7 +42,7 @@ after(async () => {
   await inside.close();
 });
 
-const portOf = ({ url }: Receiver) => new URL(url).port;
+const portOf = ({ url }: WebhookReceiver) => new URL(url).port;
 const LOOPBACK = [
   ...[
     "127.0.0.1",
@@ -108,7 +108,7 @@ for (const scheme of ["http", "https"])
 test("and none is dialled that is there already", async () => {
   const endpoints = [];
   for (const host of [...LOOPBACK, ...METADATA]) {
-    if (endpoints.length % 20 === 19) owner = await market.hasUser();
+    if (endpoints.length % 20 === 19) owner = await market.createUser();
     endpoints.push({ endpoint: await hasEndpointAt(`http://${host}:${portOf(inside)}/hook`), owner, host });
   }
   for (const who of new Set(endpoints.map((one) => one.owner))) await happens(who);
@@ -180,10 +180,10 @@ test("a name server that changes its mind is asked once a connection, and what i
 test("a redirect to the inside is an answer, and nobody goes there", async (t) => {
   const outside = await openMarket({ config: { allowedTargets: `127.0.0.1:${portOf(inside)}` } });
   t.after(() => outside.close());
-  const secret = await startReceiver();
+  const secret = await startWebhookReceiver();
   t.after(() => secret.close());
-  const seller = await outside.hasUser();
-  const hooks = hooksOf(
+  const seller = await outside.createUser();
+  const hooks = webhookHelpers(
     () => outside,
     () => inside,
   );
@@ -205,8 +205,8 @@ test("a redirect to the inside is an answer, and nobody goes there", async (t) =
 test("the service does not call itself, but for its inbox, and that connection leads nowhere else", async (t) => {
   const open = await openMarket();
   t.after(() => open.close());
-  const seller = await open.hasUser();
-  const hooks = hooksOf(
+  const seller = await open.createUser();
+  const hooks = webhookHelpers(
     () => open,
     () => inside,
   );
@@ -231,7 +231,7 @@ test("the service does not call itself, but for its inbox, and that connection l
 test("POST /webhooks: the service's own public host is refused, another port of it is not", async () => {
   const shop = await openMarket({ config: { publicUrl: "https://shop.example.com" } });
   try {
-    const client = await shop.hasUser();
+    const client = await shop.createUser();
     const make = (url: string) => client.post("/v1/webhooks", { url });
     assertError(await make("https://shop.example.com/v1/products"), 400, "INVALID_REQUEST", "url");
     assertError(await make("https://SHOP.example.com./hook"), 400, "INVALID_REQUEST", "url");

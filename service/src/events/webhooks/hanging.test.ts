@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { before, beforeEach, test } from "node:test";
-import { openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
 import { drain } from "../../../test/until.ts";
+import { openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-const { market, receiver, happens, hasEndpoint, newCourier } = await openHooks();
+const { market, receiver, happens, hasEndpoint, newCourier } = await openWebhookMarket();
 
 const ACCOUNTS = 12;
 let good: Client;
@@ -14,8 +14,8 @@ let hangers: Client[];
 /** Posts that were not answered. */
 let held: ServerResponse[];
 before(async () => {
-  good = await market.hasUser();
-  hangers = await Promise.all(Array.from({ length: ACCOUNTS }, () => market.hasUser()));
+  good = await market.createUser();
+  hangers = await Promise.all(Array.from({ length: ACCOUNTS }, () => market.createUser()));
 });
 beforeEach(() => {
   held = [];

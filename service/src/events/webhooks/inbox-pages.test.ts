@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { deliverAll } from "../../../test/hooks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { deliverAll } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
 import { DeliveryWorker } from "./delivery-worker.ts";
 import { Inboxes } from "./inboxes.ts";
@@ -18,7 +18,7 @@ let path: string;
 before(async () => {
   market = await openMarket();
   nobody = market.as(null);
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 beforeEach(() => {
   path = `/dev/hooks/${randomUUID()}`;

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
+import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 test("a test event goes to one endpoint alone, whatever types it wants, and is an event of its owner", async () => {

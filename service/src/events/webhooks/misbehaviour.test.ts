@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { openHooks } from "../../../test/hooks.ts";
 import type { Client } from "../../../test/market.ts";
-import type { Receiver } from "../../../test/receiver.ts";
+import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { openWebhookMarket } from "../../../test/webhooks.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
-const misbehaviours: [name: string, answer: Receiver["answer"], code: string][] = [
+const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: string][] = [
   ["hangs up", (response) => void response.destroy(), "connection"],
   ["speaks no HTTP", (response) => void response.socket!.end("SSH-2.0-OpenSSH\r\n\r\n"), "invalid_response"],
   ["sends elsewhere", (response) => response.writeHead(302, { location: "/hook" }).end(), "status"],

@@ -1,23 +1,23 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { HOUR_MS, hooksOf } from "../../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Receiver, startReceiver } from "../../../test/receiver.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { HOUR_MS, webhookHelpers } from "../../../test/webhooks.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { checkFailingEndpoints } from "./endpoint-health.ts";
 import { runRecovery } from "./recoveries.ts";
 
 let market: Market;
-let receiver: Receiver;
-const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newCourier } = hooksOf(
+let receiver: WebhookReceiver;
+const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newCourier } = webhookHelpers(
   () => market,
   () => receiver,
 );
 before(async () => {
   market = await openMarket();
-  receiver = await startReceiver();
+  receiver = await startWebhookReceiver();
 });
 after(async () => {
   await market.close();
@@ -116,7 +116,7 @@ test("whatever owners do beside couriers, no delivery is stuck, lost or left in 
         if (status === 0) response.destroy();
         else response.writeHead(status, status === 429 ? { "retry-after": "30" } : {}).end("x");
       };
-      const owner = await market.hasUser();
+      const owner = await market.createUser();
       const act = stageOf(owner, [await hasEndpoint(owner), await hasEndpoint(owner)]);
       const perform = async (sequence: Deed[]) => {
         for (const one of sequence) await act(one);
@@ -148,7 +148,7 @@ test("an endpoint that is switched off and on beside its couriers misses nothing
   await forgetAll();
   receiver.answer = 200;
   receiver.received.length = 0;
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   let isOver = false;
   const toggles = async () => {

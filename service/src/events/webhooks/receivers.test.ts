@@ -3,15 +3,19 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { after, before, test } from "node:test";
 import * as standard from "standardwebhooks";
 import * as svix from "svix";
-import { hooksOf } from "../../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Received, type Receiver, startReceiver } from "../../../test/receiver.ts";
+import {
+  type ReceivedRequest,
+  startWebhookReceiver,
+  type WebhookReceiver,
+} from "../../../test/webhook-receiver.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
 
 /** Receivers as integrators write them: they know a secret and what came in. */
 let market: Market;
-let receiver: Receiver;
+let receiver: WebhookReceiver;
 let owner: Client;
-const { deliver, happens, hasEndpoint } = hooksOf(
+const { deliver, happens, hasEndpoint } = webhookHelpers(
   () => market,
   () => receiver,
 );
@@ -19,8 +23,8 @@ before(async () => {
   market = await openMarket();
   // Their libraries read the machine's clock.
   market.clock.now = new Date();
-  receiver = await startReceiver();
-  owner = await market.hasUser();
+  receiver = await startWebhookReceiver();
+  owner = await market.createUser();
 });
 after(async () => {
   await market.close();
@@ -41,7 +45,7 @@ const forms: Form[] = [
 /** As the specification tells receivers to. */
 function isOurs(
   secret: string,
-  { headers, body }: Received,
+  { headers, body }: ReceivedRequest,
   form: Form,
   name = "x-service-signature",
 ): boolean {
@@ -58,7 +62,7 @@ const libraries = {
 };
 
 /** Delivers one event, in characters of one to four bytes, and answers how it came in. */
-async function received(): Promise<Received> {
+async function received(): Promise<ReceivedRequest> {
   receiver.received.length = 0;
   await happens(owner, 'Schön — “wirklich” \u2028 ✓ 🎉 \\ "quoted" </script>');
   await deliver();
@@ -66,7 +70,7 @@ async function received(): Promise<Received> {
   return receiver.received[0]!;
 }
 
-const altered: [name: string, alter: (one: Received) => Received][] = [
+const altered: [name: string, alter: (one: ReceivedRequest) => ReceivedRequest][] = [
   ["another body", (one) => ({ ...one, body: `${one.body} ` })],
   ["another id", (one) => ({ ...one, headers: { ...one.headers, "webhook-id": "evt_other" } })],
   [
@@ -100,7 +104,7 @@ for (const form of forms) {
     const later = await received();
 
     for (const [library, open] of Object.entries(libraries)) {
-      const takes = (with_: string, one: Received) => {
+      const takes = (with_: string, one: ReceivedRequest) => {
         const headers = one.headers as Record<string, string>;
         return open(with_).verify(one.body, headers);
       };
@@ -167,8 +171,8 @@ test("the reference tells the headers that come, and which of them only in a rot
 test("the prefix of our own headers is the operator's to choose; the standard's stay", async (t) => {
   const other = await openMarket({ config: { webhookHeaderPrefix: "X-Acme-" } });
   t.after(() => other.close());
-  const seller = await other.hasUser();
-  const hooks = hooksOf(
+  const seller = await other.createUser();
+  const hooks = webhookHelpers(
     () => other,
     () => receiver,
   );

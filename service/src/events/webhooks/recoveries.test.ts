@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
+import { HOUR_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { runRecovery } from "./recoveries.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, receiver } = await openHooks();
+const { deliver, deliveriesOf, happens, hasEndpoint, market, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 /** A failed delivery: its endpoint answered 410, and was switched on again. */

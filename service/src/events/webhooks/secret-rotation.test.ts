@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { beforeEach, test } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { HOUR_MS, MINUTE_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
-import type { Received } from "../../../test/receiver.ts";
+import type { ReceivedRequest } from "../../../test/webhook-receiver.ts";
+import { HOUR_MS, MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
 
-const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
+const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
-  owner = await market.hasUser();
+  owner = await market.createUser();
 });
 
 type Endpoint = { id: string; secret: string };
@@ -28,11 +28,11 @@ async function delivered() {
   return receiver.received.at(-1)!;
 }
 
-const hexOf = (secret: string, { headers, body }: Received) =>
+const hexOf = (secret: string, { headers, body }: ReceivedRequest) =>
   createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
 
 /** Whether a receiver of Standard Webhooks that knows this secret alone finds its signature. */
-function isTaken(secret: string, { headers, body }: Received): boolean {
+function isTaken(secret: string, { headers, body }: ReceivedRequest): boolean {
   const named = (name: string) => String(headers[name]);
   const at = new Date(Number(named("webhook-timestamp")) * 1000);
   const expected = new Webhook(secret).sign(named("webhook-id"), at, body);
@@ -40,7 +40,7 @@ function isTaken(secret: string, { headers, body }: Received): boolean {
 }
 
 /** Who signed: of the secrets, by the place of each in the list. */
-function signersOf(secrets: string[], received: Received) {
+function signersOf(secrets: string[], received: ReceivedRequest) {
   const named = (header: string) => {
     const value = received.headers[header];
     return value === undefined ? null : secrets.findIndex((secret) => hexOf(secret, received) === value);
@@ -194,7 +194,7 @@ test("a rotation under load is seen by no receiver that knows the old secret or 
   const couriers = [newCourier(), newCourier()];
   const first = Array.from({ length: 40 }, (_, n) => happens(owner, `before ${n}`));
   const [rotated] = await Promise.all([rotates(endpoint), ...first, ...couriers.map(deliver)]);
-  const isAfter = ({ body }: Received) => body.includes("after");
+  const isAfter = ({ body }: ReceivedRequest) => body.includes("after");
   const second = Array.from({ length: 40 }, (_, n) => happens(owner, `after ${n}`));
   await Promise.all([...second, ...couriers.map(deliver)]);
   await deliver();

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { type EventType, eventData, eventTypes } from "@stoa/contract";
-import { hasBought, hasDraft, hasProduct, type ProductWish } from "../../../test/factories.ts";
-import { hooksOf } from "../../../test/hooks.ts";
+import { buyProduct, createDraft, createProduct, type ProductInput } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
-import { type Receiver, startReceiver } from "../../../test/receiver.ts";
-import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
+import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
+import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payouts.ts";
+import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
 import { reconcileOrders } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -20,29 +20,33 @@ import {
 
 const DAY_MS = 86_400_000;
 
-const line: PaymentLine = { trouble: "none" };
+const line: PaymentConnection = { trouble: "none" };
 let provider: FakeProvider;
 let market: Market;
-let receiver: Receiver;
+let receiver: WebhookReceiver;
 let seller: Client;
 let buyer: Client;
 let admin: Client;
-const { deliver, forgetAll, hasEndpoint } = hooksOf(
+const { deliver, forgetAll, hasEndpoint } = webhookHelpers(
   () => market,
   () => receiver,
 );
 before(async () => {
   // It tells nobody of what it did: a notice that is refused comes again, and would settle in a later test what an earlier one left.
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
-  receiver = await startReceiver();
-  hasBank(market).begins = "completed";
+  market = await openMarket({
+    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+  });
+  receiver = await startWebhookReceiver();
+  installFakeBank(market).begins = "completed";
 });
 beforeEach(async () => {
   await forgetAll();
-  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
-  seller = await market.hasUser({ role: "seller" });
-  buyer = await market.hasUser();
+  admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  seller = await market.createUser({ role: "seller" });
+  buyer = await market.createUser();
   await hasEndpoint(seller, { url: `${receiver.url}/seller` });
   await hasEndpoint(buyer, { url: `${receiver.url}/buyer` });
 });
@@ -56,24 +60,24 @@ after(async () => {
 type Story = () => Promise<() => Promise<Reply | undefined>>;
 type Told = Partial<Record<"seller" | "buyer", EventType>>;
 
-const asPerson = ({ userId }: Client) => market.hasSession(userId);
+const asPerson = ({ userId }: Client) => market.createSession(userId);
 const withProduct =
-  (operation: (productId: string) => Promise<Reply>, input?: ProductWish): Story =>
+  (operation: (productId: string) => Promise<Reply>, input?: ProductInput): Story =>
   async () => {
-    const productId = await hasProduct(seller, input);
+    const productId = await createProduct(seller, input);
     return () => operation(productId);
   };
 const withOrder =
   (operation: (orderId: string) => Promise<Reply>): Story =>
   async () => {
-    const orderId = await hasBought(buyer, await hasProduct(seller));
+    const orderId = await buyProduct(buyer, await createProduct(seller));
     return () => operation(orderId);
   };
 const asksBack = (orderId: string) => buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
 /** A request that the seller has to decide: the buyer has seen what they bought. */
 async function hasRequest(): Promise<string> {
-  const productId = await hasProduct(seller);
-  const orderId = await hasBought(buyer, productId);
+  const productId = await createProduct(seller);
+  const orderId = await buyProduct(buyer, productId);
   assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
   const reply = await asksBack(orderId);
   assert.equal(reply.body.data.status, "pending", reply.text);
@@ -86,7 +90,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a draft is published",
     async () => {
-      const productId = await hasDraft(seller);
+      const productId = await createDraft(seller);
       return () => seller.post(`/v1/products/${productId}/publish`);
     },
     { seller: "product.published" },
@@ -105,7 +109,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a draft is changed",
     async () => {
-      const productId = await hasDraft(seller);
+      const productId = await createDraft(seller);
       return () => seller.patch(`/v1/products/${productId}`, { title: "Changed" });
     },
     { seller: "product.updated" },
@@ -123,8 +127,8 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a file is removed",
     async () => {
-      const productId = await hasProduct(seller);
-      const file = await hasFile(seller, productId);
+      const productId = await createProduct(seller);
+      const file = await uploadFile(seller, productId);
       return () => seller.delete(`/v1/products/${productId}/files/${file.id}`);
     },
     { seller: "product.updated" },
@@ -137,7 +141,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a picture is removed",
     async () => {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       const { body } = await sendImage(seller, productId, { bytes: await picture() });
       return () => seller.delete(`/v1/products/${productId}/images/${body.data.id}`);
     },
@@ -156,7 +160,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a product that was on sale once is deleted",
     async () => {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       await seller.post(`/v1/products/${productId}/unpublish`);
       return () => seller.delete(`/v1/products/${productId}`);
     },
@@ -177,7 +181,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a product is had for nothing",
     async () => {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });
       return () => buyer.post("/v1/purchases", { productId, discountCode: "GIFT" });
     },
@@ -186,7 +190,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a charge is found that nobody heard of",
     async () => {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       line.trouble = "answers get lost";
       const reply = await buyer.post("/v1/purchases", { productId });
       line.trouble = "none";
@@ -216,16 +220,16 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a payout is completed",
     async () => {
-      await hasEarned(market, seller, { amountMinor: 5000n });
-      return () => askPayout(market, seller);
+      await bookEarnings(market, seller, { amountMinor: 5000n });
+      return () => requestPayout(market, seller);
     },
     { seller: "payout.completed" },
   ],
   [
     "a review is posted",
     async () => {
-      const productId = await hasProduct(seller);
-      await hasBought(buyer, productId);
+      const productId = await createProduct(seller);
+      await buyProduct(buyer, productId);
       return () =>
         buyer.post(`/v1/products/${productId}/reviews`, {
           rating: 5,
@@ -265,7 +269,7 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "somebody who sells leaves",
     async () => {
-      await hasProduct(seller);
+      await createProduct(seller);
       const session = await asPerson(seller);
       const { email } = (await session.get("/v1/account")).body.data;
       return () => session.request("DELETE", "/v1/account", { json: { confirm: email } });
@@ -323,7 +327,7 @@ const quiet: [name: string, story: Story][] = [
   [
     "a draft is deleted",
     async () => {
-      const productId = await hasDraft(seller);
+      const productId = await createDraft(seller);
       return () => seller.delete(`/v1/products/${productId}`);
     },
   ],
@@ -342,8 +346,8 @@ const quiet: [name: string, story: Story][] = [
   [
     "a refund waits for its seller",
     async () => {
-      const productId = await hasProduct(seller);
-      const orderId = await hasBought(buyer, productId);
+      const productId = await createProduct(seller);
+      const orderId = await buyProduct(buyer, productId);
       await buyer.get(`/v1/products/${productId}`);
       return () => asksBack(orderId);
     },
@@ -366,8 +370,8 @@ const quiet: [name: string, story: Story][] = [
   [
     "a review is changed",
     async () => {
-      const productId = await hasProduct(seller);
-      await hasBought(buyer, productId);
+      const productId = await createProduct(seller);
+      await buyProduct(buyer, productId);
       const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
       return () => buyer.patch(`/v1/products/${productId}/reviews/${body.data.id}`, { rating: 4 });
     },
@@ -375,7 +379,7 @@ const quiet: [name: string, story: Story][] = [
   [
     "a suspension ends",
     async () => {
-      const productId = await hasProduct(seller);
+      const productId = await createProduct(seller);
       await admin.post(`/v1/admin/products/${productId}/suspend`, {
         reasonCode: "infringing",
         reason: "Copied",
@@ -446,13 +450,13 @@ test("the largest change of a product makes an event of less than 256 KiB", asyn
     variables: [{ name: "a", description: long(500, letter), default: long(7_300, letter) }],
     changelog: long(5_000, letter),
   });
-  const productId = await hasProduct(seller, largest("漢"));
+  const productId = await createProduct(seller, largest("漢"));
   await deliver();
   receiver.received.length = 0;
   const reply = await seller.patch(`/v1/products/${productId}`, largest("語"));
   assert.equal(reply.status, 200, reply.text);
   await deliver();
-  const [{ body }] = receiver.received as [Receiver["received"][number]];
+  const [{ body }] = receiver.received as [WebhookReceiver["received"][number]];
   const { changes } = JSON.parse(body).data.product;
   assert.match(changes.content.new, /^sha256:[0-9a-f]{64}$/);
   assert.equal(changes.description.new, "語".repeat(7_990));

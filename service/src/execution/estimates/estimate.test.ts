@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode, EstimatedCall } from "@stoa/contract";
 import fc from "fast-check";
-import { hasBought, hasDraft, hasProduct, workflow } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, workflow } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+import { createProviderKey, newestRun, providersAt, run } from "../../../test/runs.ts";
 import type { ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
 import { withinCost } from "../prompt-runs/max-cost.ts";
 import { costOf } from "../provider-keys/cost.ts";
@@ -18,12 +18,12 @@ let productId: string;
 let key: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser();
-  buyer = await market.hasUser();
-  productId = await hasProduct(author);
-  await hasBought(buyer, productId);
-  key = await hasKey(buyer);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser();
+  buyer = await market.createUser();
+  productId = await createProduct(author);
+  await buyProduct(buyer, productId);
+  key = await createProviderKey(buyer);
 });
 after(async () => {
   await market.close();
@@ -89,7 +89,7 @@ suite("an estimate of a prompt", () => {
   });
 
   test("refuses what a run would refuse, and calls, writes and spends nothing", async () => {
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     const before = provider.requests.length;
     const wrong: [Client, object, number, ErrorCode, string?][] = [
       [buyer, { productId: "prod_nothing" }, 404, "PRODUCT_NOT_FOUND"],
@@ -105,7 +105,7 @@ suite("an estimate of a prompt", () => {
       const details = assertError(await ask(caller, { productId, ...wish }), status, code);
       if (field) assert.equal(details.field, field);
     }
-    const google = await hasKey(buyer, { provider: "google" });
+    const google = await createProviderKey(buyer, { provider: "google" });
     assertError(await ask(buyer, { productId, apiKeyId: google }), 422, "PROVIDER_NOT_SUPPORTED");
     await estimated({ apiKeyId: key });
     const posts = provider.requests.slice(before).filter(({ method }) => method === "POST");
@@ -116,7 +116,7 @@ suite("an estimate of a prompt", () => {
 
 suite("an estimate of a workflow", () => {
   test("is of each step that calls a provider, and their sum", async () => {
-    const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+    const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
     const { calls, cost, type } = await estimated({ productId: id }, author);
     assert.equal(type, "WORKFLOW");
     const [outline, drafts] = calls;
@@ -136,7 +136,7 @@ suite("an estimate of a workflow", () => {
   });
 
   test("refuses an input that its schema refuses, and options that its steps have", async () => {
-    const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+    const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
     for (const [wish, field] of [
       [{ variables: {} }, "variables"],
       [{ variables: { topic: 1 } }, "variables.topic"],

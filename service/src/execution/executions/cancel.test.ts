@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allOf, executionOf, heardBy, streams } from "../../../test/run-streams.ts";
-import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+import { executionOf, readWholeStream, streamedRunOf, streamRun } from "../../../test/run-streams.ts";
+import { createProviderKey, newestRun, providersAt, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import type { Service } from "../../app.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
@@ -17,11 +17,11 @@ let productId: string;
 let apiKeyId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
+  market = await openMarket({ providers: providersAt(provider) });
   elsewhere = await market.startNode();
-  owner = await market.hasUser();
-  productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
-  apiKeyId = await hasKey(owner);
+  owner = await market.createUser();
+  productId = await createDraft(owner, { models: { openai: "gpt-4o" } });
+  apiKeyId = await createProviderKey(owner);
 });
 after(async () => {
   await market.close();
@@ -39,8 +39,8 @@ const ended = (id: string) =>
 /** A stream that has said a word and will say no more. */
 async function stuckStream() {
   provider.next({ stream: { pieces: ["One ", "two"], breaks: "stall", after: 1 } });
-  const listener = await streams(market.origin, owner, { productId, apiKeyId });
-  await listener.hears(2);
+  const listener = await streamRun(market.origin, owner, { productId, apiKeyId });
+  await listener.waitForEvents(2);
   return listener;
 }
 
@@ -53,7 +53,7 @@ for (const where of ["the process that runs it", "another process"]) {
       const reply = await cancel(executionOf(listener), originOf());
       assert.equal(reply.status, 200, reply.text);
       assert.notEqual(reply.body.data.cancelRequestedAt, null);
-      const { text, end } = await allOf(listener);
+      const { text, end } = await readWholeStream(listener);
       assert.deepEqual([text, end.code, end.details.current], ["One ", "INVALID_STATE", "canceled"]);
       const { status, error, output, usage } = await ended(executionOf(listener));
       assert.deepEqual([status, error.code, output, usage.estimated], ["canceled", "canceled", "One ", true]);
@@ -80,7 +80,7 @@ test("a cancel that is asked for again and again is done once, and harmless", as
     replies.map(({ status, body }) => [status, body.data.status]),
     replies.map(() => [200, "canceled"]),
   );
-  await allOf(listener);
+  await readWholeStream(listener);
   assert.equal((await cancel(id)).body.data.status, "canceled");
 });
 
@@ -88,7 +88,7 @@ test("what has ended otherwise is 409, and what is not theirs 404", async () => 
   const { executionId } = (await run(owner, { productId })).body.data;
   const details = assertError(await cancel(executionId), 409, "INVALID_STATE");
   assert.deepEqual(details, { current: "completed", allowed: ["queued", "running", "waiting"] });
-  const stranger = await market.hasUser();
+  const stranger = await market.createUser();
   assertError(await stranger.post(`/v1/ai/executions/${executionId}/cancel`), 404, "EXECUTION_NOT_FOUND");
   assertError(await cancel("exec_nope"), 404, "EXECUTION_NOT_FOUND");
 });
@@ -112,7 +112,7 @@ test("a cancel is heard although no notice comes", async () => {
   ctx.notifications.areCurrent = () => false;
   // As another process would, but for the notice.
   await market.query("update executions set cancel_requested_at = now() where status = 'running'");
-  const { end } = await allOf(listener);
+  const { end } = await readWholeStream(listener);
   ctx.notifications.areCurrent = areCurrent;
   assert.equal(end.details.current, "canceled");
 });
@@ -124,6 +124,6 @@ test("what still runs is not deleted, and what was canceled is", async () => {
   assert.equal(details.current, "running");
   await cancel(id);
   assert.equal((await owner.delete(`/v1/ai/executions/${id}`)).status, 200);
-  assert.equal(heardBy(listener).text, "One ");
+  assert.equal(streamedRunOf(listener).text, "One ");
   assertError(await owner.get(`/v1/ai/executions/${id}/events`), 404, "EXECUTION_NOT_FOUND");
 });

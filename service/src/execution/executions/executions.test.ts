@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { GOOD_KEY, startProviderServer } from "../../../test/provider-server.ts";
-import { hasKey, newestRun, ran, run, startHeldProvider } from "../../../test/runs.ts";
+import {
+  createProviderKey,
+  newestRun,
+  run,
+  runToCompletion,
+  startBlockedProvider,
+} from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
@@ -18,8 +24,8 @@ let owner: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  owner = await market.hasUser();
-  productId = await hasDraft(owner);
+  owner = await market.createUser();
+  productId = await createDraft(owner);
 });
 after(() => market.close());
 
@@ -42,8 +48,8 @@ suite("the history", () => {
   /** Four runs a second apart, newest first: the last but one failed. */
   let runs: { id: string; productId: string; failed: boolean; at: string }[] = [];
   before(async () => {
-    by = await market.hasUser();
-    [first, second] = [await hasDraft(by), await hasDraft(by)];
+    by = await market.createUser();
+    [first, second] = [await createDraft(by), await createDraft(by)];
     for (const [product, failed] of [
       [first, false],
       [second, false],
@@ -67,7 +73,7 @@ suite("the history", () => {
       idsWhere(() => true),
     );
     assert.equal(meta.total, 4);
-    assert.deepEqual((await list(await market.hasUser())).ids, []);
+    assert.deepEqual((await list(await market.createUser())).ids, []);
   });
 
   test("comes by pages that know the total", async () => {
@@ -169,14 +175,18 @@ suite("one execution", () => {
     const provider = await startProviderServer();
     const shop = await openMarket({ providers: { baseUrls: { openai: provider.url } } });
     try {
-      const by = await shop.hasUser();
-      const draft = await hasDraft(by, { models: { openai: "gpt-4o" } });
-      const apiKeyId = await hasKey(by);
+      const by = await shop.createUser();
+      const draft = await createDraft(by, { models: { openai: "gpt-4o" } });
+      const apiKeyId = await createProviderKey(by);
       provider.next({
         answer: { text: "Rain.", usage: { input: 1_000, output: 100 }, model: "gpt-4o-2024-08-06" },
       });
       const variables = { topic: "rain", language: "French" };
-      const { executionId, usage, metadata } = await ran(by, { productId: draft, apiKeyId, variables });
+      const { executionId, usage, metadata } = await runToCompletion(by, {
+        productId: draft,
+        apiKeyId,
+        variables,
+      });
       assert.deepEqual(await read(by, executionId), {
         id: executionId,
         type: "PROMPT",
@@ -205,11 +215,11 @@ suite("one execution", () => {
   });
 
   test("that runs is told as running, and cannot be deleted", async () => {
-    const held = await startHeldProvider();
+    const held = await startBlockedProvider();
     const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
     try {
-      const by = await shop.hasUser();
-      const wish = { productId: await hasDraft(by), apiKeyId: await hasKey(by) };
+      const by = await shop.createUser();
+      const wish = { productId: await createDraft(by), apiKeyId: await createProviderKey(by) };
       const running = run(by, wish);
       await held.arrivals(1);
       const { id, status, usage, duration, completedAt } = await newestRun(by);
@@ -226,7 +236,7 @@ suite("one execution", () => {
   });
 
   test("is deleted with its texts, and then 404 and in no list", async () => {
-    const { executionId } = await ran(owner, { productId });
+    const { executionId } = await runToCompletion(owner, { productId });
     const { body } = await owner.delete(`/v1/ai/executions/${executionId}`);
     assert.deepEqual(body.data, { id: executionId, deleted: true });
     for (const reply of [
@@ -242,8 +252,8 @@ suite("one execution", () => {
   });
 
   test("of another, or of nobody, is 404 on every path", async () => {
-    const { executionId } = await ran(owner, { productId });
-    const other = await market.hasUser();
+    const { executionId } = await runToCompletion(owner, { productId });
+    const other = await market.createUser();
     const unknown = ["exec_00000000000000000000000000", "nonsense", productId];
     for (const id of [executionId, ...unknown]) {
       assertError(await other.get(`/v1/ai/executions/${id}`), 404, "EXECUTION_NOT_FOUND");
@@ -253,18 +263,18 @@ suite("one execution", () => {
   });
 
   test("of a buyer is not the author's to see", async () => {
-    const author = await market.hasUser();
-    const forSale = await hasProduct(author);
-    const buyer = await market.hasUser();
-    await hasBought(buyer, forSale);
-    const { executionId } = await ran(buyer, { productId: forSale });
+    const author = await market.createUser();
+    const forSale = await createProduct(author);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, forSale);
+    const { executionId } = await runToCompletion(buyer, { productId: forSale });
     assert.deepEqual((await list(author)).ids, []);
     assertError(await author.get(`/v1/ai/executions/${executionId}`), 404, "EXECUTION_NOT_FOUND");
   });
 
   test("whose texts were moved to another row does not tell them", async () => {
-    const from = await ran(owner, { productId, variables: { topic: "a secret" } });
-    const to = await ran(owner, { productId });
+    const from = await runToCompletion(owner, { productId, variables: { topic: "a secret" } });
+    const to = await runToCompletion(owner, { productId });
     await market.query(
       "update executions set sealed_texts = (select sealed_texts from executions where id = $1) where id = $2",
       [from, to].map(({ executionId }) => toUuid("exec", executionId)),
@@ -278,7 +288,11 @@ suite("texts", () => {
   test("are not kept with options.store false, everything else is", async () => {
     const options = { store: false, model: "sandbox-echo" };
     const variables = { topic: "not-to-be-kept" };
-    const { executionId, output, usage, metadata } = await ran(owner, { productId, variables, options });
+    const { executionId, output, usage, metadata } = await runToCompletion(owner, {
+      productId,
+      variables,
+      options,
+    });
     assert.ok(output.includes("not-to-be-kept"));
     const kept = await read(owner, executionId);
     assert.deepEqual([kept.variables, kept.output], [null, null]);
@@ -291,22 +305,22 @@ suite("texts", () => {
 
   test("are kept sealed, whatever is in them", async () => {
     const topic = '"quotes", \\ and 🗝 – naïve\nlines';
-    const { executionId, output } = await ran(owner, {
+    const { executionId, output } = await runToCompletion(owner, {
       productId,
       variables: { topic },
       options: { model: "sandbox-echo" },
     });
     const kept = await read(owner, executionId);
     assert.deepEqual([kept.variables, kept.output], [{ topic }, output]);
-    assert.ok(!(await dumpOf(market)).includes("naïve"));
+    assert.ok(!(await dumpDatabase(market)).includes("naïve"));
   });
 
   test("are forgotten after 30 days, the run is not", async () => {
-    const { executionId, usage } = await ran(owner, { productId });
+    const { executionId, usage } = await runToCompletion(owner, { productId });
     market.clock.forward(30 * DAY);
     await forgetTexts(market.service.ctx);
     assert.notEqual((await read(owner, executionId)).output, null, "30 days are not over");
-    const { executionId: younger } = await ran(owner, { productId });
+    const { executionId: younger } = await runToCompletion(owner, { productId });
     market.clock.forward(1);
     await forgetTexts(market.service.ctx);
     const kept = await read(owner, executionId);
@@ -317,11 +331,14 @@ suite("texts", () => {
 });
 
 test("a run whose process died is failed once its lease is over, and stays so", async () => {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
   try {
-    const by = await shop.hasUser();
-    const running = run(by, { productId: await hasDraft(by), apiKeyId: await hasKey(by, { key: GOOD_KEY }) });
+    const by = await shop.createUser();
+    const running = run(by, {
+      productId: await createDraft(by),
+      apiKeyId: await createProviderKey(by, { key: GOOD_KEY }),
+    });
     await held.arrivals(1);
     shop.clock.forward(RUN_LEASE_MS);
     await endAbandonedRuns(shop.service.ctx);
@@ -342,11 +359,14 @@ test("a run whose process died is failed once its lease is over, and stays so", 
 });
 
 test("a run that ends while the database is away is recorded when it is back", async () => {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
   try {
-    const by = await shop.hasUser();
-    const wish = { productId: await hasDraft(by), apiKeyId: await hasKey(by, { monthlyBudget: 1 }) };
+    const by = await shop.createUser();
+    const wish = {
+      productId: await createDraft(by),
+      apiKeyId: await createProviderKey(by, { monthlyBudget: 1 }),
+    };
     const running = run(by, wish);
     await held.arrivals(1);
     await shop.query("create sequence refused");

@@ -1,25 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, openMarket } from "../../../test/market.ts";
-import { ran, run } from "../../../test/runs.ts";
+import { run, runToCompletion } from "../../../test/runs.ts";
 
 const DAY_MS = 86_400_000;
 
 test("an author sees how often buyers ran a product, and nothing else of their runs", async (t) => {
   const market = await openMarket();
   t.after(() => market.close());
-  const [author, one, other] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
-  const productId = await hasProduct(author);
+  const [author, one, other] = [
+    await market.createUser(),
+    await market.createUser(),
+    await market.createUser(),
+  ];
+  const productId = await createProduct(author);
   const path = `/v1/products/${productId}/runs`;
   const none = { total: 0, completed: 0, failed: 0, canceled: 0, buyers: 0, last30Days: 0 };
-  await ran(author, { productId });
+  await runToCompletion(author, { productId });
   assert.deepEqual((await author.get(path)).body.data, none, "one's own are no sales figure");
-  for (const buyer of [one, other]) await hasBought(buyer, productId);
+  for (const buyer of [one, other]) await buyProduct(buyer, productId);
   const variables = { topic: "a-buyers-secret" };
-  const { executionId } = await ran(one, { productId, variables });
+  const { executionId } = await runToCompletion(one, { productId, variables });
   market.clock.forward(31 * DAY_MS);
-  await ran(one, { productId, variables });
+  await runToCompletion(one, { productId, variables });
   await run(other, { productId, options: { model: "sandbox-500" } });
   assert.equal((await one.delete(`/v1/ai/executions/${executionId}`)).status, 200);
   const told = await author.get(path);
@@ -33,5 +37,5 @@ test("an author sees how often buyers ran a product, and nothing else of their r
   });
   assert.ok(!told.text.includes("secret"));
   assertError(await one.get(path), 403, "UNAUTHORIZED");
-  assertError(await one.get(`/v1/products/${await hasDraft(author)}/runs`), 404, "PRODUCT_NOT_FOUND");
+  assertError(await one.get(`/v1/products/${await createDraft(author)}/runs`), 404, "PRODUCT_NOT_FOUND");
 });

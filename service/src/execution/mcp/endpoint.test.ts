@@ -5,10 +5,10 @@ import {
   StreamableHTTPClientTransport,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
-import { connects, Desk, eras, mcpUrl, revisions, textOf, toolFor } from "../../../test/mcp.ts";
-import { hasOAuthClient, hasTokens, type OAuthClient, openOAuthMarket } from "../../../test/oauth.ts";
+import { connectMcp, eras, mcpUrl, OAuthTestClient, revisions, textOf, toolFor } from "../../../test/mcp.ts";
+import { createOAuthClient, type OAuthClient, openOAuthMarket, requestTokens } from "../../../test/oauth.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 
 let market: Market;
@@ -16,10 +16,10 @@ let app: OAuthClient;
 let buyer: Client;
 before(async () => {
   market = await openOAuthMarket();
-  const author = await market.hasUser({ name: "Ada" });
-  app = await hasOAuthClient(market, author);
-  buyer = await market.hasUser();
-  await hasBought(buyer, await hasProduct(author));
+  const author = await market.createUser({ name: "Ada" });
+  app = await createOAuthClient(market, author);
+  buyer = await market.createUser();
+  await buyProduct(buyer, await createProduct(author));
 });
 after(() => market.close());
 
@@ -35,12 +35,12 @@ const posts = (caller: Client, message: unknown = initialize, headers: Record<st
   caller.post("/mcp", message, { ...BOTH, ...headers });
 
 const tokenFor = async (ask: Record<string, string>) =>
-  market.as((await hasTokens(market, buyer.userId, app, ask)).access_token);
+  market.as((await requestTokens(market, buyer.userId, app, ask)).access_token);
 
 suite("the official client", () => {
   for (const revision of revisions) {
     test(`of ${revision} finds its way: 401, discovery, registration, PKCE, and runs what was bought`, async () => {
-      const desk = new Desk(market, buyer);
+      const desk = new OAuthTestClient(market, buyer);
       const transport = () =>
         new StreamableHTTPClientTransport(mcpUrl(market.origin), { authProvider: desk });
       const stranger = new McpClient(
@@ -94,7 +94,7 @@ suite("who may come in", () => {
 
   test("a key or token that may run prompts, and no other, which is told what it lacks", async () => {
     assert.equal((await posts(buyer)).status, 200);
-    const key = await market.hasUser({ permissions: ["products:read"] });
+    const key = await market.createUser({ permissions: ["products:read"] });
     assert.equal(assertError(await posts(key), 403, "UNAUTHORIZED").required, "ai:execute");
     const resource = `${market.origin}/mcp`;
     assert.equal((await posts(await tokenFor({ scope: "ai:execute", resource }))).status, 200);
@@ -109,7 +109,7 @@ suite("who may come in", () => {
   });
 
   test("no session, whether in the header or a cookie, and no key in the query", async () => {
-    const session = await market.hasSession(buyer.userId);
+    const session = await market.createSession(buyer.userId);
     assertError(await posts(session), 401, "INVALID_API_KEY");
     const browser = { cookie: `__Host-session=${session.key}`, "sec-fetch-site": "same-origin" };
     assertError(await posts(market.as(null), initialize, browser), 401, "INVALID_API_KEY");
@@ -118,8 +118,8 @@ suite("who may come in", () => {
   });
 
   test("nobody who is banned, from that moment on", async () => {
-    const banned = await market.hasUser();
-    const client = await connects(market, banned);
+    const banned = await market.createUser();
+    const client = await connectMcp(market, banned);
     await market.query("update users set banned_at = now() where id = $1", [banned.userId]);
     await assert.rejects(client.listTools(), /INVALID_API_KEY/);
     await client.close();
@@ -151,7 +151,7 @@ suite("who may come in", () => {
     };
     const small = await openOAuthMarket({ config: { planConfig } });
     try {
-      const user = await small.hasUser();
+      const user = await small.createUser();
       const replies = [];
       for (let at = 0; at < 5; at++) replies.push(await posts(user));
       assert.deepEqual(

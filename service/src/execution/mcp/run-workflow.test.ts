@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { CallToolResult, Client as McpClient } from "@modelcontextprotocol/client";
-import { hasBought } from "../../../test/factories.ts";
+import { buyProduct } from "../../../test/factories.ts";
 import type { Client } from "../../../test/market.ts";
-import { connects, revisions, textOf } from "../../../test/mcp.ts";
-import { hasKey, newestRun } from "../../../test/runs.ts";
+import { connectMcp, revisions, textOf } from "../../../test/mcp.ts";
+import { createProviderKey, newestRun } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  asks,
-  type DefinitionWish,
-  hasWorkflow,
+  createWorkflow,
+  type DefinitionInput,
+  echoStep,
   openWorkflows,
-  says,
-  transform,
+  promptStep,
+  transformStep,
   untilStatus,
 } from "../../../test/workflows.ts";
 
@@ -29,13 +29,13 @@ interface Told {
 const toldBy = ({ structuredContent }: CallToolResult) => structuredContent as unknown as Told;
 
 /** A buyer of a workflow, their client, and the name of its tool. */
-async function buyerOf(wish: DefinitionWish, revision = revisions[1]) {
-  const id = await hasWorkflow(author, wish, { compatibility: ["openai"] });
+async function buyerOf(wish: DefinitionInput, revision = revisions[1]) {
+  const id = await createWorkflow(author, wish, { compatibility: ["openai"] });
   const published = await author.post(`/v1/products/${id}/publish`);
   assert.equal(published.status, 200, published.text);
-  const buyer = await market.hasUser();
-  await hasBought(buyer, id);
-  const client = await connects(market, buyer, revision);
+  const buyer = await market.createUser();
+  await buyProduct(buyer, id);
+  const client = await connectMcp(market, buyer, revision);
   const name = (await client.listTools()).tools.at(-1)!.name;
   const call = (given: Record<string, unknown> = {}, options = {}) =>
     client.callTool({ name, arguments: given }, options);
@@ -46,14 +46,14 @@ const askFor = (client: McpClient, tool: string, given: Record<string, unknown>)
   client.callTool({ name: tool, arguments: given });
 
 const input = { type: "object", required: ["topic"], properties: { topic: { type: "string" } } };
-const echo = says("echo", "{{t}}", { vars: { t: "input.topic" } });
+const echo = echoStep("echo", "{{t}}", { vars: { t: "input.topic" } });
 const waits = { steps: [{ id: "ok", type: "approval", timeoutSeconds: 3_600 }], result: "'went on'" };
 const sleeps = { steps: [{ id: "later", type: "delay", seconds: 3_600 }] };
 
 suite("a tool runs a workflow", () => {
   for (const revision of revisions) {
     test(`over ${revision} to its end, with what it came to as text and as data`, async () => {
-      const steps = [echo, transform("both", "{'said': steps.echo.output, 'n': 1}", { needs: ["echo"] })];
+      const steps = [echo, transformStep("both", "{'said': steps.echo.output, 'n': 1}", { needs: ["echo"] })];
       const { buyer, client, call } = await buyerOf({ input, steps, result: "steps.both.output" }, revision);
       const topic = '{{x}} "}] \u0007';
       const told: (string | undefined)[] = [];
@@ -74,11 +74,11 @@ suite("a tool runs a workflow", () => {
 
   test("with the newest keys, else the sandbox, or those that it is told", async () => {
     const { buyer, client, call } = await buyerOf({
-      steps: [asks("one", "Say")],
+      steps: [promptStep("one", "Say")],
       result: "steps.one.output",
     });
     assert.match(textOf(await call()), /^\[sandbox\] /);
-    const openai = await hasKey(buyer);
+    const openai = await createProviderKey(buyer);
     provider.next({ answer: { text: "By the key." } });
     assert.equal(textOf(await call()), "By the key.");
     assert.match(textOf(await call({ apiKeys: { openai: "sandbox" } })), /^\[sandbox\] /);
@@ -95,7 +95,7 @@ suite("a tool runs a workflow", () => {
     const mine = { type: "object", properties: { apiKeys: { type: "string" } } };
     const { client, call } = await buyerOf({
       input: mine,
-      steps: [transform("a", "1")],
+      steps: [transformStep("a", "1")],
       result: "input.apiKeys",
     });
     assert.equal(textOf(await call({ apiKeys: "mine" })), "mine");
@@ -110,7 +110,7 @@ suite("a tool runs a workflow", () => {
   });
 
   test("that fails, and says why", async () => {
-    const { client, call } = await buyerOf({ steps: [transform("bad", "int('x')")] });
+    const { client, call } = await buyerOf({ steps: [transformStep("bad", "int('x')")] });
     const result = await call();
     assert.equal(result.isError, true);
     assert.match(textOf(result), /^[A-Z_]+: .*\nIt was execution exec_/s);
@@ -172,7 +172,7 @@ suite("a workflow that takes longer", () => {
   test("is nobody else's to look at or to cancel", async () => {
     const { client, call, buyer } = await buyerOf(waits);
     const { executionId } = toldBy(await call());
-    const stranger = await connects(market, await market.hasUser());
+    const stranger = await connectMcp(market, await market.createUser());
     for (const tool of ["get_execution", "cancel_execution"])
       assert.match(textOf(await askFor(stranger, tool, { executionId })), /^EXECUTION_NOT_FOUND: /);
     assert.equal((await newestRun(buyer as Client)).status, "waiting");

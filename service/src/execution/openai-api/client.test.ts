@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import OpenAI from "openai";
-import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, refundEverything } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { officialClient, refusalOf, type Wish, wishOf } from "../../../test/openai.ts";
+import { apiErrorOf, type ChatInput, chatRequest, officialClient } from "../../../test/openai.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { createProviderKey, newestRun, providersAt } from "../../../test/runs.ts";
 import { toUuid } from "../../core/ids.ts";
 
 let provider: ProviderServer;
@@ -14,9 +14,9 @@ let author: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser({ name: "Ada" });
-  productId = await hasProduct(author);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser({ name: "Ada" });
+  productId = await createProduct(author);
 });
 after(async () => {
   await market.close();
@@ -26,28 +26,28 @@ after(async () => {
 const clientOf = (caller: Client) => officialClient(market, caller);
 
 async function hasBuyer(id = productId): Promise<Client> {
-  const buyer = await market.hasUser({ name: "Buyer" });
-  await hasBought(buyer, id);
+  const buyer = await market.createUser({ name: "Buyer" });
+  await buyProduct(buyer, id);
   return buyer;
 }
 
-const ask = (caller: Client, wish: Wish = {}) =>
-  clientOf(caller).chat.completions.create(wishOf(productId, wish));
+const ask = (caller: Client, wish: ChatInput = {}) =>
+  clientOf(caller).chat.completions.create(chatRequest(productId, wish));
 
 suite("the official client lists models", () => {
   test("of one's own and bought prompts, newest first, and of nothing else", async () => {
-    const seller = await market.hasUser({ name: "Grace" });
-    const own = await hasDraft(author, { title: "Mine" });
-    const buyer = await market.hasUser();
+    const seller = await market.createUser({ name: "Grace" });
+    const own = await createDraft(author, { title: "Mine" });
+    const buyer = await market.createUser();
     const [bought, gone, workflow] = [
-      await hasProduct(seller, { title: "Bought" }),
-      await hasProduct(seller),
-      await hasProduct(seller),
+      await createProduct(seller, { title: "Bought" }),
+      await createProduct(seller),
+      await createProduct(seller),
     ];
-    for (const id of [bought, gone, workflow]) await hasBought(buyer, id);
+    for (const id of [bought, gone, workflow]) await buyProduct(buyer, id);
     await seller.delete(`/v1/products/${gone}`);
     await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prod", workflow)]);
-    const mine = await hasDraft(buyer, { title: "Draft" });
+    const mine = await createDraft(buyer, { title: "Draft" });
     const page = await clientOf(buyer).models.list();
     assert.deepEqual(
       page.data.map(({ id }) => id),
@@ -62,22 +62,22 @@ suite("the official client lists models", () => {
 
   test("without what was given back or deleted, or withdrawn from its buyers", async () => {
     const buyer = await hasBuyer();
-    const own = await hasDraft(buyer);
+    const own = await createDraft(buyer);
     await buyer.delete(`/v1/products/${own}`);
-    const harmful = await hasProduct(author);
-    await hasBought(buyer, harmful);
+    const harmful = await createProduct(author);
+    await buyProduct(buyer, harmful);
     const setCode = "update products set moderation_code = $2 where id = $1";
     await market.query(setCode, [toUuid("prod", harmful), "malicious"]);
     const ids = async () => (await clientOf(buyer).models.list()).data.map(({ id }) => id);
     assert.deepEqual(await ids(), [productId]);
     await market.query(setCode, [toUuid("prod", harmful), null]);
-    await getsAllBack(market, buyer);
+    await refundEverything(market, buyer);
     assert.deepEqual(await ids(), []);
   });
 
   test("up to a thousand", async () => {
-    const owner = await market.hasUser();
-    const oldest = await hasDraft(owner);
+    const owner = await market.createUser();
+    const oldest = await createDraft(owner);
     await market.query(
       `insert into products select (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid()))).*
          from products p, generate_series(1, 1001) where id = $1`,
@@ -90,20 +90,20 @@ suite("the official client lists models", () => {
     const models = clientOf(await hasBuyer()).models;
     assert.equal((await models.retrieve(productId)).id, productId);
     assert.equal((await models.retrieve(`${productId}@1.0.0`)).id, `${productId}@1.0.0`);
-    const stranger = clientOf(await market.hasUser()).models;
+    const stranger = clientOf(await market.createUser()).models;
     for (const [of, id] of [
       [models, `${productId}@9.9.9`],
       [models, "gpt-5"],
       [stranger, productId],
     ] as const)
-      assert.ok((await refusalOf(of.retrieve(id))) instanceof OpenAI.NotFoundError);
+      assert.ok((await apiErrorOf(of.retrieve(id))) instanceof OpenAI.NotFoundError);
   });
 });
 
 suite("the official client completes", () => {
   test("a chat, and the run is an ordinary one in the history", async () => {
     const buyer = await hasBuyer();
-    await hasKey(buyer);
+    await createProviderKey(buyer);
     provider.next({ answer: { text: "Rain falls.", usage: { input: 12, output: 5 } } });
     const answer = await ask(buyer, { temperature: 0.5, max_tokens: 60, user: "u", seed: 7, n: 1 });
     assert.deepEqual(answer.choices, [
@@ -127,10 +127,10 @@ suite("the official client completes", () => {
 
   test("a stream, piece by piece, with the usage at the end when it is asked for", async () => {
     const buyer = await hasBuyer();
-    await hasKey(buyer);
+    await createProviderKey(buyer);
     for (const include_usage of [true, false]) {
       provider.next({ stream: { pieces: ["Rain ", "falls."], stop: "length" } });
-      const wish = { ...wishOf(productId), stream: true as const, stream_options: { include_usage } };
+      const wish = { ...chatRequest(productId), stream: true as const, stream_options: { include_usage } };
       const chunks: OpenAI.ChatCompletionChunk[] = [];
       for await (const chunk of await clientOf(buyer).chat.completions.create(wish)) chunks.push(chunk);
       assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), "Rain falls.");
@@ -146,7 +146,10 @@ suite("the official client completes", () => {
   });
 
   test("a stream by its helper, which puts the whole together", async () => {
-    const stream = clientOf(await hasBuyer()).chat.completions.stream({ ...wishOf(productId), stream: true });
+    const stream = clientOf(await hasBuyer()).chat.completions.stream({
+      ...chatRequest(productId),
+      stream: true,
+    });
     const whole = await stream.finalChatCompletion();
     assert.match(whole.choices[0]!.message.content!, /^\[sandbox\] /);
   });

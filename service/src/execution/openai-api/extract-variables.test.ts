@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { type Wish, wishOf } from "../../../test/openai.ts";
+import { type ChatInput, chatRequest } from "../../../test/openai.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { createProviderKey, newestRun, providersAt } from "../../../test/runs.ts";
 import { toUuid } from "../../core/ids.ts";
 
 let provider: ProviderServer;
@@ -14,21 +14,21 @@ let author: Client;
 let haiku: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser();
-  haiku = await hasDraft(author);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser();
+  haiku = await createDraft(author);
 });
 after(async () => {
   await market.close();
   await provider.close();
 });
 
-const post = (wish: Wish, model = haiku, caller = author): Promise<Reply> =>
-  caller.post("/v1/openai/chat/completions", wishOf(model, wish));
-const user = (content: unknown): Wish => ({ messages: [{ role: "user", content: content as string }] });
+const post = (wish: ChatInput, model = haiku, caller = author): Promise<Reply> =>
+  caller.post("/v1/openai/chat/completions", chatRequest(model, wish));
+const user = (content: unknown): ChatInput => ({ messages: [{ role: "user", content: content as string }] });
 
 /** What the prompt became, as the sandbox echoes it. */
-async function echoOf(wish: Wish, model = haiku): Promise<string> {
+async function echoOf(wish: ChatInput, model = haiku): Promise<string> {
   const metadata = { apiKeyId: "sandbox", model: "sandbox-echo", ...wish.metadata };
   const reply = await post({ ...wish, metadata }, model);
   assert.equal(reply.status, 200, reply.text);
@@ -39,7 +39,7 @@ const IN_RAIN = "Write a haiku about rain in English.";
 
 suite("variables are taken", () => {
   test("of the last user message as a JSON object; empty messages beside it say nothing", async () => {
-    const messages: Wish["messages"] = [
+    const messages: ChatInput["messages"] = [
       { role: "system", content: "" },
       { role: "user", content: ' {"topic": "rain"}\n' },
       { role: "assistant", content: " " },
@@ -48,8 +48,8 @@ suite("variables are taken", () => {
   });
 
   test("of the conversation, where the prompt declares that it takes one", async () => {
-    const takes = await hasDraft(author, { content: "{{conversation}} Then: {{question}}" });
-    const messages: Wish["messages"] = [
+    const takes = await createDraft(author, { content: "{{conversation}} Then: {{question}}" });
+    const messages: ChatInput["messages"] = [
       { role: "system", content: "Be brief." },
       { role: "user", content: "What is snow?" },
       { role: "assistant", content: "White." },
@@ -80,12 +80,12 @@ suite("variables are taken", () => {
 
   test("of a text alone, for the one variable that is needed, or the only one", async () => {
     assert.equal(await echoOf(user("rain")), IN_RAIN);
-    const only = await hasDraft(author, { content: "About {{topic=snow}}." });
+    const only = await createDraft(author, { content: "About {{topic=snow}}." });
     assert.deepEqual(
       [await echoOf(user("rain"), only), await echoOf(user(" "), only)],
       ["About rain.", "About snow."],
     );
-    const none = await hasDraft(author, { content: "About nothing." });
+    const none = await createDraft(author, { content: "About nothing." });
     assert.equal(await echoOf(user("Hello!"), none), "About nothing.");
   });
 
@@ -96,7 +96,7 @@ suite("variables are taken", () => {
 });
 
 suite("variables are refused where they stand", () => {
-  const refused = async (wish: Wish, field: string, model = haiku) => {
+  const refused = async (wish: ChatInput, field: string, model = haiku) => {
     const reply = await post(wish, model);
     assertError(reply, 400, "VALIDATION_ERROR", field);
     assert.equal(reply.body.error.param, field);
@@ -139,10 +139,10 @@ suite("variables are refused where they stand", () => {
   });
 
   test("a text alone, where it could be more than one of them", async () => {
-    const two = await hasDraft(author, { content: "{{topic}} and {{other}}" });
+    const two = await createDraft(author, { content: "{{topic}} and {{other}}" });
     const reply = await refused(user("rain"), "messages[0].content", two);
     assert.match(reply.body.error.message, /topic, other/);
-    const maybe = await hasDraft(author, { content: "{{topic=a}} and {{other=b}}" });
+    const maybe = await createDraft(author, { content: "{{topic=a}} and {{other=b}}" });
     await refused(user("rain"), "messages[0].content", maybe);
   });
 
@@ -196,7 +196,7 @@ suite("what cannot be honoured is refused by its name, and nothing is run", () =
   })) {
     test(field, async () => {
       const before = await newestRun(author);
-      const reply = await post({ [field]: value } as Wish);
+      const reply = await post({ [field]: value } as ChatInput);
       const { field: named } = assertError(reply, 400, "INVALID_REQUEST");
       assert.ok(named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`), named);
       assert.equal(reply.body.error.param, named);
@@ -213,27 +213,27 @@ suite("what cannot be honoured is refused by its name, and nothing is run", () =
       ...{ user: "u", seed: 7, service_tier: "auto", store: true, parallel_tool_calls: true },
       ...{ a_field_of_next_year: { x: 1 }, stream_options: { include_obfuscation: false } },
     };
-    const reply = await post(usual as Wish);
+    const reply = await post(usual as ChatInput);
     assert.equal(reply.status, 200, reply.text);
   });
 });
 
 suite("the key of a run", () => {
-  const keyOfRun = async (caller: Client, wish: Wish = {}, model = haiku) => {
+  const keyOfRun = async (caller: Client, wish: ChatInput = {}, model = haiku) => {
     const reply = await post(wish, model, caller);
     assert.equal(reply.status, 200, reply.text);
     return (await newestRun(caller)).provider;
   };
 
   test("is the newest valid one of a provider that fits, else the sandbox", async () => {
-    const owner = await market.hasUser();
-    const model = await hasDraft(owner);
+    const owner = await market.createUser();
+    const model = await createDraft(owner);
     assert.equal(await keyOfRun(owner, {}, model), "sandbox");
-    await hasKey(owner, { provider: "mistral" });
+    await createProviderKey(owner, { provider: "mistral" });
     assert.equal(await keyOfRun(owner, {}, model), "sandbox", "the product does not run on it");
-    await hasKey(owner, { provider: "openai" });
+    await createProviderKey(owner, { provider: "openai" });
     assert.equal(await keyOfRun(owner, {}, model), "openai");
-    const newest = await hasKey(owner, { provider: "anthropic" });
+    const newest = await createProviderKey(owner, { provider: "anthropic" });
     assert.equal(await keyOfRun(owner, {}, model), "anthropic");
     const setStatus = "update provider_keys set status = 'invalid' where id = $1";
     await market.query(setStatus, [toUuid("pkey", newest)]);
@@ -241,28 +241,28 @@ suite("the key of a run", () => {
   });
 
   test("of a server of one's own is none where nobody knows its models, unless one is named", async () => {
-    const owner = await market.hasUser();
-    const model = await hasDraft(owner);
-    await hasKey(owner, { provider: "openai-compatible", baseUrl: provider.url });
+    const owner = await market.createUser();
+    const model = await createDraft(owner);
+    await createProviderKey(owner, { provider: "openai-compatible", baseUrl: provider.url });
     assert.equal(await keyOfRun(owner, {}, model), "sandbox");
     assert.equal(await keyOfRun(owner, { metadata: { model: "llama" } }, model), "openai-compatible");
     assert.equal((provider.requests.at(-1)!.body as { model: string }).model, "llama");
   });
 
   test("is the one that is named, or 404", async () => {
-    const named = await hasKey(author, { provider: "openai" });
-    await hasKey(author, { provider: "anthropic" });
+    const named = await createProviderKey(author, { provider: "openai" });
+    await createProviderKey(author, { provider: "anthropic" });
     assert.equal(await keyOfRun(author, { metadata: { apiKeyId: named } }), "openai");
     const reply = await post({ metadata: { apiKeyId: "pkey_nothing" } });
     assertError(reply, 404, "PROVIDER_KEY_NOT_FOUND", "metadata.apiKeyId");
   });
 
   test("is no key whose provider is left alone for now, where another one fits", async () => {
-    const shop = await openMarket({ providers: allAt(provider), breaker: { faultsToOpen: 1 } });
-    const owner = await shop.hasUser();
-    const model = await hasDraft(owner);
-    for (const name of ["openai", "anthropic"]) await hasKey(owner, { provider: name });
-    const ask = () => owner.post("/v1/openai/chat/completions", wishOf(model));
+    const shop = await openMarket({ providers: providersAt(provider), breaker: { faultsToOpen: 1 } });
+    const owner = await shop.createUser();
+    const model = await createDraft(owner);
+    for (const name of ["openai", "anthropic"]) await createProviderKey(owner, { provider: name });
+    const ask = () => owner.post("/v1/openai/chat/completions", chatRequest(model));
     for (let attempt = 0; attempt < 3; attempt++) provider.next({ status: 500 });
     const failed = await ask();
     const [second, { provider: called }] = [await ask(), await newestRun(owner)];
@@ -273,8 +273,8 @@ suite("the key of a run", () => {
 
   test("is asked for where there is neither a valid one nor a sandbox", async () => {
     const shop = await openMarket({ config: { sandbox: false } });
-    const owner = await shop.hasUser();
-    const reply = await owner.post("/v1/openai/chat/completions", wishOf(await hasDraft(owner)));
+    const owner = await shop.createUser();
+    const reply = await owner.post("/v1/openai/chat/completions", chatRequest(await createDraft(owner)));
     await shop.close();
     assertError(reply, 400, "VALIDATION_ERROR", "metadata.apiKeyId");
     assert.match(reply.body.error.message, /openai, anthropic/);
@@ -292,7 +292,7 @@ suite("the history", () => {
   });
 
   test("tells the pinned version, and a version that nobody may run is the model's fault", async () => {
-    const sold = await hasProduct(author);
+    const sold = await createProduct(author);
     await author.patch(`/v1/products/${sold}`, {
       version: "1.1.0",
       content: "On {{topic}} in {{language=English}}.",

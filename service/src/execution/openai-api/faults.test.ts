@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import OpenAI from "openai";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { officialClient, refusalOf, type Wish, wishOf } from "../../../test/openai.ts";
+import { apiErrorOf, type ChatInput, chatRequest, officialClient } from "../../../test/openai.ts";
 import { type Next, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { heldPieces } from "../../../test/run-streams.ts";
-import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { gatedPieces } from "../../../test/run-streams.ts";
+import { createProviderKey, newestRun, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 
@@ -16,24 +16,27 @@ let author: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser();
-  productId = await hasProduct(author);
-  await hasKey(author);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser();
+  productId = await createProduct(author);
+  await createProviderKey(author);
 });
 after(async () => {
   await market.close();
   await provider.close();
 });
 
-const create = (caller: Client, wish: Wish = {}, options: object = {}) =>
-  officialClient(market, caller).chat.completions.create(wishOf(productId, wish), options);
+const create = (caller: Client, wish: ChatInput = {}, options: object = {}) =>
+  officialClient(market, caller).chat.completions.create(chatRequest(productId, wish), options);
 const stream = (caller: Client, options: object = {}) =>
-  officialClient(market, caller).chat.completions.create({ ...wishOf(productId), stream: true }, options);
+  officialClient(market, caller).chat.completions.create(
+    { ...chatRequest(productId), stream: true },
+    options,
+  );
 
 suite("the official client throws", () => {
   test("AuthenticationError for a key that is none", async () => {
-    const error = await refusalOf(create(market.as("stoa_test_nothing")));
+    const error = await apiErrorOf(create(market.as("stoa_test_nothing")));
     assert.ok(error instanceof OpenAI.AuthenticationError);
     assert.deepEqual(
       [error.code, error.type, error.param],
@@ -44,35 +47,35 @@ suite("the official client throws", () => {
   });
 
   test("PermissionDeniedError for a key without ai:execute, and for what was not bought", async () => {
-    const reader = await market.hasUser({ permissions: ["products:read"] });
-    const error = await refusalOf(create(reader));
+    const reader = await market.createUser({ permissions: ["products:read"] });
+    const error = await apiErrorOf(create(reader));
     assert.ok(error instanceof OpenAI.PermissionDeniedError);
     assert.equal((error.error as { details: { required: string } }).details.required, "ai:execute");
-    const stranger = await refusalOf(create(await market.hasUser()));
+    const stranger = await apiErrorOf(create(await market.createUser()));
     assert.ok(stranger instanceof OpenAI.PermissionDeniedError);
     assert.match(stranger.message, /Buy the product/);
   });
 
   test("NotFoundError for a model that is none, and for a path that is none", async () => {
-    const error = await refusalOf(create(author, { model: "gpt-5" }));
+    const error = await apiErrorOf(create(author, { model: "gpt-5" }));
     assert.ok(error instanceof OpenAI.NotFoundError);
     assert.deepEqual([error.code, error.param], ["PRODUCT_NOT_FOUND", "model"]);
     assert.match(error.message, /GET \/v1\/openai\/models/);
     const { embeddings } = officialClient(market, author);
-    const nowhere = await refusalOf(embeddings.create({ model: "x", input: "x" }));
+    const nowhere = await apiErrorOf(embeddings.create({ model: "x", input: "x" }));
     assert.ok(nowhere instanceof OpenAI.NotFoundError);
     assert.equal(nowhere.code, "NOT_FOUND");
   });
 
   test("BadRequestError with the field", async () => {
-    const bad = await refusalOf(create(author, { n: 2 }));
+    const bad = await apiErrorOf(create(author, { n: 2 }));
     assert.ok(bad instanceof OpenAI.BadRequestError);
     assert.equal(bad.param, "n");
-    const stopped = await refusalOf(create(author, { stop: "END" }));
+    const stopped = await apiErrorOf(create(author, { stop: "END" }));
     assert.deepEqual((stopped.error as { details: { errors: unknown[] } }).details.errors, [
       { field: "stop", reason: "cannot be honoured: it is not passed on" },
     ]);
-    const rule = await refusalOf(create(author, { messages: [{ role: "user", content: "{}" }] }));
+    const rule = await apiErrorOf(create(author, { messages: [{ role: "user", content: "{}" }] }));
     assert.ok(rule instanceof OpenAI.BadRequestError);
     assert.deepEqual([rule.code, rule.param], ["VALIDATION_ERROR", "messages[0].content.topic"]);
   });
@@ -81,9 +84,9 @@ suite("the official client throws", () => {
     const quotas = [{ requests: 2, seconds: 3_600 }];
     const plans = { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } };
     const shop = await openMarket({ config: { planConfig: { ...builtInPlans, plans } } });
-    const { models } = officialClient(shop, await shop.hasUser());
+    const { models } = officialClient(shop, await shop.createUser());
     for (const _ of quotas.concat(quotas)) await models.list();
-    const error = await refusalOf(models.list());
+    const error = await apiErrorOf(models.list());
     await shop.close();
     assert.ok(error instanceof OpenAI.RateLimitError);
     assert.deepEqual([error.code, error.type], ["RATE_LIMIT_EXCEEDED", "rate_limit_error"]);
@@ -101,16 +104,16 @@ suite("the official client throws", () => {
     [{ status: 429, headers: { "retry-after": "3600" } }, 429, "PROVIDER_RATE_LIMITED"],
   ] as const) {
     test(`${code} of the provider at once, without asking it again`, async () => {
-      const owner = await market.hasUser();
-      await hasBought(owner, productId);
+      const owner = await market.createUser();
+      await buyProduct(owner, productId);
       // Named, since one that was refused is no valid one any more.
-      const metadata = { apiKeyId: await hasKey(owner) };
+      const metadata = { apiKeyId: await createProviderKey(owner) };
       // A stream that is cut has begun, and tells its fault as an event.
       for (const streamed of next === "cut" ? [false] : [false, true]) {
         const before = provider.requests.length;
         provider.next(next as Next);
-        const wish = { ...wishOf(productId), metadata, stream: streamed };
-        const error = await refusalOf(officialClient(market, owner).chat.completions.create(wish));
+        const wish = { ...chatRequest(productId), metadata, stream: streamed };
+        const error = await apiErrorOf(officialClient(market, owner).chat.completions.create(wish));
         assert.deepEqual([error.status, error.code], [status, code]);
         assert.equal(error.headers!.get("x-should-retry"), "false");
         assert.equal(provider.requests.length, before + 1);
@@ -127,7 +130,7 @@ suite("a stream that breaks", () => {
     const read = async () => {
       for await (const { choices } of await stream(author)) heard += choices[0]!.delta.content ?? "";
     };
-    const error = await refusalOf(read());
+    const error = await apiErrorOf(read());
     assert.deepEqual([error.code, error.type], ["PROVIDER_BAD_RESPONSE", "api_error"]);
     assert.notEqual(heard, "");
     const run = await newestRun(author);
@@ -142,7 +145,7 @@ suite("a stream that breaks", () => {
       const response = await fetch(`${market.origin}/v1/openai/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${author.key}`, "content-type": "application/json" },
-        body: JSON.stringify({ ...wishOf(productId), stream: true }),
+        body: JSON.stringify({ ...chatRequest(productId), stream: true }),
       });
       assert.equal(response.headers.get("content-type"), "text/event-stream");
       assert.ok(response.headers.get("x-request-id"));
@@ -157,13 +160,13 @@ suite("a stream that breaks", () => {
 
   test("because its reader went aborts the provider's call, and the run is canceled", async () => {
     const shop = await startProviderServer();
-    const other = await openMarket({ providers: allAt(shop) });
-    const owner = await other.hasUser();
-    const model = await hasProduct(owner);
-    await hasKey(owner);
+    const other = await openMarket({ providers: providersAt(shop) });
+    const owner = await other.createUser();
+    const model = await createProduct(owner);
+    await createProviderKey(owner);
     shop.next({ stream: { breaks: "stall", after: 1 } });
     const chunks = await officialClient(other, owner).chat.completions.create({
-      ...wishOf(model),
+      ...chatRequest(model),
       stream: true,
     });
     for await (const { choices } of chunks) if (choices[0]?.delta.content) break;
@@ -195,7 +198,7 @@ suite("a repeat of an Idempotency-Key", () => {
     const told = [];
     for (const _ of [1, 2]) {
       const chunks = await officialClient(market, author).chat.completions.create(
-        { ...wishOf(productId), stream: true, stream_options: { include_usage: true } },
+        { ...chatRequest(productId), stream: true, stream_options: { include_usage: true } },
         key,
       );
       let text = "";
@@ -212,10 +215,14 @@ suite("a repeat of an Idempotency-Key", () => {
   });
 
   test("before the first word of a stream, joins it", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two."], gate: held.gate } });
     const before = provider.requests.length;
-    const wish = { ...wishOf(productId), stream: true, stream_options: { include_usage: true } } as const;
+    const wish = {
+      ...chatRequest(productId),
+      stream: true,
+      stream_options: { include_usage: true },
+    } as const;
     const options = { headers: { "idempotency-key": "no word yet" }, maxRetries: 0 };
     const opened = () => officialClient(market, author).chat.completions.create(wish, options);
     const first = opened();
@@ -241,14 +248,14 @@ suite("a repeat of an Idempotency-Key", () => {
   test("of a stream that is not kept hears that, and no empty answer", async () => {
     const key = { headers: { "idempotency-key": "forgotten" } };
     const read = async () => {
-      const wish = { ...wishOf(productId), stream: true as const, store: false };
+      const wish = { ...chatRequest(productId), stream: true as const, store: false };
       let text = "";
       for await (const { choices } of await officialClient(market, author).chat.completions.create(wish, key))
         text += choices[0]?.delta.content ?? "";
       return text;
     };
     assert.notEqual(await read(), "");
-    assert.equal((await refusalOf(read())).code, "INVALID_STATE");
+    assert.equal((await apiErrorOf(read())).code, "INVALID_STATE");
   });
 
   test("gets the same error, and is not told to ask once more", async () => {
@@ -257,7 +264,7 @@ suite("a repeat of an Idempotency-Key", () => {
     const before = provider.requests.length;
     const told = [];
     for (const _ of [1, 2]) {
-      const { status, code, message, headers } = await refusalOf(create(author, {}, key));
+      const { status, code, message, headers } = await apiErrorOf(create(author, {}, key));
       told.push({ status, code, message, shouldRetry: headers!.get("x-should-retry") });
     }
     assert.deepEqual([told[0]!.code, told[0]!.shouldRetry], ["PROVIDER_BAD_RESPONSE", "false"]);
@@ -267,7 +274,7 @@ suite("a repeat of an Idempotency-Key", () => {
 
   test("with another request is refused", async () => {
     await create(author, {}, { headers: { "idempotency-key": "used" } });
-    const error = await refusalOf(
+    const error = await apiErrorOf(
       create(author, { temperature: 1 }, { headers: { "idempotency-key": "used" } }),
     );
     assert.deepEqual([error.status, error.code], [400, "IDEMPOTENCY_KEY_REUSED"]);
@@ -297,7 +304,7 @@ suite("at this door", () => {
   });
 
   test("what goes on without its caller is not offered", async () => {
-    const wish = wishOf(productId);
+    const wish = chatRequest(productId);
     const headers = { prefer: "respond-async", accept: "text/event-stream" };
     const reply = await author.post("/v1/openai/chat/completions", wish, headers);
     assert.deepEqual([reply.status, reply.body.object], [200, "chat.completion"]);

@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { heldPieces, streams } from "../../../test/run-streams.ts";
-import { allAt, hasKey, ran, run } from "../../../test/runs.ts";
+import { gatedPieces, streamRun } from "../../../test/run-streams.ts";
+import { createProviderKey, providersAt, run, runToCompletion } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { asks, begins, hasWorkflow, startWorker, stepOf, untilStatus } from "../../../test/workflows.ts";
+import {
+  createWorkflow,
+  promptStep,
+  startExecution,
+  startWorker,
+  stepOf,
+  untilStatus,
+} from "../../../test/workflows.ts";
 import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
 import { followLive } from "./stream-run.ts";
 
@@ -21,9 +28,9 @@ suite("the memory of a process for answers", () => {
   let wish: { productId: string; apiKeyId: string };
   before(async () => {
     provider = await startProviderServer();
-    market = await openMarket({ providers: allAt(provider), answerMemory });
-    owner = await market.hasUser();
-    wish = { productId: await hasDraft(owner), apiKeyId: await hasKey(owner) };
+    market = await openMarket({ providers: providersAt(provider), answerMemory });
+    owner = await market.createUser();
+    wish = { productId: await createDraft(owner), apiKeyId: await createProviderKey(owner) };
   });
   after(async () => {
     await market.close();
@@ -56,11 +63,11 @@ suite("the memory of a process for answers", () => {
         assert.deepEqual([status, error.code, usage.estimated], ["failed", "SERVICE_UNAVAILABLE", true]);
       }
       await mustBeFree();
-      assert.equal((await ran(owner, wish)).output.length, 4 * PIECE);
+      assert.equal((await runToCompletion(owner, wish)).output.length, 4 * PIECE);
     });
 
   test("a short answer beside long ones is whole", async () => {
-    const long = heldPieces();
+    const long = gatedPieces();
     long.allow(3);
     provider.always({ stream: { pieces: piecesOf(5), gate: long.gate } });
     const running = Array.from({ length: 2 }, () => run(owner, wish));
@@ -69,7 +76,7 @@ suite("the memory of a process for answers", () => {
       (held) => held === 6 * PIECE,
     );
     provider.always({ answer: { text: "Short." } });
-    assert.equal((await ran(owner, wish)).output, "Short.");
+    assert.equal((await runToCompletion(owner, wish)).output, "Short.");
     long.allowAll();
     const statuses = (await Promise.all(running)).map(({ status }) => status);
     assert.ok(statuses.includes(503), "of the long ones one at least is too much");
@@ -78,7 +85,7 @@ suite("the memory of a process for answers", () => {
   test("a reader of a run that has ended holds its text until they have left", async () => {
     provider.always({ stream: { pieces: piecesOf(2) } });
     const { ctx } = market.service;
-    const listener = await streams(market.service.origin, owner, wish);
+    const listener = await streamRun(market.service.origin, owner, wish);
     await listener.ended;
     await mustBeFree();
     const live = ctx.live.begin(ctx.newId());
@@ -94,14 +101,14 @@ suite("the memory of a process for answers", () => {
 
   test("workflow steps: parallel answers that no longer fit fail as SERVICE_UNAVAILABLE", async () => {
     const { stop } = startWorker(market);
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.always({ stream: { pieces: piecesOf(4), gate: held.gate } });
     const ids = Array.from({ length: 3 }, (_, at) => `s${at}`);
-    const workflowId = await hasWorkflow(owner, {
-      steps: ids.map((id) => asks(id, "Much.", { onError: "continue" })),
+    const workflowId = await createWorkflow(owner, {
+      steps: ids.map((id) => promptStep(id, "Much.", { onError: "continue" })),
     });
     held.allow(2);
-    const executionId = await begins(owner, workflowId, { apiKeys: { openai: wish.apiKeyId } });
+    const executionId = await startExecution(owner, workflowId, { apiKeys: { openai: wish.apiKeyId } });
     await becomes(
       async () => answerMemory.held,
       (characters) => characters === 3 * 2 * PIECE,

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import pg from "pg";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allOf, follows, heldPieces } from "../../../test/run-streams.ts";
-import { allAt, hasKey, run } from "../../../test/runs.ts";
+import { followRun, gatedPieces, readWholeStream } from "../../../test/run-streams.ts";
+import { createProviderKey, providersAt, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
 import { RUN_LEASE_MS } from "./run-record.ts";
@@ -19,10 +19,10 @@ let productId: string;
 let apiKeyId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  owner = await market.hasUser();
-  productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
-  apiKeyId = await hasKey(owner);
+  market = await openMarket({ providers: providersAt(provider) });
+  owner = await market.createUser();
+  productId = await createDraft(owner, { models: { openai: "gpt-4o" } });
+  apiKeyId = await createProviderKey(owner);
 });
 after(async () => {
   await market.close();
@@ -42,7 +42,7 @@ const ended = (statusUrl: string) =>
 
 suite("Prefer: respond-async", () => {
   test("answers at once where to look, and the run goes on without its caller", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
     const reply = await accepted();
     assert.equal(reply.headers.get("preference-applied"), "respond-async");
@@ -56,12 +56,12 @@ suite("Prefer: respond-async", () => {
         createdAt: market.clock.now.toISOString(),
       },
     );
-    const reader = await follows(market.origin, owner, executionId);
+    const reader = await followRun(market.origin, owner, executionId);
     held.allow(1);
-    await reader.hears(2);
+    await reader.waitForEvents(2);
     assert.equal((await owner.get(statusUrl)).body.data.status, "running");
     held.allowAll();
-    const { text, end } = await allOf(reader);
+    const { text, end } = await readWholeStream(reader);
     assert.deepEqual([text, end.metadata.mode], ["One two", "async"]);
     const { output, mode } = await ended(statusUrl);
     assert.deepEqual([output, mode], ["One two", "async"]);
@@ -116,12 +116,12 @@ suite("Prefer: respond-async", () => {
 });
 
 test("a service that ends waits for its runs, and gives them up when their grace is over", async () => {
-  const shop = await openMarket({ providers: allAt(provider), graceMs: 300 });
+  const shop = await openMarket({ providers: providersAt(provider), graceMs: 300 });
   const database = new pg.Client({ connectionString: shop.target });
   await database.connect();
-  const somebody = await shop.hasUser();
-  const wish = { productId: await hasDraft(somebody), apiKeyId: await hasKey(somebody) };
-  const held = heldPieces();
+  const somebody = await shop.createUser();
+  const wish = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
+  const held = gatedPieces();
   provider.next({ stream: { gate: held.gate } });
   provider.next({ stream: { pieces: ["One "], breaks: "stall" } });
   await run(somebody, wish, ASYNC);
@@ -147,11 +147,11 @@ test("a run whose process died is told as failed, and is called by nobody again"
   const { live } = market.service.ctx;
   const lost = live.ids.map((id) => live.get(id)!);
   for (const { id } of lost) live.remove(id);
-  const reader = await follows(market.origin, owner, executionId);
-  await reader.hears(1);
+  const reader = await followRun(market.origin, owner, executionId);
+  await reader.waitForEvents(1);
   market.clock.forward(RUN_LEASE_MS + 1);
   await endAbandonedRuns(market.service.ctx);
-  const { end } = await allOf(reader);
+  const { end } = await readWholeStream(reader);
   assert.equal(end.code, "INTERNAL_ERROR");
   assert.equal(provider.requests.length, before + 1);
   for (const run of lost) run.giveUp("canceled");

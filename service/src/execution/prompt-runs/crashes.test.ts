@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { answeredRepeat } from "../../../test/crashes.ts";
-import { startDoomed } from "../../../test/doomed.ts";
-import { hasDraft } from "../../../test/factories.ts";
+import { repeatAfterCrash } from "../../../test/crash-setup.ts";
+import { startCrashingService } from "../../../test/crashing-service.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startOutage } from "../../../test/outage.ts";
-import { hasKey, newestRun, ran, run, startHeldProvider } from "../../../test/runs.ts";
+import {
+  createProviderKey,
+  newestRun,
+  run,
+  runToCompletion,
+  startBlockedProvider,
+} from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
 import { renewLeases } from "../executions/leases.ts";
@@ -14,16 +20,20 @@ import { RUN_LEASE_MS } from "./run-record.ts";
 
 test("a run whose process is killed is told as failed by another one, and frees what it took of its key", async (t) => {
   const market = await openMarket();
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   t.after(async () => {
     await market.close();
     await held.close();
   });
   const { ctx } = market.service;
-  const owner = await market.hasUser();
-  const apiKeyId = await hasKey(owner, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
-  const wish = { productId: await hasDraft(owner), apiKeyId, options: { model: "some-model" } };
-  const doomed = await startDoomed(market, "http://127.0.0.1:9");
+  const owner = await market.createUser();
+  const apiKeyId = await createProviderKey(owner, {
+    provider: "ollama",
+    baseUrl: held.url,
+    maxConcurrency: 1,
+  });
+  const wish = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
+  const doomed = await startCrashingService(market, "http://127.0.0.1:9");
   const asked = owner.post(`${doomed.origin}/v1/ai/execute`, { ...wish, variables: { topic: "rain" } });
   await held.arrivals(1);
   doomed.child.kill("SIGKILL");
@@ -39,22 +49,22 @@ test("a run whose process is killed is told as failed by another one, and frees 
   const { status, error } = await newestRun(owner);
   assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
   market.clock.forward(LEASE_MS - RUN_LEASE_MS);
-  await ran(owner, wish);
+  await runToCompletion(owner, wish);
   assert.equal(held.arrived(), 2, "and is not called again");
 });
 
 test("a run whose end is held while the database is away for longer than its lease is failed by no other process", async (t) => {
   const market = await openMarket();
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   t.after(async () => {
     await market.close();
     await held.close();
   });
   const { ctx } = market.service;
   const other = await market.startNode();
-  const owner = await market.hasUser();
-  const apiKeyId = await hasKey(owner, { provider: "ollama", baseUrl: held.url });
-  const wish = { productId: await hasDraft(owner), apiKeyId, options: { model: "some-model" } };
+  const owner = await market.createUser();
+  const apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: held.url });
+  const wish = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
   const running = run(owner, wish);
   await held.arrivals(1);
   const comesBack = await startOutage(market, "executions");
@@ -79,16 +89,16 @@ test("a run whose end is held while the database is away for longer than its lea
 
 suite("POST under an Idempotency-Key whose process is killed during the provider's call", () => {
   let market: Market;
-  let held: Awaited<ReturnType<typeof startHeldProvider>>;
+  let held: Awaited<ReturnType<typeof startBlockedProvider>>;
   let owner: Client;
   let productId: string;
   let apiKeyId: string;
   before(async () => {
     market = await openMarket();
-    held = await startHeldProvider();
-    owner = await market.hasUser();
-    apiKeyId = await hasKey(owner, { provider: "ollama", baseUrl: held.url });
-    productId = await hasDraft(owner);
+    held = await startBlockedProvider();
+    owner = await market.createUser();
+    apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: held.url });
+    productId = await createDraft(owner);
   });
   after(async () => {
     await market.close();
@@ -119,7 +129,7 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
   ] as const) {
     test(`${words}: the repeat answers that execution's failure and makes no second call`, async () => {
       const before = held.arrived();
-      const doomed = await startDoomed(market, "http://127.0.0.1:9");
+      const doomed = await startCrashingService(market, "http://127.0.0.1:9");
       const key = { "idempotency-key": words };
       const asked = owner.post(`${doomed.origin}${path}`, bodyOf(), key);
       await held.arrivals(before + 1);
@@ -131,7 +141,7 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
       assert.equal(early.status, 409, early.text);
       assert.equal(early.headers.get("retry-after"), "1");
       assert.equal((await newestRun(owner)).status, "running", "until its lease is over it may live");
-      const repeat = await answeredRepeat(market, () => owner.post(path, bodyOf(), key), 1);
+      const repeat = await repeatAfterCrash(market, () => owner.post(path, bodyOf(), key), 1);
       // Behind OpenAI's door its clients would repeat a 500.
       assert.ok([500, 406].includes(repeat.status), repeat.text);
       const { executionId } = repeat.body.error.details;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import {
   type Answer,
@@ -12,7 +12,14 @@ import {
   refusedUrl,
   startProviderServer,
 } from "../../../test/provider-server.ts";
-import { allAt, hasKey, newestRun, ran, run, startHeldProvider } from "../../../test/runs.ts";
+import {
+  createProviderKey,
+  newestRun,
+  providersAt,
+  run,
+  runToCompletion,
+  startBlockedProvider,
+} from "../../../test/runs.ts";
 
 const PROMPT_MARKER = "the-authors-secret-prompt";
 const VALUE_MARKER = "the-buyers-secret-value";
@@ -28,9 +35,9 @@ let owner: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer({ key: KEY_MARKER });
-  market = await openMarket({ providers: allAt(provider), deadlines: DEADLINES });
-  owner = await market.hasUser();
-  productId = await hasDraft(owner, {
+  market = await openMarket({ providers: providersAt(provider), deadlines: DEADLINES });
+  owner = await market.createUser();
+  productId = await createDraft(owner, {
     content: `${PROMPT_MARKER} {{topic}} {{more=${DEFAULT_MARKER}}}`,
     compatibility: ["openai", "anthropic", "google"],
   });
@@ -43,7 +50,7 @@ after(async () => {
 const variables = { topic: VALUE_MARKER };
 const formats = ["openai", "anthropic", "google", "openai-compatible"];
 const keyOf = (format: string, more: object = {}) =>
-  hasKey(owner, {
+  createProviderKey(owner, {
     provider: format,
     key: KEY_MARKER,
     ...(format === "openai-compatible" && { baseUrl: provider.url }),
@@ -210,13 +217,13 @@ suite("a provider's fault", () => {
       const { status } = assertError(reply, 424, "PROVIDER_KEY_INVALID");
       await assertFault(reply, 424, "PROVIDER_KEY_INVALID", { status });
       assert.equal(await statusOf(apiKeyId), "invalid");
-      await ran(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
+      await runToCompletion(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
       assert.equal(await statusOf(apiKeyId), "valid");
     }
   });
 
   test("a 401 does not flag the key that has replaced the refused one meanwhile", async (t) => {
-    const held = await startHeldProvider();
+    const held = await startBlockedProvider();
     t.after(() => held.close());
     const apiKeyId = await keyOf("openai-compatible", { baseUrl: held.url });
     held.holdNextListing();
@@ -237,7 +244,11 @@ suite("a provider's fault", () => {
   test("one that is mended by a repeat is none", async () => {
     for (const reply of [{ status: 500 }, { status: 429, headers: { "retry-after": "1" } }]) {
       provider.next(reply);
-      const { metadata } = await ran(owner, { productId, apiKeyId: await keyOf("openai"), variables });
+      const { metadata } = await runToCompletion(owner, {
+        productId,
+        apiKeyId: await keyOf("openai"),
+        variables,
+      });
       assert.equal(metadata.attempts, 2);
     }
   });
@@ -258,12 +269,12 @@ suite("a provider's fault", () => {
     const random = () => {
       throw new Error("an error of ours");
     };
-    const broken = await openMarket({ providers: { ...allAt(provider), random } });
+    const broken = await openMarket({ providers: { ...providersAt(provider), random } });
     try {
-      const somebody = await broken.hasUser();
-      const apiKeyId = await hasKey(somebody, { key: KEY_MARKER });
+      const somebody = await broken.createUser();
+      const apiKeyId = await createProviderKey(somebody, { key: KEY_MARKER });
       provider.next({ status: 500 });
-      const reply = await run(somebody, { productId: await hasDraft(somebody), apiKeyId });
+      const reply = await run(somebody, { productId: await createDraft(somebody), apiKeyId });
       assertError(reply, 500, "INTERNAL_ERROR");
       const { status, error } = await newestRun(somebody);
       assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
@@ -277,14 +288,14 @@ suite("a provider's fault", () => {
   test("again and again: 503 PROVIDER_UNAVAILABLE at once, for a while, and for this key alone", async () => {
     const clock = { ms: 0 };
     const spared = await openMarket({
-      providers: allAt(provider),
+      providers: providersAt(provider),
       breaker: { now: () => clock.ms, random: () => 0 },
     });
     try {
-      const somebody = await spared.hasUser();
+      const somebody = await spared.createUser();
       const wish = {
-        productId: await hasDraft(somebody),
-        apiKeyId: await hasKey(somebody, { key: KEY_MARKER }),
+        productId: await createDraft(somebody),
+        apiKeyId: await createProviderKey(somebody, { key: KEY_MARKER }),
       };
       const before = provider.requests.length;
       for (let at = 0; at < 15; at++) provider.next({ status: 500 });
@@ -304,18 +315,18 @@ suite("a provider's fault", () => {
       assert.equal(provider.requests.length, before + 15);
       const { status, error, usage } = await newestRun(somebody);
       assert.deepEqual([status, error.code, usage], ["failed", "PROVIDER_UNAVAILABLE", null]);
-      const bought = await hasProduct(await spared.hasUser());
-      await hasBought(somebody, bought);
+      const bought = await createProduct(await spared.createUser());
+      await buyProduct(somebody, bought);
       const usedAt = async () =>
         (await spared.query("select used_at from entitlements where buyer_id = $1", [somebody.userId]))
           .rows[0].used_at;
       assertError(await run(somebody, { ...wish, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
       assert.equal(await usedAt(), null, "nothing was sent, so that it can still be given back at once");
-      const other = await hasKey(somebody, { provider: "anthropic", key: KEY_MARKER });
-      await ran(somebody, { ...wish, apiKeyId: other });
+      const other = await createProviderKey(somebody, { provider: "anthropic", key: KEY_MARKER });
+      await runToCompletion(somebody, { ...wish, apiKeyId: other });
       clock.ms += 20_000;
-      await ran(somebody, wish);
-      await ran(somebody, { ...wish, productId: bought });
+      await runToCompletion(somebody, wish);
+      await runToCompletion(somebody, { ...wish, productId: bought });
       assert.notEqual(await usedAt(), null);
     } finally {
       await spared.close();
@@ -324,14 +335,14 @@ suite("a provider's fault", () => {
 
   test("answers slower than the total deadline: 504 in the phase total", async () => {
     const hasty = await openMarket({
-      providers: allAt(provider),
+      providers: providersAt(provider),
       deadlines: { ...DEADLINES, firstByteMs: 5_000, totalMs: 200 },
     });
     try {
-      const somebody = await hasty.hasUser();
+      const somebody = await hasty.createUser();
       const wish = {
-        productId: await hasDraft(somebody),
-        apiKeyId: await hasKey(somebody, { key: KEY_MARKER }),
+        productId: await createDraft(somebody),
+        apiKeyId: await createProviderKey(somebody, { key: KEY_MARKER }),
       };
       provider.next("hang");
       const details = assertError(await run(somebody, wish), 504, "PROVIDER_TIMEOUT");
@@ -345,7 +356,7 @@ suite("a provider's fault", () => {
 suite("nothing of prompt, variables, answer or key", () => {
   test("is in the logs or, in plain text, in the database", async () => {
     provider.next({ answer: { text: ANSWER_MARKER } });
-    const { executionId, output } = await ran(owner, {
+    const { executionId, output } = await runToCompletion(owner, {
       productId,
       apiKeyId: await keyOf("openai"),
       variables,
@@ -358,7 +369,7 @@ suite("nothing of prompt, variables, answer or key", () => {
     assert.equal((await run(owner, wish, headers)).status, 200);
 
     mustTellNothing(market.logs.join("\n"), "a log line");
-    const elsewhere = (await dumpOf(market)).split("\n").filter((row) => !holdsProducts(row));
+    const elsewhere = (await dumpDatabase(market)).split("\n").filter((row) => !holdsProducts(row));
     assert.ok(elsewhere.some((row) => row.startsWith("executions ")));
     assert.ok(elsewhere.some((row) => row.startsWith("provider_keys ")));
     mustTellNothing(elsewhere.join("\n"), "a row");
@@ -388,14 +399,14 @@ suite("the sandbox", () => {
   }
 
   const answerOf = async (wish: object = {}) => {
-    const { output, usage, metadata } = await ran(owner, { productId, variables, ...wish });
+    const { output, usage, metadata } = await runToCompletion(owner, { productId, variables, ...wish });
     return { output, usage, model: metadata.model, finishReason: metadata.finishReason };
   };
 
   for (const model of ["gpt-4", "constructor", "sandbox-unknown"]) {
     test(`options.model ${model}: the sandbox answers and names the model that it pretends to be`, async () => {
       const wish = { productId, variables, options: { model } };
-      const { output, metadata, usage } = await ran(owner, wish);
+      const { output, metadata, usage } = await runToCompletion(owner, wish);
       assert.ok(output.startsWith(`[sandbox] A practice answer that pretends to be ${model}; no model was`));
       assert.deepEqual([metadata.provider, metadata.model, usage.estimatedCost], ["sandbox", model, 0]);
       assert.equal((await answerOf({ options: { model } })).output, output);

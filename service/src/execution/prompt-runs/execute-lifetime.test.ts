@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, newestRun, run, startHeldProvider } from "../../../test/runs.ts";
+import { createProviderKey, newestRun, providersAt, run, startBlockedProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
@@ -20,9 +20,9 @@ let owner: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  owner = await market.hasUser();
-  productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
+  market = await openMarket({ providers: providersAt(provider) });
+  owner = await market.createUser();
+  productId = await createDraft(owner, { models: { openai: "gpt-4o" } });
 });
 after(async () => {
   await market.close();
@@ -31,16 +31,16 @@ after(async () => {
 
 /** An owner of their own, whose OpenAI answers when it is told to. */
 async function hasHeldRuns(t: TestContext, keyWish: Record<string, unknown>) {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
   t.after(async () => {
     await shop.close();
     await held.close();
   });
-  const somebody = await shop.hasUser();
+  const somebody = await shop.createUser();
   const wish = {
-    productId: await hasDraft(somebody, { models: { openai: "gpt-4o" } }),
-    apiKeyId: await hasKey(somebody, keyWish),
+    productId: await createDraft(somebody, { models: { openai: "gpt-4o" } }),
+    apiKeyId: await createProviderKey(somebody, keyWish),
   };
   return { held, shop, somebody, wish };
 }
@@ -50,7 +50,7 @@ suite("a client that hangs up", () => {
     const { topic = "rain", key = {} } = more;
     const wish = { productId, variables: { topic } };
     const client = new AbortController();
-    const apiKeyId = await hasKey(owner, key);
+    const apiKeyId = await createProviderKey(owner, key);
     provider.next("hang");
     const arrival = provider.nextRequest();
     const call = owner.request("POST", "/v1/ai/execute", {
@@ -120,7 +120,7 @@ suite("a client that hangs up", () => {
 });
 
 test("a run that outlives the shutdown's grace is given up: 503, and recorded as failed", async (t) => {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   const shop = await openMarket({ providers: { baseUrls: { openai: held.url } }, graceMs: 100 });
   const { rows } = await shop.query("select current_database() as name");
   const address = new URL(process.env["STOA_TEST_DATABASE"]!);
@@ -131,9 +131,9 @@ test("a run that outlives the shutdown's grace is given up: 503, and recorded as
     await database.end();
     await held.close();
   });
-  const somebody = await shop.hasUser();
-  const apiKeyId = await hasKey(somebody);
-  const running = run(somebody, { productId: await hasDraft(somebody), apiKeyId });
+  const somebody = await shop.createUser();
+  const apiKeyId = await createProviderKey(somebody);
+  const running = run(somebody, { productId: await createDraft(somebody), apiKeyId });
   await held.arrivals(1);
   const closing = shop.service.close();
   const reply = await running;
@@ -147,14 +147,14 @@ test("a run that outlives the shutdown's grace is given up: 503, and recorded as
 suite("a provider that is silent for long", () => {
   test("is waited for as long as options.timeoutSeconds says, and counted when its time is over", async (t) => {
     const shop = await openMarket({
-      providers: allAt(provider),
+      providers: providersAt(provider),
       deadlines: { firstByteMs: 100, idleMs: 100 },
     });
     t.after(() => shop.close());
-    const somebody = await shop.hasUser();
+    const somebody = await shop.createUser();
     const wish = {
-      productId: await hasDraft(somebody, { models: { openai: "gpt-4o" } }),
-      apiKeyId: await hasKey(somebody),
+      productId: await createDraft(somebody, { models: { openai: "gpt-4o" } }),
+      apiKeyId: await createProviderKey(somebody),
     };
     const gate = () => wait(150);
     provider.next({ stream: { pieces: ["At last."], gate } });
@@ -193,7 +193,7 @@ suite("a provider that is silent for long", () => {
 });
 
 test("a plan's concurrentRuns: one more is refused with 429 until one has ended, another account is not", async (t) => {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   const free = { ...builtInPlans.plans.free, concurrentRuns: 2 };
   const planConfig = { ...builtInPlans, plans: { ...builtInPlans.plans, free } };
   const shop = await openMarket({ providers: { baseUrls: { openai: held.url } }, config: { planConfig } });
@@ -202,8 +202,8 @@ test("a plan's concurrentRuns: one more is refused with 429 until one has ended,
     await held.close();
   });
   const begin = async () => {
-    const somebody = await shop.hasUser();
-    const wish = { productId: await hasDraft(somebody), apiKeyId: await hasKey(somebody) };
+    const somebody = await shop.createUser();
+    const wish = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
     return { somebody, wish, running: [1, 2].map(() => run(somebody, wish)) };
   };
   const { somebody, wish, running } = await begin();
@@ -261,7 +261,7 @@ suite("a key's maxConcurrency", () => {
     const { held, somebody, wish } = await hasHeldRuns(t, { maxConcurrency: 1 });
     const first = run(somebody, wish);
     await held.arrivals(1);
-    const second = run(somebody, { ...wish, apiKeyId: await hasKey(somebody) });
+    const second = run(somebody, { ...wish, apiKeyId: await createProviderKey(somebody) });
     await held.arrivals(2);
     held.answer();
     assert.deepEqual([(await first).status, (await second).status], [200, 200]);
@@ -285,7 +285,7 @@ suite("a key's monthlyBudget", () => {
   };
 
   test("refuses once it is used up, until its owner gives more", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.07 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.07 });
     for (const _ of [1, 2]) assert.equal((await runFor(apiKeyId)).status, 200);
     await refuses(apiKeyId);
     assert.equal((await run(owner, { productId })).status, 200, "the sandbox needs no budget");
@@ -298,7 +298,7 @@ suite("a key's monthlyBudget", () => {
 
   test("50 runs at once that name no maxTokens, and are answered without end, never pass it", async () => {
     const monthlyBudget = 0.5;
-    const apiKeyId = await hasKey(owner, { monthlyBudget });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget });
     provider.always({ stream: { pieces: ["On and on."], stop: "length", endless: true } });
     const replies = await Promise.all(Array.from({ length: 50 }, () => run(owner, { productId, apiKeyId })));
     provider.always(null);
@@ -323,7 +323,7 @@ suite("a key's monthlyBudget", () => {
   });
 
   test("lowers the length of an answer to what the model takes, as the provider tells it", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 1 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 1 });
     const sent = () => (provider.requests.at(-1)!.body as { max_tokens: number }).max_tokens;
     const message = "max_tokens is too large: 32768. This model supports at most 16384 completion tokens.";
     provider.next({ status: 400, body: { error: { message, type: "invalid_request_error" } } });
@@ -336,7 +336,7 @@ suite("a key's monthlyBudget", () => {
 
   test("begins anew with the month in UTC", async () => {
     market.clock.now = new Date("2026-06-30T23:59:59.000Z");
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     assert.equal((await runFor(apiKeyId)).status, 200);
     market.clock.now = new Date("2026-06-30T23:59:59.999Z");
     await refuses(apiKeyId);
@@ -346,36 +346,36 @@ suite("a key's monthlyBudget", () => {
   });
 
   test("is not touched by runs that failed before anything was counted", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     provider.next({ status: 400 });
     assertError(await run(owner, { productId, apiKeyId }), 502, "PROVIDER_ERROR");
     assert.equal((await runFor(apiKeyId)).status, 200);
   });
 
   test("counts what a filtered answer cost", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     provider.next({ answer: { ...cost, text: "", stop: "filter" } });
     assertError(await run(owner, { productId, apiKeyId }), 422, "CONTENT_FILTERED");
     await refuses(apiKeyId);
   });
 
   test("stays used up when the history is deleted", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const { executionId } = (await runFor(apiKeyId)).body.data;
     assert.equal((await owner.delete(`/v1/ai/executions/${executionId}`)).status, 200);
     await refuses(apiKeyId);
   });
 
   test("is of one key: another key of the same account has its own", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
-    const other = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
+    const other = await createProviderKey(owner, { monthlyBudget: 0.01 });
     assert.equal((await runFor(apiKeyId)).status, 200);
     await refuses(apiKeyId);
     assert.equal((await runFor(other)).status, 200);
   });
 
   test("that is used up holds when ten runs start at once", async () => {
-    const apiKeyId = await hasKey(owner, { monthlyBudget: 0.01 });
+    const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.01 });
     assert.equal((await runFor(apiKeyId)).status, 200);
     await Promise.all(Array.from({ length: 10 }, () => refuses(apiKeyId)));
   });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Next, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import type { Break } from "../../../test/provider-stream.ts";
-import { allOf, executionOf, streams } from "../../../test/run-streams.ts";
-import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+import { executionOf, readWholeStream, streamRun } from "../../../test/run-streams.ts";
+import { createProviderKey, newestRun, providersAt, run } from "../../../test/runs.ts";
 
 const MARKER = "the-authors-secret-prompt";
 const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
@@ -36,17 +36,17 @@ async function openShop(deadlines: { idleMs?: number; totalMs?: number }): Promi
   let hours = 0;
   const market = await openMarket({
     // Hours between two calls: whatever failed before, the next one is made.
-    ...{ providers: allAt(provider), deadlines, breaker: { now: () => hours++ * 3_600_000 } },
+    ...{ providers: providersAt(provider), deadlines, breaker: { now: () => hours++ * 3_600_000 } },
   });
-  const owner = await market.hasUser();
-  const productId = await hasDraft(owner, {
+  const owner = await market.createUser();
+  const productId = await createDraft(owner, {
     content: `${MARKER} {{topic}}`,
     compatibility: ["openai", "anthropic", "google"],
   });
   const keys = new Map<string, string>();
   for (const format of formats) {
     const baseUrl = format === "openai-compatible" ? { baseUrl: provider.url } : {};
-    keys.set(format, await hasKey(owner, { provider: format, ...baseUrl }));
+    keys.set(format, await createProviderKey(owner, { provider: format, ...baseUrl }));
   }
   const wishOf = (format: string) => ({
     ...{ productId, apiKeyId: keys.get(format)!, options: { model: "some-model" } },
@@ -71,8 +71,8 @@ for (const format of formats)
       test(`that ${when} ends as ${code}, and keeps what came before, its tokens estimated`, async () => {
         provider.next(broken(breaks));
         const { market, owner, wishOf } = { idle: noSilence, total: noLength }[phase ?? ""] ?? patient;
-        const listener = await streams(market.origin, owner, wishOf(format));
-        const { types, text, end } = await allOf(listener);
+        const listener = await streamRun(market.origin, owner, wishOf(format));
+        const { types, text, end } = await readWholeStream(listener);
         assert.deepEqual(types, ["execution.started", "output.delta", "execution.failed"]);
         assert.equal(text, "An ");
         const executionId = executionOf(listener);
@@ -121,7 +121,7 @@ test("a repeat of a stream that broke off hears the same error, to the last deta
   const headers = { "idempotency-key": "stalled" };
   const told = [];
   for (const _ of [1, 2])
-    told.push(await allOf(await streams(market.origin, owner, wishOf("openai"), headers)));
+    told.push(await readWholeStream(await streamRun(market.origin, owner, wishOf("openai"), headers)));
   assert.equal(told[0]!.end.details.phase, "idle");
   assert.deepEqual(told[1], told[0]);
 });

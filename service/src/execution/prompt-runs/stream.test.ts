@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allOf, executionOf, follows, heardBy, heldPieces, streams } from "../../../test/run-streams.ts";
-import { allAt, hasKey, newestRun, ran, run } from "../../../test/runs.ts";
+import {
+  executionOf,
+  followRun,
+  gatedPieces,
+  readWholeStream,
+  streamedRunOf,
+  streamRun,
+} from "../../../test/run-streams.ts";
+import { createProviderKey, newestRun, providersAt, run, runToCompletion } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import type { Member } from "../../core/context.ts";
 import { BLOCK, GrowingText } from "../../core/growing-text.ts";
@@ -26,18 +33,18 @@ const keys = new Map<string, string>();
 before(async () => {
   provider = await startProviderServer();
   market = await openMarket({
-    providers: allAt(provider),
+    providers: providersAt(provider),
     streamTimeouts: { pingMs: 40 },
   });
-  owner = await market.hasUser();
-  productId = await hasDraft(owner, {
+  owner = await market.createUser();
+  productId = await createDraft(owner, {
     content: `${MARKER} {{topic}}`,
     compatibility: ["openai", "anthropic", "google"],
   });
   for (const format of formats)
     keys.set(
       format,
-      await hasKey(owner, {
+      await createProviderKey(owner, {
         provider: format,
         ...(format === "openai-compatible" && { baseUrl: provider.url }),
       }),
@@ -53,25 +60,25 @@ const wishOf = (format: string, more: object = {}) => ({
   ...more,
 });
 const opens = (format: string, more: object = {}, headers: Record<string, string> = {}) =>
-  streams(market.origin, owner, wishOf(format, more), headers);
+  streamRun(market.origin, owner, wishOf(format, more), headers);
 const read = async (id: string, by = owner) => (await by.get(`/v1/ai/executions/${id}`)).body.data;
 
 for (const format of formats)
   suite(`a stream of ${format}`, () => {
     test("tells its start, its words as they come, and at last the whole result, which the history keeps", async () => {
-      const held = heldPieces();
+      const held = gatedPieces();
       const usage = { input: 100, output: 20 };
       provider.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, gate: held.gate } });
       held.allow(1);
       const listener = await opens(format);
       const { "content-type": type, "cache-control": caching } = listener.headers;
       assert.deepEqual([listener.status, type, caching], [200, "text/event-stream", "no-store"]);
-      await listener.hears(2);
-      assert.equal(heardBy(listener).text, "Hel", "heard before the rest is said");
+      await listener.waitForEvents(2);
+      assert.equal(streamedRunOf(listener).text, "Hel", "heard before the rest is said");
       held.allowAll();
-      const { text, end } = await allOf(listener);
+      const { text, end } = await readWholeStream(listener);
       assert.equal(text, "Hello you");
-      assert.equal(listener.heard[0]!.type, "execution.started");
+      assert.equal(listener.events[0]!.type, "execution.started");
       const { id, mode, status, output, variables, usage: kept } = await read(end.executionId);
       assert.deepEqual(
         { id, mode, status, output, variables, usage: kept },
@@ -95,13 +102,13 @@ for (const format of formats)
     test("counts in each id how much of the output was sent with it", async () => {
       provider.next({ stream: { pieces: ["Grüße ", "👩‍🚀", "漢字"], chunk: 3 } });
       const listener = await opens(format);
-      await allOf(listener);
+      await readWholeStream(listener);
       let length = 0;
-      for (const { id, type, data } of listener.heard) {
+      for (const { id, type, data } of listener.events) {
         if (type === "output.delta") length += JSON.parse(data).text.length;
         if (type !== "execution.completed") assert.equal(id, String(length));
       }
-      assert.equal(listener.heard.at(-1)!.id, "end");
+      assert.equal(listener.events.at(-1)!.id, "end");
     });
   });
 
@@ -118,7 +125,7 @@ suite("how a stream is asked for", () => {
   });
 
   test("what may not be run is refused as without a stream", async () => {
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     assertError(await run(stranger, { productId, stream: true }), 404, "PRODUCT_NOT_FOUND");
     const wrong = await run(owner, { productId, stream: true, variables: { nope: "x" } });
     assertError(wrong, 422, "VALIDATION_ERROR", "variables.nope");
@@ -127,10 +134,12 @@ suite("how a stream is asked for", () => {
   });
 
   test("the sandbox streams, its magic models too", async () => {
-    const { text, end } = await allOf(await streams(market.origin, owner, { productId }));
+    const { text, end } = await readWholeStream(await streamRun(market.origin, owner, { productId }));
     assert.equal(end.output, text);
     for (const model of ["sandbox-cut", "sandbox-badsse"]) {
-      const heard = await allOf(await streams(market.origin, owner, { productId, options: { model } }));
+      const heard = await readWholeStream(
+        await streamRun(market.origin, owner, { productId, options: { model } }),
+      );
       assert.equal(heard.end.code, "PROVIDER_BAD_RESPONSE");
       assert.match(heard.text, /^\[sandbox\] A practice/);
     }
@@ -143,48 +152,48 @@ suite("how a stream is asked for", () => {
 
   test("an answer without a word is whole all the same", async () => {
     provider.next({ stream: { pieces: [], stop: "length" } });
-    const { types, end } = await allOf(await opens("openai"));
+    const { types, end } = await readWholeStream(await opens("openai"));
     assert.deepEqual(types, ["execution.started", "execution.completed"]);
     assert.deepEqual([end.output, end.metadata.finishReason], ["", "length"]);
   });
 
   test("a silent stream is pinged", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { gate: held.gate } });
     held.allow(1);
     const listener = await opens("openai");
     await listener.until(() => listener.pings >= 2);
     held.allowAll();
-    await allOf(listener);
+    await readWholeStream(listener);
   });
 });
 
 suite("whoever comes back", () => {
   test("goes on after what they heard, while it runs", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
     held.allow(2);
     const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
-    await first.until(() => heardBy(first).text === "One two ");
+    await first.until(() => streamedRunOf(first).text === "One two ");
     first.close();
-    const back = await follows(market.origin, owner, executionOf(first), "4");
-    await back.until(() => heardBy(back).text === "two ");
+    const back = await followRun(market.origin, owner, executionOf(first), "4");
+    await back.until(() => streamedRunOf(back).text === "two ");
     held.allowAll();
-    const { types, text } = await allOf(back);
+    const { types, text } = await readWholeStream(back);
     assert.deepEqual([types[0], text], ["output.delta", "two three"]);
   });
 
   test("hears the same after it has ended", async () => {
     provider.next({ stream: { pieces: ["One ", "two"] } });
     const first = await opens("openai");
-    const { end } = await allOf(first);
+    const { end } = await readWholeStream(first);
     const id = end.executionId;
-    const again = await allOf(await follows(market.origin, owner, id));
+    const again = await readWholeStream(await followRun(market.origin, owner, id));
     assert.deepEqual([again.types[0], again.text, again.end], ["execution.started", "One two", end]);
-    const rest = await allOf(await follows(market.origin, owner, id, "4"));
+    const rest = await readWholeStream(await followRun(market.origin, owner, id, "4"));
     assert.deepEqual([rest.types, rest.text], [["output.delta", "execution.completed"], "two"]);
     for (const last of ["7", "500", "end"]) {
-      const { types } = await allOf(await follows(market.origin, owner, id, last));
+      const { types } = await readWholeStream(await followRun(market.origin, owner, id, last));
       assert.deepEqual(types, ["execution.completed"]);
     }
   });
@@ -192,29 +201,29 @@ suite("whoever comes back", () => {
   test("hears how a broken one ended", async () => {
     provider.next({ stream: { breaks: "cut", after: 1 } });
     const first = await opens("openai");
-    const { end } = await allOf(first);
-    const again = await allOf(await follows(market.origin, owner, executionOf(first)));
+    const { end } = await readWholeStream(first);
+    const again = await readWholeStream(await followRun(market.origin, owner, executionOf(first)));
     assert.deepEqual([again.text, again.end.code, again.end.message], ["An ", end.code, end.message]);
     assert.deepEqual([again.end.details.source, again.end.details.attempts], ["provider", 1]);
   });
 
   test("hears of one that is not stored how it ended, and no word", async () => {
     const options = { model: "some-model", store: false };
-    const { end, text } = await allOf(await opens("openai", { options }));
+    const { end, text } = await readWholeStream(await opens("openai", { options }));
     assert.equal(text, "An answer.");
-    const again = await allOf(await follows(market.origin, owner, end.executionId));
+    const again = await readWholeStream(await followRun(market.origin, owner, end.executionId));
     assert.deepEqual(again.types, ["execution.started", "execution.completed"]);
     assert.equal(again.end.output, null);
     provider.next({ stream: { breaks: "cut", after: 1 } });
     const cut = await opens("openai", { options });
-    await allOf(cut);
+    await readWholeStream(cut);
     const { output, variables, usage } = await read(executionOf(cut));
     assert.deepEqual([output, variables, usage.estimated], [null, null, true]);
   });
 
   test("hears a run that was answered whole, too", async () => {
     const { data } = (await run(owner, wishOf("openai"))).body;
-    const again = await allOf(await follows(market.origin, owner, data.executionId));
+    const again = await readWholeStream(await followRun(market.origin, owner, data.executionId));
     assert.deepEqual([again.text, again.end], ["An answer.", data]);
   });
 
@@ -223,24 +232,24 @@ suite("whoever comes back", () => {
     const path = `/v1/ai/executions/${data.executionId}/events`;
     for (const id of ["nonsense", "-1", "1.5", "evt_1"])
       assertError(await owner.get(path, { "last-event-id": id }), 400, "INVALID_REQUEST", "Last-Event-ID");
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     assertError(await stranger.get(path), 404, "EXECUTION_NOT_FOUND");
     assertError(await owner.get("/v1/ai/executions/exec_nope/events"), 404, "EXECUTION_NOT_FOUND");
   });
 
   test("may follow from another process while it runs, and after", async () => {
     const { origin } = await market.startNode();
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
     held.allow(1);
     const first = await opens("openai");
-    await first.hears(2);
-    const elsewhere = await follows(origin, owner, executionOf(first));
-    await elsewhere.until(() => heardBy(elsewhere).text === "One ");
+    await first.waitForEvents(2);
+    const elsewhere = await followRun(origin, owner, executionOf(first));
+    await elsewhere.until(() => streamedRunOf(elsewhere).text === "One ");
     held.allowAll();
-    const { end } = await allOf(first);
-    assert.deepEqual(await allOf(elsewhere), {
-      types: elsewhere.heard.map(({ type }) => type),
+    const { end } = await readWholeStream(first);
+    assert.deepEqual(await readWholeStream(elsewhere), {
+      types: elsewhere.events.map(({ type }) => type),
       text: "One two three",
       end,
     });
@@ -259,21 +268,21 @@ test("nothing is lost or heard twice over any reconnects, at whichever process",
   });
   await fc.assert(
     fc.asyncProperty(plan, async ({ pieces, losses }) => {
-      const held = heldPieces();
+      const held = gatedPieces();
       provider.next({ stream: { pieces, gate: held.gate } });
       held.allow(1);
       const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
-      await first.hears(2);
+      await first.waitForEvents(2);
       first.close();
-      const text = [heardBy(first).text];
+      const text = [streamedRunOf(first).text];
       let last = first.lastEventId;
       held.allowAll();
       for (let at = 0; last !== "end"; at++) {
         const [most, isElsewhere] = losses[at % losses.length]!;
-        const back = await follows(isElsewhere ? origin : market.origin, owner, executionOf(first), last);
-        await Promise.race([back.hears(most + 1), back.ended]);
+        const back = await followRun(isElsewhere ? origin : market.origin, owner, executionOf(first), last);
+        await Promise.race([back.waitForEvents(most + 1), back.ended]);
         back.close();
-        text.push(heardBy(back).text);
+        text.push(streamedRunOf(back).text);
         last = back.lastEventId || last;
       }
       assert.equal(text.join(""), pieces.join(""));
@@ -287,7 +296,7 @@ test("a stream of a run that says nothing is opened after a while, and ends with
   const { opensAfterMs } = live;
   live.opensAfterMs = 0;
   provider.next("reset");
-  const { types, end } = await allOf(await opens("openai"));
+  const { types, end } = await readWholeStream(await opens("openai"));
   live.opensAfterMs = opensAfterMs;
   assert.deepEqual([types, end.code], [["execution.started", "execution.failed"], "PROVIDER_BAD_RESPONSE"]);
 });
@@ -305,10 +314,10 @@ suite("whoever goes away", () => {
   test("ends the provider's call within a second; what was said is kept, its tokens estimated", async (t) => {
     const server = await startProviderServer();
     t.after(() => server.close());
-    const apiKeyId = await hasKey(owner, { provider: "openai-compatible", baseUrl: server.url });
+    const apiKeyId = await createProviderKey(owner, { provider: "openai-compatible", baseUrl: server.url });
     server.next({ stream: { pieces: ["One ", "two"], breaks: "stall", after: 1 } });
     const listener = await opens("openai", { apiKeyId });
-    await listener.hears(2);
+    await listener.waitForEvents(2);
     const goneAt = performance.now();
     listener.close();
     await server.clientGone;
@@ -348,7 +357,7 @@ suite("whoever goes away", () => {
     await becomes(() => live.isAhead, Boolean);
     // Another run hears all of the same answer: in that time this one could have, too.
     provider.next({ stream: { pieces } });
-    assert.equal((await ran(owner, wishOf("openai"))).output.length, 3_000_000);
+    assert.equal((await runToCompletion(owner, wishOf("openai"))).output.length, 3_000_000);
     const { text } = live;
     assert.ok(text.length <= MOST_UNREAD + 100_000, `${text.length} characters are held for nobody`);
     let told = "";
@@ -372,21 +381,21 @@ suite("whoever goes away", () => {
   });
 
   test("with an Idempotency-Key lets it run to its end, and the repeat hears it from its beginning", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
     held.allow(1);
     const headers = { "idempotency-key": "patient stream" };
     const first = await opens("openai", {}, headers);
-    await first.hears(2);
+    await first.waitForEvents(2);
     first.close();
     const before = provider.requests.length;
     const joined = await opens("openai", {}, headers);
     assert.equal(joined.headers["idempotent-replayed"], "true");
-    await joined.hears(2);
+    await joined.waitForEvents(2);
     held.allowAll();
-    const { text, end } = await allOf(joined);
+    const { text, end } = await readWholeStream(joined);
     assert.deepEqual([text, end.executionId], ["One two", executionOf(first)]);
-    const replayed = await allOf(await opens("openai", {}, headers));
+    const replayed = await readWholeStream(await opens("openai", {}, headers));
     assert.deepEqual([replayed.text, replayed.end], [text, end]);
     assert.equal(provider.requests.length, before, "nobody was asked again");
     const other = await opens("openai", { variables: { topic: "other" } }, headers);
@@ -394,7 +403,7 @@ suite("whoever goes away", () => {
   });
 
   test("a repeat before the first word, joins the run and hears all of it", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
     const before = provider.requests.length;
     const headers = { "idempotency-key": "no word yet" };
@@ -405,17 +414,17 @@ suite("whoever goes away", () => {
     );
     const joined = await opens("openai", {}, headers);
     assert.deepEqual([joined.status, joined.headers["idempotent-replayed"]], [200, "true"]);
-    await joined.hears(1);
+    await joined.waitForEvents(1);
     const other = await opens("openai", { variables: { topic: "other" } }, headers);
     assert.equal(other.status, 422);
     held.allowAll();
-    const [told, repeated] = [await allOf(await first), await allOf(joined)];
+    const [told, repeated] = [await readWholeStream(await first), await readWholeStream(joined)];
     assert.deepEqual([repeated.text, repeated.end], ["One two", told.end]);
     assert.equal(provider.requests.length, before + 1);
   });
 
   test("a repeat without a stream while the first one runs, is refused with 409", async () => {
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { gate: held.gate } });
     const before = provider.requests.length;
     const headers = { "idempotency-key": "no stream" };
@@ -431,16 +440,17 @@ suite("whoever goes away", () => {
 
   test("fifty posts with one Idempotency-Key call the provider once", async () => {
     const before = provider.requests.length;
-    const held = heldPieces();
+    const held = gatedPieces();
     provider.next({ stream: { gate: held.gate } });
     held.allow(1);
     const headers = { "idempotency-key": "fifty streams" };
     const all = Array.from({ length: 50 }, () => opens("openai", {}, headers));
     const [first] = (await Promise.all(all)).filter(({ status }) => status === 200);
     held.allowAll();
-    const { end } = await allOf(first!);
+    const { end } = await readWholeStream(first!);
     for (const listener of await Promise.all(all)) {
-      if (listener.status === 200) assert.equal((await allOf(listener)).end.executionId, end.executionId);
+      if (listener.status === 200)
+        assert.equal((await readWholeStream(listener)).end.executionId, end.executionId);
       else assert.equal(listener.status, 409);
     }
     assert.equal(provider.requests.length, before + 1);

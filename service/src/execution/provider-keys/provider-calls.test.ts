@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
 import fc from "fast-check";
-import { hasDraft } from "../../../test/factories.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { createDraft } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, run, startHeldProvider } from "../../../test/runs.ts";
+import { createProviderKey, providersAt, run, startBlockedProvider } from "../../../test/runs.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -36,9 +36,9 @@ let owner: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  owner = await market.hasUser();
-  productId = await hasDraft(owner);
+  market = await openMarket({ providers: providersAt(provider) });
+  owner = await market.createUser();
+  productId = await createDraft(owner);
 });
 after(async () => {
   await market.close();
@@ -105,13 +105,13 @@ async function mustStandAgainst(apiKeyId: string, code: ErrorCode | null) {
 
 suite("runs that start together", () => {
   const together = async (count: number, allowed: number, keyWish: Record<string, unknown>) => {
-    const held = await startHeldProvider();
+    const held = await startBlockedProvider();
     const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
     try {
-      const somebody = await shop.hasUser();
+      const somebody = await shop.createUser();
       const wish = {
-        productId: await hasDraft(somebody),
-        apiKeyId: await hasKey(somebody, keyWish),
+        productId: await createDraft(somebody),
+        apiKeyId: await createProviderKey(somebody, keyWish),
         options,
       };
       const refused: Reply[] = [];
@@ -149,13 +149,16 @@ suite("runs that start together", () => {
 
 suite("a call that is not yet committed", () => {
   const refusedBehind = async (keyWish: Record<string, unknown>) => {
-    const key = await hasKey(owner, keyWish);
+    const key = await createProviderKey(owner, keyWish);
     const { ctx } = market.service;
     let second: ReturnType<typeof openCall> | undefined;
     await ctx.db.transaction().execute(async (tx) => {
       assert.equal((await openCall(key, { ctx: { ...ctx, db: tx } })).refusedBy, null);
       second = openCall(key);
-      await Promise.race([somebodyWaits(market), second.then(() => assert.fail("it did not wait"))]);
+      await Promise.race([
+        waitForBlockedStatements(market),
+        second.then(() => assert.fail("it did not wait")),
+      ]);
     });
     return (await second!).refusedBy;
   };
@@ -166,7 +169,7 @@ suite("a call that is not yet committed", () => {
   });
 
   test("is waited for by nobody where the key has none", async () => {
-    const key = await hasKey(owner);
+    const key = await createProviderKey(owner);
     const { ctx } = market.service;
     await ctx.db.transaction().execute(async (tx) => {
       for (const db of [tx, ctx.db])
@@ -177,7 +180,7 @@ suite("a call that is not yet committed", () => {
 
 suite("a budget", () => {
   test("holds what calls may cost until they have ended, and then what they did cost", async () => {
-    const key = await hasKey(owner, { monthlyBudget: 0.02 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
     const { calls, codes } = await refusals(key, 20);
     assert.deepEqual(codes, Array(18).fill("KEY_BUDGET_EXCEEDED"));
     for (const call of calls.filter(({ refusedBy }) => !refusedBy)) {
@@ -192,7 +195,7 @@ suite("a budget", () => {
   });
 
   test("takes a call that just fits, and none when nothing is left", async () => {
-    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const call = await openCall(key);
     assert.equal(call.refusedBy, null);
     assert.equal((await openCall(key, { maxTokens: 0 })).refusedBy, "KEY_BUDGET_EXCEEDED");
@@ -200,7 +203,7 @@ suite("a budget", () => {
   });
 
   test("is given back by a call that failed, but for what was counted", async () => {
-    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const facts = { provider: "openai" as const, attempts: 1 };
     for (const error of [new ProviderError("PROVIDER_ERROR", facts), new Error("given up")]) {
       const call = await openCall(key);
@@ -214,12 +217,16 @@ suite("a budget", () => {
 
   test("of a key whose models have no known price bars nobody", async () => {
     const baseUrl = "https://models.example.com/v1";
-    const key = await hasKey(owner, { provider: "openai-compatible", baseUrl, monthlyBudget: 0.01 });
+    const key = await createProviderKey(owner, {
+      provider: "openai-compatible",
+      baseUrl,
+      monthlyBudget: 0.01,
+    });
     assert.deepEqual((await refusals(key, 20)).codes, []);
   });
 
   test("that is set while calls are under way counts what they cost", async () => {
-    const key = await hasKey(owner);
+    const key = await createProviderKey(owner);
     const { calls } = await refusals(key, 3);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
     for (const call of calls) await call.answers();
@@ -234,7 +241,7 @@ suite("a budget", () => {
   };
 
   test("that is set has counted the month's calls before the first that it limits", async () => {
-    const key = await hasKey(owner);
+    const key = await createProviderKey(owner);
     for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
     assert.equal(await spentOf(key), 0);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
@@ -247,7 +254,7 @@ suite("a budget", () => {
   });
 
   test("counts each call once, however many end while it is set, and set again", async () => {
-    const key = await hasKey(owner);
+    const key = await createProviderKey(owner);
     const { calls } = await refusals(key, 20);
     const setAnew = async () => {
       for (const monthlyBudget of [1, null, 2])
@@ -271,7 +278,7 @@ suite("a budget", () => {
 
   test("counts a call in the month, in UTC, in which it began", async () => {
     market.clock.now = new Date("2026-12-31T23:59:59.999Z");
-    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const call = await openCall(key);
     await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
     market.clock.now = new Date("2027-01-01T00:00:00.000Z");
@@ -282,7 +289,7 @@ suite("a budget", () => {
 
   test("is counted once, and not given back by a process whose clock is still in the month before", async () => {
     market.clock.now = new Date("2027-02-01T00:00:00.100Z");
-    const key = await hasKey(owner, { monthlyBudget: 0.02 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
     for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
     await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
     const behind = { ...market.service.ctx, now: () => new Date("2027-01-31T23:59:59.900Z") };
@@ -305,7 +312,7 @@ suite("a budget", () => {
     const budget = 2_000;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-        const key = await hasKey(owner, { monthlyBudget: 0.02 });
+        const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
         // In tokens that come out, of which 1,000 are 0.01 USD.
         let spent = 0;
         const open: { call: Awaited<ReturnType<typeof openCall>>; maxTokens: number }[] = [];
@@ -333,8 +340,8 @@ suite("a budget", () => {
 
 suite("a call whose process died", () => {
   test("holds budget and place until its lease is over", async () => {
-    const budgeted = await hasKey(owner, { monthlyBudget: 0.01 });
-    const narrow = await hasKey(owner, { maxConcurrency: 1 });
+    const budgeted = await createProviderKey(owner, { monthlyBudget: 0.01 });
+    const narrow = await createProviderKey(owner, { maxConcurrency: 1 });
     for (const key of [budgeted, narrow]) assert.deepEqual((await refusals(key, 1)).codes, []);
     market.clock.forward(LEASE_MS - 1);
     await mustStandAgainst(budgeted, "KEY_BUDGET_EXCEEDED");
@@ -345,7 +352,7 @@ suite("a call whose process died", () => {
   });
 
   test("but comes back after all is counted for what it cost", async () => {
-    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const late = await openCall(key);
     market.clock.forward(LEASE_MS);
     await late.answers();
@@ -355,7 +362,7 @@ suite("a call whose process died", () => {
 
 suite("concurrency", () => {
   test("is counted over prompts and calls of other executions alike", async () => {
-    const key = await hasKey(owner, { maxConcurrency: 1 });
+    const key = await createProviderKey(owner, { maxConcurrency: 1 });
     const call = await openCall(key);
     assertError(await run(owner, { productId, apiKeyId: key }), 429, "KEY_CONCURRENCY_LIMIT");
     await call.answers();
@@ -364,7 +371,7 @@ suite("concurrency", () => {
 
   test("holds in every process of the market", async () => {
     const other = await market.startNode();
-    const key = await hasKey(owner, { maxConcurrency: 3 });
+    const key = await createProviderKey(owner, { maxConcurrency: 3 });
     const calls = await Promise.all(
       Array.from({ length: 20 }, (_, at) => openCall(key, at % 2 ? { ctx: other.ctx } : {})),
     );
@@ -373,7 +380,7 @@ suite("concurrency", () => {
 });
 
 test("a key that is removed between the look at it and the call is not called", async () => {
-  const key = await hasKey(owner);
+  const key = await createProviderKey(owner);
   const { ctx } = market.service;
   const found = await keyToRunWith(ctx, { userId: owner.userId } as Member, key);
   await owner.delete(`/v1/ai/keys/${key}`);
@@ -390,7 +397,7 @@ test("a key that is removed between the look at it and the call is not called", 
 
 test("a run with limits asks the database as often as one without", async () => {
   const asked = async (limits: Record<string, unknown>) => {
-    const apiKeyId = await hasKey(owner, limits);
+    const apiKeyId = await createProviderKey(owner, limits);
     await run(owner, { productId, apiKeyId, options });
     const statements = await statementsOf(() => run(owner, { productId, apiKeyId, options }));
     return statements.filter((text) => /provider_|executions/.test(text));
@@ -401,7 +408,7 @@ test("a run with limits asks the database as often as one without", async () => 
 });
 
 test("calls are forgotten when no budget counts them any more", async () => {
-  const key = await hasKey(owner);
+  const key = await createProviderKey(owner);
   await mustStandAgainst(key, null);
   const { ctx } = market.service;
   const count = async () =>

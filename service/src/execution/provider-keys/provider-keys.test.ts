@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
-import { dumpOf } from "../../../test/dump.ts";
-import { hasDraft } from "../../../test/factories.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { createDraft } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import {
   GOOD_KEY,
@@ -10,7 +10,13 @@ import {
   refusedUrl,
   startProviderServer,
 } from "../../../test/provider-server.ts";
-import { allAt, hasKey, ran, run, startHeldProvider } from "../../../test/runs.ts";
+import {
+  createProviderKey,
+  providersAt,
+  run,
+  runToCompletion,
+  startBlockedProvider,
+} from "../../../test/runs.ts";
 import { toUuid } from "../../core/ids.ts";
 import { createVault } from "../../core/vault.ts";
 
@@ -21,8 +27,8 @@ let market: Market;
 let owner: Client;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  owner = await market.hasUser({ name: "Owner" });
+  market = await openMarket({ providers: providersAt(provider) });
+  owner = await market.createUser({ name: "Owner" });
 });
 after(async () => {
   await market.close();
@@ -59,7 +65,7 @@ suite("a stored key", () => {
   });
 
   test("is written only: in no answer, no log line and, in plain text, in no row", async () => {
-    const by = await market.hasUser();
+    const by = await market.createUser();
     const texts: string[] = [];
     const say = async (reply: Promise<{ text: string }>) => texts.push((await reply).text);
     const { id } = (await create({}, by)).body.data;
@@ -70,13 +76,13 @@ suite("a stored key", () => {
     await say(patch(id, { key: SECRET, name: "" }, by));
     await say(verify(id, by));
     await say(by.get("/v1/ai/keys"));
-    const productId = await hasDraft(by);
+    const productId = await createDraft(by);
     await say(run(by, { productId, apiKeyId: id }));
     await say(by.delete(`/v1/ai/keys/${id}`));
     for (const secret of [SECRET, "write-only", Buffer.from(SECRET).toString("base64")]) {
       for (const text of texts) assert.ok(!text.includes(secret), text);
       assert.ok(!market.logs.join("\n").includes(secret));
-      assert.ok(!(await dumpOf(market)).includes(secret));
+      assert.ok(!(await dumpDatabase(market)).includes(secret));
     }
   });
 
@@ -112,16 +118,16 @@ suite("a stored key", () => {
 
   test("remembers when it was last used", async () => {
     const { id } = (await create({ key: GOOD_KEY })).body.data;
-    const productId = await hasDraft(owner);
+    const productId = await createDraft(owner);
     market.clock.forward(1_000);
-    await ran(owner, { productId, apiKeyId: id });
+    await runToCompletion(owner, { productId, apiKeyId: id });
     const { body } = await owner.get("/v1/ai/keys");
     assert.equal(body.data[0].lastUsedAt, market.clock.now.toISOString());
   });
 });
 
 test("an account stores 100 keys, in parallel too; each key stored, replaced and removed stands in the audit log", async () => {
-  const by = await market.hasUser();
+  const by = await market.createUser();
   const wish = { provider: "ollama", baseUrl: "http://127.0.0.1:9" };
   const { id } = (await create(wish, by)).body.data;
   await market.query(
@@ -150,7 +156,7 @@ test("an account stores 100 keys, in parallel too; each key stored, replaced and
 
 suite("the list of keys", () => {
   test("holds one's own, newest first, by pages", async () => {
-    const by = await market.hasUser();
+    const by = await market.createUser();
     const ids: string[] = [];
     for (const name of ["one", "two", "three"]) ids.unshift((await create({ name }, by)).body.data.id);
     assert.deepEqual(await idsOf(by), ids);
@@ -160,11 +166,11 @@ suite("the list of keys", () => {
       ids.slice(2),
     );
     assert.equal(body.meta.total, 3);
-    assert.deepEqual(await idsOf(await market.hasUser()), []);
+    assert.deepEqual(await idsOf(await market.createUser()), []);
   });
 
   test("loses one that was forgotten, whose secret is gone from the database", async () => {
-    const by = await market.hasUser();
+    const by = await market.createUser();
     const { id } = (await create({}, by)).body.data;
     const { body } = await by.delete(`/v1/ai/keys/${id}`);
     assert.deepEqual(body.data, { id, deleted: true });
@@ -184,7 +190,7 @@ suite("the list of keys", () => {
 
 test("another's key is 404 on every path, and stays as it is", async () => {
   const { id } = (await create({ name: "Mine" })).body.data;
-  const other = await market.hasUser();
+  const other = await market.createUser();
   for (const reply of [
     await patch(id, { name: "Theirs" }, other),
     await verify(id, other),
@@ -254,13 +260,13 @@ suite("a secret that is stored", () => {
   }
 
   test("is stored, unverified, where the provider is not there or does not answer in time", async (t) => {
-    const held = await startHeldProvider();
-    const shop = await openMarket({ providers: { ...allAt(provider), verifyMs: 50 } });
+    const held = await startBlockedProvider();
+    const shop = await openMarket({ providers: { ...providersAt(provider), verifyMs: 50 } });
     t.after(async () => {
       await shop.close();
       await held.close();
     });
-    const by = await shop.hasUser();
+    const by = await shop.createUser();
     held.holdNextListing();
     for (const baseUrl of [await refusedUrl(), held.url]) {
       const reply = await create({ provider: "openai-compatible", baseUrl, key: GOOD_KEY }, by);
@@ -270,7 +276,7 @@ suite("a secret that is stored", () => {
   });
 
   test("is not asked about again when something else of the key changes", async () => {
-    const id = await hasKey(owner);
+    const id = await createProviderKey(owner);
     const before = provider.requests.length;
     await patch(id, { name: "Other", monthlyBudget: 3 });
     assert.equal(provider.requests.length, before);
@@ -281,9 +287,9 @@ suite("verification", () => {
   for (const id of ["openai", "anthropic", "google", "openrouter", "openai-compatible"]) {
     test(`of ${id} keeps what the provider says of the key`, async () => {
       const baseUrl = id === "openai-compatible" ? { baseUrl: provider.url } : {};
-      const good = await hasKey(owner, { provider: id, ...baseUrl });
+      const good = await createProviderKey(owner, { provider: id, ...baseUrl });
       assert.equal((await verify(good)).body.data.status, "valid");
-      const bad = await hasKey(owner, { provider: id, key: "a-wrong-provider-key", ...baseUrl });
+      const bad = await createProviderKey(owner, { provider: id, key: "a-wrong-provider-key", ...baseUrl });
       assert.equal((await verify(bad)).body.data.status, "invalid");
       for (const [key, status] of [
         [good, "valid"],
@@ -302,7 +308,7 @@ suite("verification", () => {
     const details = assertError(await verify(id), 502, "PROVIDER_ERROR");
     assert.deepEqual(details, { source: "provider", provider: "openai-compatible" });
     assert.equal((await patch(id, {})).body.data.status, "unverified");
-    const failing = await hasKey(owner);
+    const failing = await createProviderKey(owner);
     await verify(failing);
     provider.nextListing({ status: 500 });
     assertError(await verify(failing), 502, "PROVIDER_ERROR");
@@ -372,7 +378,7 @@ suite("baseUrl", () => {
   test("is no private address where the operator allows none, when stored and when changed", async () => {
     const strict = await openMarket({ config: { allowedTargets: "" } });
     try {
-      const by = await strict.hasUser();
+      const by = await strict.createUser();
       const { id } = (await create(compatible("https://models.example.com/v1"), by)).body.data;
       for (const baseUrl of PRIVATE) {
         assertError(await create(compatible(baseUrl), by), 400, "INVALID_REQUEST", "baseUrl");
@@ -386,11 +392,11 @@ suite("baseUrl", () => {
   test("that was allowed once is not called when it is allowed no longer", async () => {
     const strict = await openMarket({ config: { allowedTargets: "" } });
     try {
-      const by = await strict.hasUser();
+      const by = await strict.createUser();
       const { id } = (await create(compatible("https://models.example.com/v1"), by)).body.data;
       const before = provider.requests.length;
       await strict.query("update provider_keys set base_url = $1", [provider.url]);
-      const wish = { productId: await hasDraft(by), apiKeyId: id, options: { model: "m" } };
+      const wish = { productId: await createDraft(by), apiKeyId: id, options: { model: "m" } };
       const details = assertError(await run(by, wish), 502, "PROVIDER_ERROR");
       assert.equal(details.reason, "address_refused");
       assertError(await verify(id, by), 502, "PROVIDER_ERROR");
@@ -416,7 +422,7 @@ suite("baseUrl", () => {
 suite("a sealed key", () => {
   const mustNotOpen = async (by: Client, id: string) => {
     const before = provider.requests.length;
-    const productId = await hasDraft(by);
+    const productId = await createDraft(by);
     for (const reply of [await run(by, { productId, apiKeyId: id }), await verify(id, by)]) {
       assertError(reply, 500, "INTERNAL_ERROR");
       assert.equal(reply.body.error.details, undefined);
@@ -429,8 +435,8 @@ suite("a sealed key", () => {
   };
 
   test("that was copied to another row does not open", async () => {
-    const from = await hasKey(owner);
-    const to = await hasKey(owner, { key: "a-wrong-provider-key" });
+    const from = await createProviderKey(owner);
+    const to = await createProviderKey(owner, { key: "a-wrong-provider-key" });
     await market.query(
       "update provider_keys set sealed_key = (select sealed_key from provider_keys where id = $1) where id = $2",
       [uuidOf(from), uuidOf(to)],
@@ -439,8 +445,8 @@ suite("a sealed key", () => {
   });
 
   test("whose row was given to another owner does not open", async () => {
-    const id = await hasKey(owner);
-    const thief = await market.hasUser();
+    const id = await createProviderKey(owner);
+    const thief = await market.createUser();
     await market.query("update provider_keys set user_id = $1 where id = $2", [thief.userId, uuidOf(id)]);
     await mustNotOpen(thief, id);
   });
@@ -450,13 +456,13 @@ suite("a sealed key", () => {
       { id: "old", bytes: randomBytes(32) },
       { id: "fresh", bytes: randomBytes(32) },
     ];
-    const shop = await openMarket({ config: { masterKeys: [old] }, providers: allAt(provider) });
+    const shop = await openMarket({ config: { masterKeys: [old] }, providers: providersAt(provider) });
     try {
-      const by = await shop.hasUser();
-      const before = await hasKey(by);
+      const by = await shop.createUser();
+      const before = await createProviderKey(by);
       shop.service.ctx.vault = createVault([fresh, old]);
       assert.equal((await verify(before, by)).body.data.status, "valid");
-      const after = await hasKey(by);
+      const after = await createProviderKey(by);
       shop.service.ctx.vault = createVault([fresh]);
       assert.equal((await verify(after, by)).body.data.status, "valid");
       assertError(await verify(before, by), 500, "INTERNAL_ERROR");

@@ -3,11 +3,11 @@ import { createHash, createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import { RunReceipt } from "@stoa/contract";
 import { compactVerify, createLocalJWKSet } from "jose";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, ran, run } from "../../../test/runs.ts";
-import { executes, hasWorkflow, says, startWorker } from "../../../test/workflows.ts";
+import { createProviderKey, providersAt, run, runToCompletion } from "../../../test/runs.ts";
+import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../../../test/workflows.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { PRICE_LIST } from "../provider-keys/cost.ts";
 import { signingKey } from "./signing-keys.ts";
@@ -19,11 +19,11 @@ let buyer: Client;
 let productId: string;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser();
-  buyer = await market.hasUser();
-  productId = await hasProduct(author);
-  await hasBought(buyer, productId);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser();
+  buyer = await market.createUser();
+  productId = await createProduct(author);
+  await buyProduct(buyer, productId);
 });
 after(async () => {
   await market.close();
@@ -52,8 +52,8 @@ async function read(receipt: string): Promise<RunReceipt> {
 }
 
 test("a receipt says what ran and what it took, and anybody can check it", async () => {
-  const apiKeyId = await hasKey(buyer);
-  const { executionId, usage, metadata } = await ran(buyer, { productId, apiKeyId });
+  const apiKeyId = await createProviderKey(buyer);
+  const { executionId, usage, metadata } = await runToCompletion(buyer, { productId, apiKeyId });
   const { receipt, keysUrl } = await receiptOf(executionId);
   assert.equal(keysUrl, `${market.service.ctx.links.origin()}/.well-known/stoa-receipts.json`);
   const { execution, texts: _, iat, ...rest } = await read(receipt);
@@ -75,7 +75,7 @@ test("a receipt says what ran and what it took, and anybody can check it", async
 
 test("texts are in it as hashes alone, which the salt proves", async () => {
   const variables = { topic: 'Schön — 🎉 \u0001 \\ "x"', language: "de" };
-  const { executionId, output } = await ran(buyer, { productId, variables });
+  const { executionId, output } = await runToCompletion(buyer, { productId, variables });
   const { receipt, salt } = await receiptOf(executionId);
   const said = await read(receipt);
   const key = Buffer.from(salt, "base64url");
@@ -88,14 +88,14 @@ test("texts are in it as hashes alone, which the salt proves", async () => {
 });
 
 test("two receipts of a run have no hash in common", async () => {
-  const { executionId } = await ran(buyer, { productId });
+  const { executionId } = await runToCompletion(buyer, { productId });
   const [first, second] = [await receiptOf(executionId), await receiptOf(executionId)];
   assert.notEqual(first.salt, second.salt);
   assert.notEqual((await read(first.receipt)).texts!.output, (await read(second.receipt)).texts!.output);
 });
 
 test("of texts that are not stored, or forgotten, there is no hash and no salt", async () => {
-  const { executionId } = await ran(buyer, { productId, options: { store: false } });
+  const { executionId } = await runToCompletion(buyer, { productId, options: { store: false } });
   const { receipt, salt } = await receiptOf(executionId);
   assert.deepEqual([salt, (await read(receipt)).texts], [null, null]);
 });
@@ -109,8 +109,8 @@ test("a failed run has a receipt, too", async () => {
 });
 
 test("a draft can change, so that its content is not vouched for, also when it is published later", async () => {
-  const draft = await hasDraft(author);
-  const { executionId } = await ran(author, { productId: draft });
+  const draft = await createDraft(author);
+  const { executionId } = await runToCompletion(author, { productId: draft });
   market.clock.forward(1_000);
   for (const action of [null, "publish"]) {
     if (action) await author.post(`/v1/products/${draft}/${action}`);
@@ -120,7 +120,7 @@ test("a draft can change, so that its content is not vouched for, also when it i
 });
 
 test("there is none of a run that has not ended, of another's, or of one that was deleted", async () => {
-  const { executionId } = await ran(buyer, { productId });
+  const { executionId } = await runToCompletion(buyer, { productId });
   assertError(await ask(author, executionId), 404, "EXECUTION_NOT_FOUND");
   assertError(await ask(buyer, "exec_nothing"), 404, "EXECUTION_NOT_FOUND");
   await buyer.delete(`/v1/ai/executions/${executionId}`);
@@ -133,22 +133,22 @@ test("there is none of a run that has not ended, of another's, or of one that wa
 
 test("of a workflow it lists what each step took, items of maps too", async () => {
   const worker = startWorker(market);
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { b: { type: "integer" }, a: { type: "string" } } },
     steps: [
-      says("one", "Hello"),
+      echoStep("one", "Hello"),
       {
         id: "both",
         type: "map",
         needs: ["one"],
         items: "['x', 'y']",
-        do: { ...says("", "{{p}}", { vars: { p: "item" } }), id: undefined },
+        do: { ...echoStep("", "{{p}}", { vars: { p: "item" } }), id: undefined },
       },
     ],
     result: "{'b': steps.both.output, 'a': 1}",
   });
   const input = { b: 2, a: "x" };
-  const { executionId, output } = await executes(author, workflowId, { input });
+  const { executionId, output } = await executeWorkflow(author, workflowId, { input });
   await worker.stop();
   const { receipt, salt } = await receiptOf(executionId, author);
   const { steps, texts, execution, provider } = await read(receipt);
@@ -167,7 +167,7 @@ test("of a workflow it lists what each step took, items of maps too", async () =
 });
 
 test("whatever is changed in a receipt is found out", async () => {
-  const { executionId } = await ran(buyer, { productId });
+  const { executionId } = await runToCompletion(buyer, { productId });
   const { receipt } = await receiptOf(executionId);
   const [header, payload, signature] = receipt.split(".") as [string, string, string];
   const altered = Buffer.from(Buffer.from(payload, "base64url").toString().replace("completed", "failed"));
@@ -181,7 +181,7 @@ test("whatever is changed in a receipt is found out", async () => {
 });
 
 test("another key signs after a year, and receipts of the first are good for ever", async () => {
-  const { executionId } = await ran(buyer, { productId });
+  const { executionId } = await runToCompletion(buyer, { productId });
   const { receipt: old } = await receiptOf(executionId);
   const before = (await publishedKeys()).keys;
   assert.deepEqual(Object.keys(before[0]).sort(), ["alg", "crv", "kid", "kty", "use", "x"]);

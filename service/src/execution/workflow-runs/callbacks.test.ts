@@ -1,40 +1,44 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
-import { dumpOf } from "../../../test/dump.ts";
-import { hooksOf } from "../../../test/hooks.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { type Received, type Receiver, startReceiver } from "../../../test/receiver.ts";
 import { until } from "../../../test/until.ts";
 import {
-  asksToExecute,
-  begins,
-  cancels,
-  executes,
-  hasWorkflow,
-  says,
+  type ReceivedRequest,
+  startWebhookReceiver,
+  type WebhookReceiver,
+} from "../../../test/webhook-receiver.ts";
+import { webhookHelpers } from "../../../test/webhooks.ts";
+import {
+  cancelExecution,
+  createWorkflow,
+  echoStep,
+  executeWorkflow,
+  postExecution,
+  startExecution,
   startWorker,
-  transform,
+  transformStep,
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { rotateKeyring } from "../../keyring.ts";
 
 let market: Market;
-let receiver: Receiver;
+let receiver: WebhookReceiver;
 let worker: ReturnType<typeof startWorker>;
 let author: Client;
-const { deliver } = hooksOf(
+const { deliver } = webhookHelpers(
   () => market,
   () => receiver,
 );
 before(async () => {
   market = await openMarket();
-  receiver = await startReceiver();
+  receiver = await startWebhookReceiver();
   worker = startWorker(market);
 });
 beforeEach(async () => {
-  author = await market.hasUser();
+  author = await market.createUser();
   receiver.received.length = 0;
   receiver.answer = 200;
 });
@@ -47,21 +51,21 @@ after(async () => {
 const webhookUrl = () => `${receiver.url}/called`;
 const bodies = () => receiver.received.map(({ body }) => JSON.parse(body));
 const draws = async (who = author) => {
-  const session = await market.hasSession(who.userId);
+  const session = await market.createSession(who.userId);
   const reply = await session.post("/v1/account/callback-secret");
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 };
-const signatureBy = (secret: string, { headers, body }: Received) =>
+const signatureBy = (secret: string, { headers, body }: ReceivedRequest) =>
   createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
 
 test("the end of a run is posted once, in the envelope of events, signed with the account's secret", async () => {
   const { secret } = await draws();
-  const workflowId = await hasWorkflow(author, {
-    steps: [says("a", "private input")],
+  const workflowId = await createWorkflow(author, {
+    steps: [echoStep("a", "private input")],
     result: "steps.a.output",
   });
-  const run = await executes(author, workflowId, { webhookUrl: webhookUrl() });
+  const run = await executeWorkflow(author, workflowId, { webhookUrl: webhookUrl() });
   await deliver();
   const [received, ...more] = receiver.received;
   assert.deepEqual([received!.path, more.length], ["/called", 0]);
@@ -74,16 +78,19 @@ test("the end of a run is posted once, in the envelope of events, signed with th
 
 test("the output in a callback is sealed in the database, delivered and shown whole, and erased with its run", async () => {
   await draws();
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { word: { type: "string" } } },
-    steps: [transform("a", "input.word")],
+    steps: [transformStep("a", "input.word")],
     result: "steps.a.output",
   });
   receiver.answer = 500;
   const input = { word: "PLUMBLOSSOM" };
-  const { executionId, output } = await executes(author, workflowId, { webhookUrl: webhookUrl(), input });
+  const { executionId, output } = await executeWorkflow(author, workflowId, {
+    webhookUrl: webhookUrl(),
+    input,
+  });
   assert.equal(output, "PLUMBLOSSOM");
-  assert.ok(!(await dumpOf(market)).includes("PLUMBLOSSOM"));
+  assert.ok(!(await dumpDatabase(market)).includes("PLUMBLOSSOM"));
   await rotateKeyring(market.service.ctx);
   await deliver();
   assert.deepEqual(bodies()[0].data.execution.output, output);
@@ -107,21 +114,21 @@ test("the output in a callback is sealed in the database, delivered and shown wh
 });
 
 test("what failed, was canceled, and waits for an approval is told, too; a delay is not", async () => {
-  const failing = await hasWorkflow(author, { steps: [says("a", "x", { model: "sandbox-context" })] });
-  await executes(author, failing, { webhookUrl: webhookUrl() });
+  const failing = await createWorkflow(author, { steps: [echoStep("a", "x", { model: "sandbox-context" })] });
+  await executeWorkflow(author, failing, { webhookUrl: webhookUrl() });
   const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
-  const waiting = await hasWorkflow(author, {
+  const waiting = await createWorkflow(author, {
     steps: [
       { id: "later", type: "delay", seconds: 60 },
       { ...approval, needs: ["later"] },
     ],
   });
-  const id = await begins(author, waiting, { webhookUrl: webhookUrl() });
+  const id = await startExecution(author, waiting, { webhookUrl: webhookUrl() });
   await untilStatus(author, id, "waiting");
   market.clock.forward(60_000);
   await deliver();
   await untilTold("execution.waiting");
-  await cancels(author, id);
+  await cancelExecution(author, id);
   await deliver();
   assert.deepEqual(
     bodies().map(({ type, data }) => [
@@ -146,9 +153,9 @@ async function untilTold(type: string): Promise<void> {
 }
 
 test("whoever is called back at is in no list, gets no events, and counts against no limit", async () => {
-  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   for (const path of ["/one", "/two", "/one"])
-    await executes(author, workflowId, { webhookUrl: receiver.url + path });
+    await executeWorkflow(author, workflowId, { webhookUrl: receiver.url + path });
   assert.deepEqual((await author.get("/v1/webhooks")).body.data, []);
   assert.deepEqual((await author.get("/v1/events")).body.data, []);
   await author.post(`/v1/products/${workflowId}/publish`);
@@ -166,16 +173,16 @@ test("whoever is called back at is in no list, gets no events, and counts agains
 test("a new secret signs at once, the one before beside it for a day, and neither is shown again", async () => {
   const first = await draws();
   const second = await draws();
-  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   const told = async () => {
-    await executes(author, workflowId, { webhookUrl: webhookUrl() });
+    await executeWorkflow(author, workflowId, { webhookUrl: webhookUrl() });
     await deliver();
     return receiver.received.at(-1)!;
   };
   const both = await told();
   assert.equal(both.headers["x-service-signature"], signatureBy(second.secret, both));
   assert.equal(both.headers["x-service-signature-previous"], signatureBy(first.secret, both));
-  const session = await market.hasSession(author.userId);
+  const session = await market.createSession(author.userId);
   const { data } = (await session.get("/v1/account/callback-secret")).body;
   assert.deepEqual(data, { activatedAt: second.activatesAt, oldSecretUntil: second.oldSecretUntil });
   market.clock.forward(24 * 3_600_000);
@@ -184,10 +191,10 @@ test("a new secret signs at once, the one before beside it for a day, and neithe
 });
 
 test("an inbox of the service knows the signature of every callback", async () => {
-  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")], result: "steps.a.output" });
+  const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")], result: "steps.a.output" });
   const verdicts: string[] = [];
   for (const inbox of ["/dev/hooks/first", "/dev/hooks/second"]) {
-    await executes(author, workflowId, { webhookUrl: market.origin + inbox });
+    await executeWorkflow(author, workflowId, { webhookUrl: market.origin + inbox });
     await deliver();
     const { body } = await author.get(inbox, { accept: "application/json" });
     verdicts.push(...body.data.map(({ signature }: { signature: string }) => signature));
@@ -196,7 +203,7 @@ test("an inbox of the service knows the signature of every callback", async () =
 });
 
 test("an address that may not be called is refused, by its field", async () => {
-  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   for (const url of [
     "http://10.0.0.1/x",
     "ftp://example.com",
@@ -204,19 +211,19 @@ test("an address that may not be called is refused, by its field", async () => {
     "https://u:p@example.com",
     market.origin,
   ]) {
-    const reply = await asksToExecute(author, workflowId, { webhookUrl: url });
+    const reply = await postExecution(author, workflowId, { webhookUrl: url });
     assert.deepEqual([reply.status, reply.body.error.details.field], [400, "webhookUrl"], url);
   }
 });
 
 test("an output that is too large for a body is null there, and read at outputUrl", async () => {
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { text: { type: "string" } } },
-    steps: [says("a", "x")],
+    steps: [echoStep("a", "x")],
     result: "input.text",
   });
   const text = "é".repeat(150_000);
-  await executes(author, workflowId, { webhookUrl: webhookUrl(), input: { text } });
+  await executeWorkflow(author, workflowId, { webhookUrl: webhookUrl(), input: { text } });
   await deliver();
   const { execution } = bodies()[0].data;
   assert.equal(execution.output, null);

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
-import { hasDraft } from "../../../test/factories.ts";
+import { createDraft } from "../../../test/factories.ts";
 import type { Client } from "../../../test/market.ts";
-import { hasKey, run } from "../../../test/runs.ts";
+import { createProviderKey, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  asks,
-  begins,
-  hasWorkflow,
+  createWorkflow,
+  echoStep,
   openWorkflows,
-  says,
+  promptStep,
+  startExecution,
   startWorker,
   untilStatus,
 } from "../../../test/workflows.ts";
@@ -18,17 +18,17 @@ import { DAY_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 
 const { market, provider, worker } = await openWorkflows();
-const admin = await market.hasUser({ role: "admin" });
+const admin = await market.createUser({ role: "admin" });
 
 async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
-  const session = await market.hasSession(admin.userId, { secondFactor: true });
+  const session = await market.createSession(admin.userId, { secondFactor: true });
   const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
   const reply = await session.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
   assert.equal(reply.status, 200, reply.text);
 }
 
 async function close({ userId }: Client): Promise<void> {
-  const session = await market.hasSession(userId);
+  const session = await market.createSession(userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const reply = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(reply.status, 200, reply.text);
@@ -53,28 +53,30 @@ const openCalls = async (): Promise<number> =>
 
 /** A workflow's run that a provider does not answer, one that waits for a decision, and a prompt's. */
 async function hasUnderWay(owner: Client): Promise<string[]> {
-  const openai = await hasKey(owner);
-  const slow = await hasWorkflow(owner, {
-    steps: [asks("slow", "x"), says("next", "y", { needs: ["slow"] })],
+  const openai = await createProviderKey(owner);
+  const slow = await createWorkflow(owner, {
+    steps: [promptStep("slow", "x"), echoStep("next", "y", { needs: ["slow"] })],
   });
   const approval = { id: "ok", type: "approval", timeoutSeconds: 86_400 };
-  const patient = await hasWorkflow(owner, { steps: [approval, says("next", "y", { needs: ["ok"] })] });
+  const patient = await createWorkflow(owner, {
+    steps: [approval, echoStep("next", "y", { needs: ["ok"] })],
+  });
   for (let call = 0; call < 2; call++) provider.next("hang");
   let asked = provider.nextRequest();
-  const running = await begins(owner, slow, { apiKeys: { openai, sandbox: "sandbox" } });
+  const running = await startExecution(owner, slow, { apiKeys: { openai, sandbox: "sandbox" } });
   await asked;
   asked = provider.nextRequest();
-  const productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
+  const productId = await createDraft(owner, { models: { openai: "gpt-4o" } });
   const prompt = await run(owner, { productId, apiKeyId: openai }, { prefer: "respond-async" });
   assert.equal(prompt.status, 202, prompt.text);
   await asked;
-  const waiting = await begins(owner, patient);
+  const waiting = await startExecution(owner, patient);
   await untilStatus(owner, waiting, "waiting");
   return [running, waiting, prompt.body.data.executionId];
 }
 
 test("all that somebody runs ends when they are banned, and none of it begins by itself when they are let in again", async () => {
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const ids = await hasUnderWay(owner);
   await judge("ban", owner);
   for (const id of ids)
@@ -93,10 +95,10 @@ test("all that somebody runs ends when they are banned, and none of it begins by
 });
 
 test("a run that no worker had begun when its owner was banned never begins, even if it is written down after the ban", async () => {
-  const owner = await market.hasUser();
-  const workflowId = await hasWorkflow(owner, { steps: [says("a", "x")] });
+  const owner = await market.createUser();
+  const workflowId = await createWorkflow(owner, { steps: [echoStep("a", "x")] });
   await worker.stop();
-  const [before, after] = [await begins(owner, workflowId), await begins(owner, workflowId)];
+  const [before, after] = [await startExecution(owner, workflowId), await startExecution(owner, workflowId)];
   await judge("ban", owner);
   // As if its request had come in before the ban, and its row after it.
   await market.query("update executions set cancel_requested_at = null, cancel_reason = null where id = $1", [
@@ -115,10 +117,10 @@ test("a run that no worker had begun when its owner was banned never begins, eve
 test("a ban does not lose against runs that begin, go on and end in the same moment", async () => {
   const other = startWorker(market);
   for (let round = 0; round < 3; round++) {
-    const owner = await market.hasUser();
-    const steps = [1, 2, 3, 4].map((n) => says(`s${n}`, "x", { needs: n === 1 ? [] : [`s${n - 1}`] }));
-    const workflowId = await hasWorkflow(owner, { steps });
-    const ids = await Promise.all(Array.from({ length: 20 }, () => begins(owner, workflowId)));
+    const owner = await market.createUser();
+    const steps = [1, 2, 3, 4].map((n) => echoStep(`s${n}`, "x", { needs: n === 1 ? [] : [`s${n - 1}`] }));
+    const workflowId = await createWorkflow(owner, { steps });
+    const ids = await Promise.all(Array.from({ length: 20 }, () => startExecution(owner, workflowId)));
     await becomes(
       () => standOf(ids[round * 3]!),
       ({ status }) => status !== "queued",
@@ -130,8 +132,11 @@ test("a ban does not lose against runs that begin, go on and end in the same mom
 });
 
 test("a ban that waits for whoever moves a run holds nothing that they need", async () => {
-  const owner = await market.hasUser();
-  const id = toUuid("exec", await begins(owner, await hasWorkflow(owner, { steps: [says("a", "x")] })));
+  const owner = await market.createUser();
+  const id = toUuid(
+    "exec",
+    await startExecution(owner, await createWorkflow(owner, { steps: [echoStep("a", "x")] })),
+  );
   const waits = async () =>
     (await market.query("select from pg_locks where not granted and locktype = 'transactionid'")).rows.length;
   const banned = await market.service.ctx.db.transaction().execute(async (tx) => {
@@ -146,7 +151,7 @@ test("a ban that waits for whoever moves a run holds nothing that they need", as
 
 test("all that somebody runs ends when their account closes", async () => {
   const other = startWorker(market);
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const ids = await hasUnderWay(owner);
   await close(owner);
   for (const id of ids)

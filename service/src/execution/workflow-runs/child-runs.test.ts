@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import pg from "pg";
-import { executes, hasWorkflow, openWorkflows, says } from "../../../test/workflows.ts";
+import { createWorkflow, echoStep, executeWorkflow, openWorkflows } from "../../../test/workflows.ts";
 
 const { author } = await openWorkflows();
 
@@ -37,11 +37,11 @@ function answersLate(): Disposable {
 }
 
 test("a run that ends before the step that called it knows that it began ends its step", async () => {
-  const productId = await hasWorkflow(author, { steps: [says("a", "x")], result: "steps.a.output" });
-  const workflowId = await hasWorkflow(author, {
+  const productId = await createWorkflow(author, { steps: [echoStep("a", "x")], result: "steps.a.output" });
+  const workflowId = await createWorkflow(author, {
     steps: [{ id: "other", type: "product", productId }],
     result: "steps.other.output",
   });
   using _late = answersLate();
-  assert.equal((await executes(author, workflowId)).output, "[sandbox] x");
+  assert.equal((await executeWorkflow(author, workflowId)).output, "[sandbox] x");
 });

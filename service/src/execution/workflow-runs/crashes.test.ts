@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import pg from "pg";
 import { type Forked, forkProgram } from "../../../test/child.ts";
-import type { WorkerWish } from "../../../test/doomed-worker.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startOutage } from "../../../test/outage.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey, startHeldProvider } from "../../../test/runs.ts";
+import type { RunWorkerOptions } from "../../../test/run-worker-process.ts";
+import { createProviderKey, providersAt, startBlockedProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  begins,
-  hasWorkflow,
-  says,
+  createWorkflow,
+  echoStep,
+  startExecution,
   startWorker,
   stepOf,
   stepsOf,
@@ -24,7 +24,7 @@ import { renewLeases } from "../executions/leases.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
 import { WorkflowWorker } from "./worker.ts";
 
-const PROGRAM = new URL("../../../test/doomed-worker.ts", import.meta.url);
+const PROGRAM = new URL("../../../test/run-worker-process.ts", import.meta.url);
 const LEASE_MS = 10_000;
 /** Nobody listens there: what is to be posted is counted, and not posted. */
 const webhookUrl = "http://127.0.0.1:9/";
@@ -36,9 +36,9 @@ let openai: string;
 let survivor: ReturnType<typeof startWorker> | null = null;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser({ name: "Author" });
-  openai = await hasKey(author);
+  market = await openMarket({ providers: providersAt(provider) });
+  author = await market.createUser({ name: "Author" });
+  openai = await createProviderKey(author);
 });
 afterEach(async () => {
   await survivor?.stop();
@@ -50,15 +50,15 @@ after(async () => {
 });
 
 const asks = (id: string, content: string, more: object = {}) =>
-  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
+  echoStep(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
 
 async function startDoomed(): Promise<Forked> {
   const { config } = market.service.ctx;
-  const wish: WorkerWish = {
+  const wish: RunWorkerOptions = {
     config,
     target: market.target,
     now: market.clock.now,
-    baseUrls: allAt(provider).baseUrls!,
+    baseUrls: providersAt(provider).baseUrls!,
   };
   const worker = forkProgram(PROGRAM, wish);
   await worker.answer();
@@ -97,7 +97,7 @@ async function callbacksOf(id: string): Promise<string[]> {
 }
 
 test("a process that is killed in step 2 of 3 is taken over from: what had ended is not called again", async () => {
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] }), asks("three", "3", { needs: ["two"] })],
     result: "[steps.one.output, steps.two.output, steps.three.output]",
   });
@@ -105,7 +105,7 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
   provider.next({ answer: { text: "first" } });
   provider.next("hang");
   const worker = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await becomes(
     async () => askedSince(before),
     (asked) => asked.length === 2,
@@ -133,7 +133,7 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
 test("a process that is killed in a 20-way map is taken over from, and only what it had under way is called again", async () => {
   const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
   const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     steps: [{ ...map, do: { ...asks("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
     result: "size(steps.all.output)",
   });
@@ -141,7 +141,7 @@ test("a process that is killed in a 20-way map is taken over from, and only what
   for (let n = 0; n < 12; n++) provider.next({ answer: {} });
   for (let n = 0; n < 8; n++) provider.next("hang");
   const worker = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   const isDone = ({ status }: { status: string }) => status === "completed";
   const half = await becomes(
     () => stepsOf(author, id),
@@ -168,10 +168,13 @@ test("a process that is killed in a 20-way map is taken over from, and only what
 });
 
 test("a worker that was paused past its lease writes nothing any more", async () => {
-  const held = await startHeldProvider();
-  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x")], result: "steps.slow.output" });
-  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const held = await startBlockedProvider();
+  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await createWorkflow(author, {
+    steps: [asks("slow", "x")],
+    result: "steps.slow.output",
+  });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
   const evaluator = new Evaluator();
   // Neither hears anything, and neither renews: only rounds are begun.
   const [paused, other] = [1, 2].map(() => new WorkflowWorker(market.service.ctx, evaluator));
@@ -197,10 +200,13 @@ test("a worker that was paused past its lease writes nothing any more", async ()
 });
 
 test("an answer that a worker holds while the database is away for longer than leases is not called for again by another worker", async (t) => {
-  const held = await startHeldProvider();
-  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
-  const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x")], result: "steps.slow.output" });
-  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const held = await startBlockedProvider();
+  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
+  const workflowId = await createWorkflow(author, {
+    steps: [asks("slow", "x")],
+    result: "steps.slow.output",
+  });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
   const evaluator = new Evaluator();
   const { ctx } = market.service;
   const other = await market.startNode();
@@ -247,14 +253,14 @@ test("an answer that a worker holds while the database is away for longer than l
 });
 
 test("a run that is told to end while it is taken over ends once", async () => {
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
   });
   provider.next({ answer: {} });
   provider.next("hang");
   const before = provider.requests.length;
   const worker = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await becomes(
     async () => askedSince(before),
     (asked) => asked.length === 2,
@@ -271,8 +277,8 @@ test("a run that is told to end while it is taken over ends once", async () => {
 });
 
 test("what ends one process after the other is given up, as a step and as a whole", async () => {
-  const workflowId = await hasWorkflow(author, { steps: [asks("bad", "x")] });
-  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const workflowId = await createWorkflow(author, { steps: [asks("bad", "x")] });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await market.query(
     "insert into execution_steps (execution_id, step_id, item, n, type, status, attempt, retries, repeats) values ($1, 'bad', -1, 1, 'prompt', 'running', 1, 0, 3)",
     [toUuid("exec", id)],
@@ -285,7 +291,7 @@ test("what ends one process after the other is given up, as a step and as a whol
   );
   await survivor.stop();
   survivor = null;
-  const other = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const other = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await market.query("update workflow_runs set leases = 5 where execution_id = $1", [toUuid("exec", other)]);
   survivor = startWorker(market);
   assert.equal((await untilStatus(author, other, "failed")).error.code, "INTERNAL_ERROR");
@@ -294,22 +300,22 @@ test("what ends one process after the other is given up, as a step and as a whol
 });
 
 test("a workflow whose PostgreSQL backend is killed while an answer is written keeps the answer and calls nothing again", async () => {
-  const held = await startHeldProvider();
-  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await hasWorkflow(author, {
+  const held = await startBlockedProvider();
+  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await createWorkflow(author, {
     steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
     result: "steps.two.output",
   });
   const locker = new pg.Client({ connectionString: market.target });
   await locker.connect();
   survivor = startWorker(market);
-  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
   await held.arrivals(1);
   await locker.query("begin");
   await locker.query("select from workflow_runs where execution_id = $1 for update", [toUuid("exec", id)]);
   held.answer();
   // The renewal of the lease, and the checkpoint with the answer.
-  await somebodyWaits(market, 2);
+  await waitForBlockedStatements(market, 2);
   await locker.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
   );

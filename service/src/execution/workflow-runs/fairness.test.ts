@@ -1,17 +1,24 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasKey, startHeldProvider } from "../../../test/runs.ts";
-import { asks, begins, hasWorkflow, says, startWorker, untilStatus } from "../../../test/workflows.ts";
+import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
+import {
+  createWorkflow,
+  echoStep,
+  promptStep,
+  startExecution,
+  startWorker,
+  untilStatus,
+} from "../../../test/workflows.ts";
 
 const MOST_HELD = 8;
 
 let market: Market;
-let held: Awaited<ReturnType<typeof startHeldProvider>>;
+let held: Awaited<ReturnType<typeof startBlockedProvider>>;
 let worker: ReturnType<typeof startWorker>;
 before(async () => {
   market = await openMarket();
-  held = await startHeldProvider();
+  held = await startBlockedProvider();
 });
 after(async () => {
   await worker.stop();
@@ -21,24 +28,24 @@ after(async () => {
 
 /** So many runs of somebody's, whose provider does not answer. */
 async function hasCrowd(owner: Client, count: number): Promise<string[]> {
-  const ollama = await hasKey(owner, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await hasWorkflow(owner, { steps: [asks("slow", "x")] });
+  const ollama = await createProviderKey(owner, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await createWorkflow(owner, { steps: [promptStep("slow", "x")] });
   return Promise.all(
-    Array.from({ length: count }, () => begins(owner, workflowId, { apiKeys: { openai: ollama } })),
+    Array.from({ length: count }, () => startExecution(owner, workflowId, { apiKeys: { openai: ollama } })),
   );
 }
 
 test("runs of one account do not keep those of another waiting, however many and however slow they are", async () => {
   const [many, also, few] = await Promise.all(
-    ["Many", "Also many", "Few"].map((name) => market.hasUser({ name })),
+    ["Many", "Also many", "Few"].map((name) => market.createUser({ name })),
   );
   const crowds = [await hasCrowd(many!, 30), await hasCrowd(also!, 30)];
-  const single = await hasWorkflow(few!, { steps: [says("quick", "x")] });
-  const id = await begins(few!, single);
+  const single = await createWorkflow(few!, { steps: [echoStep("quick", "x")] });
+  const id = await startExecution(few!, single);
   worker = startWorker(market, { mostHeld: MOST_HELD });
   await untilStatus(few!, id, "completed");
   assert.ok(held.arrived() < MOST_HELD, "a place is free for whoever comes next");
-  await untilStatus(few!, await begins(few!, single), "completed");
+  await untilStatus(few!, await startExecution(few!, single), "completed");
   held.answer();
   for (const [owner, ids] of [
     [many!, crowds[0]!],

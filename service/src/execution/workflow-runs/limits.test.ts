@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import pg from "pg";
-import { listen } from "../../../test/event-stream.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { openEventStream } from "../../../test/event-stream.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  asks,
-  begins,
-  cancels,
-  executes,
+  cancelExecution,
+  createWorkflow,
+  echoStep,
+  executeWorkflow,
   executionOf,
-  hasWorkflow,
   openWorkflows,
-  says,
+  promptStep,
+  startExecution,
   stepOf,
   stepsOf,
-  transform,
+  transformStep,
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -29,7 +29,7 @@ const MOST_TOKENS = 2 ** 31 - 1;
 suite("a run ends", () => {
   test("however long it waited", async () => {
     const steps = [{ id: "wait", type: "delay", seconds: 60 }];
-    const id = await begins(author, await hasWorkflow(author, { steps }));
+    const id = await startExecution(author, await createWorkflow(author, { steps }));
     await untilStatus(author, id, "waiting");
     market.clock.forward(FIVE_WEEKS_SECONDS * 1_000);
     const { duration } = await untilStatus(author, id, "completed");
@@ -40,13 +40,13 @@ suite("a run ends", () => {
     const usage = { input: MOST_TOKENS, output: MOST_TOKENS };
     for (let call = 0; call < 4; call++) provider.next({ answer: { text: "no JSON", usage } });
     const anything = { type: "object" };
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [
-        asks("one", "1", { output: anything, onError: "continue" }),
-        asks("two", "2", { needs: ["one"], output: anything, onError: "continue" }),
+        promptStep("one", "1", { output: anything, onError: "continue" }),
+        promptStep("two", "2", { needs: ["one"], output: anything, onError: "continue" }),
       ],
     });
-    const run = await executes(author, workflowId, withOpenai());
+    const run = await executeWorkflow(author, workflowId, withOpenai());
     assert.equal(run.status, "completed");
     assert.equal(run.usage.promptTokens, 4 * MOST_TOKENS);
     const [one] = await stepsOf(author, run.executionId);
@@ -54,34 +54,38 @@ suite("a run ends", () => {
   });
 
   test("whatever a model is called, and wherever its name is cut", async () => {
-    const steps = [asks("a", "1", { model: `${"a".repeat(99)}😀` })];
+    const steps = [promptStep("a", "1", { model: `${"a".repeat(99)}😀` })];
     provider.next("no-model");
-    const failed = await executes(author, await hasWorkflow(author, { steps }), withOpenai());
+    const failed = await executeWorkflow(author, await createWorkflow(author, { steps }), withOpenai());
     assert.deepEqual([failed.status, failed.error.code], ["failed", "PROVIDER_NOT_SUPPORTED"]);
     assert.ok(failed.error.message.includes("aaa\ufffd to this key"), failed.error.message);
     provider.next({ answer: { model: `${"a".repeat(199)}😀` } });
-    const run = await executes(author, await hasWorkflow(author, { steps: [asks("a", "1")] }), withOpenai());
+    const run = await executeWorkflow(
+      author,
+      await createWorkflow(author, { steps: [promptStep("a", "1")] }),
+      withOpenai(),
+    );
     assert.equal(run.status, "completed");
     assert.equal((await stepOf(author, run.executionId, "a")).model, `${"a".repeat(199)}\ufffd`);
   });
 
   test("whatever a model takes for JSON, and soon", async () => {
-    const steps = [asks("json", "x", { output: { type: "array" } })];
-    const workflowId = await hasWorkflow(author, { steps });
+    const steps = [promptStep("json", "x", { output: { type: "array" } })];
+    const workflowId = await createWorkflow(author, { steps });
     const deep = "[".repeat(50_000) + "]".repeat(50_000);
     for (const text of [deep, `\`\`\`${"\n".repeat(300_000)}x`]) {
       for (let call = 0; call < 2; call++) provider.next({ answer: { text } });
       const begun = process.cpuUsage();
-      const run = await executes(author, workflowId, withOpenai());
+      const run = await executeWorkflow(author, workflowId, withOpenai());
       assert.equal(run.error?.code, "OUTPUT_SCHEMA_MISMATCH");
       assert.ok(process.cpuUsage(begun).user < 3_000_000);
     }
   });
 
   test("as failed, where its end cannot be written whoever tries", async () => {
-    const id = await begins(
+    const id = await startExecution(
       author,
-      await hasWorkflow(author, { steps: [{ id: "d", type: "delay", seconds: 60 }] }),
+      await createWorkflow(author, { steps: [{ id: "d", type: "delay", seconds: 60 }] }),
     );
     await untilStatus(author, id, "waiting");
     await market.query(`
@@ -105,15 +109,15 @@ suite("a run ends", () => {
 });
 
 test("a reader who comes with the last id, or one that no event has, hears how it ended", async () => {
-  const { executionId } = await executes(
+  const { executionId } = await executeWorkflow(
     author,
-    await hasWorkflow(author, { steps: [transform("a", "1")], result: "steps.a.output" }),
+    await createWorkflow(author, { steps: [transformStep("a", "1")], result: "steps.a.output" }),
   );
   const heardAfter = async (id: string) => {
     const path = `/v1/ai/executions/${executionId}/events`;
-    const listener = await listen(market.origin, author.key, path, { "last-event-id": id });
+    const listener = await openEventStream(market.origin, author.key, path, { "last-event-id": id });
     assert.equal(await listener.ended, true);
-    return listener.heard;
+    return listener.events;
   };
   const [end, ...others] = (await heardAfter("0")).reverse();
   assert.ok(others.length > 0);
@@ -121,15 +125,15 @@ test("a reader who comes with the last id, or one that no event has, hears how i
 });
 
 test("a run whose step called another goes on, even if that was deleted before it heard how it ended", async () => {
-  const called = await hasWorkflow(author, {
-    steps: [{ id: "wait", type: "delay", seconds: 60 }, says("a", "x", { needs: ["wait"] })],
+  const called = await createWorkflow(author, {
+    steps: [{ id: "wait", type: "delay", seconds: 60 }, echoStep("a", "x", { needs: ["wait"] })],
     result: "steps.a.output",
   });
-  const workflowId = await hasWorkflow(author, {
+  const workflowId = await createWorkflow(author, {
     steps: [{ id: "call", type: "product", productId: called }],
     result: "steps.call.output",
   });
-  const id = await begins(author, workflowId);
+  const id = await startExecution(author, workflowId);
   const { executionId: child } = await becomes(
     () => stepOf(author, id, "call"),
     (step) => step?.executionId,
@@ -153,7 +157,7 @@ test("a run whose step called another goes on, even if that was deleted before i
 
 test("a checkpoint that moves the history waits for whoever cancels, and holds up nobody meanwhile", async () => {
   const steps = [{ id: "wait", type: "delay", seconds: 60 }];
-  const id = await begins(author, await hasWorkflow(author, { steps }));
+  const id = await startExecution(author, await createWorkflow(author, { steps }));
   await untilStatus(author, id, "waiting");
   const uuid = toUuid("exec", id);
   const other = new pg.Client({ connectionString: market.target });
@@ -161,7 +165,7 @@ test("a checkpoint that moves the history waits for whoever cancels, and holds u
   await other.query("begin");
   await other.query("select from executions where id = $1 for no key update", [uuid]);
   market.clock.forward(60_000);
-  await somebodyWaits(market);
+  await waitForBlockedStatements(market);
   await other.query("select from workflow_runs where execution_id = $1 for update nowait", [uuid]);
   await other.query("commit");
   await other.end();
@@ -169,16 +173,16 @@ test("a checkpoint that moves the history waits for whoever cancels, and holds u
 });
 
 test("of a retry and a deletion at the same time one is refused", async () => {
-  const workflowId = await hasWorkflow(author, { steps: [{ id: "wait", type: "delay", seconds: 60 }] });
-  const id = await begins(author, workflowId);
-  await cancels(author, id);
+  const workflowId = await createWorkflow(author, { steps: [{ id: "wait", type: "delay", seconds: 60 }] });
+  const id = await startExecution(author, workflowId);
+  await cancelExecution(author, id);
   const other = new pg.Client({ connectionString: market.target });
   await other.connect();
   await other.query("begin");
   await other.query("select from executions where id = $1 for update", [toUuid("exec", id)]);
   // Both have looked at it before one of them moves it.
   const both = [author.post(`/v1/ai/executions/${id}/retry`), author.delete(`/v1/ai/executions/${id}`)];
-  await somebodyWaits(market, 2);
+  await waitForBlockedStatements(market, 2);
   await other.query("commit");
   await other.end();
   const statuses = (await Promise.all(both)).map(({ status }) => status);

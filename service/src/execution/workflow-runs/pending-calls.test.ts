@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { GOOD_KEY } from "../../../test/provider-server.ts";
-import { hasKey, startHeldProvider } from "../../../test/runs.ts";
+import { createProviderKey, startBlockedProvider } from "../../../test/runs.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  asks,
-  begins,
-  executes,
-  hasWorkflow,
+  createWorkflow,
+  executeWorkflow,
   openWorkflows,
+  promptStep,
+  startExecution,
   stepsOf,
   untilStatus,
 } from "../../../test/workflows.ts";
@@ -23,10 +23,10 @@ const usage = { input: 1_000, output: 100 };
 const COST_USD = 0.0035;
 const STEPS = ["one", "two", "three"];
 const inARow = (more: object = {}) =>
-  STEPS.map((id, at) => asks(id, id, { model, needs: STEPS.slice(Math.max(0, at - 1), at), ...more }));
+  STEPS.map((id, at) => promptStep(id, id, { model, needs: STEPS.slice(Math.max(0, at - 1), at), ...more }));
 
 async function holds(t: TestContext) {
-  const held = await startHeldProvider();
+  const held = await startBlockedProvider();
   t.after(held.close);
   return held;
 }
@@ -40,11 +40,11 @@ async function callsWith(keyId: string) {
 }
 
 test("three steps in a row are written down in four statements, with what their calls took of the key", async () => {
-  const workflowId = await hasWorkflow(author, { steps: inARow() });
+  const workflowId = await createWorkflow(author, { steps: inARow() });
   const wish = withOpenai();
-  await executes(author, workflowId, wish);
+  await executeWorkflow(author, workflowId, wish);
   const before = await callsWith(wish.apiKeys.openai);
-  const texts = await statementsOf(() => executes(author, workflowId, wish));
+  const texts = await statementsOf(() => executeWorkflow(author, workflowId, wish));
   const names = texts.flatMap((text) => /^-- prepared: (\w+)/.exec(text)?.[1] ?? []);
   assert.deepEqual(
     names.filter((name) => /checkpoint|call|provider/.test(name)),
@@ -62,12 +62,12 @@ test("three steps in a row are written down in four statements, with what their 
 });
 
 test("a key that takes one call at a time takes step after step, also one that mends its answer", async () => {
-  const openai = await hasKey(author, { maxConcurrency: 1, monthlyBudget: 5 });
+  const openai = await createProviderKey(author, { maxConcurrency: 1, monthlyBudget: 5 });
   const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-  const workflowId = await hasWorkflow(author, { steps: inARow({ output }) });
+  const workflowId = await createWorkflow(author, { steps: inARow({ output }) });
   for (const text of ["no JSON", '{"n":1}', '{"n":2}', "[]", '{"n":3}'])
     provider.next({ answer: { text, usage } });
-  const run = await executes(author, workflowId, { apiKeys: { openai } });
+  const run = await executeWorkflow(author, workflowId, { apiKeys: { openai } });
   assert.equal(run.status, "completed");
   assert.deepEqual(
     (await callsWith(openai)).map(({ cost }) => cost),
@@ -76,11 +76,11 @@ test("a key that takes one call at a time takes step after step, also one that m
 });
 
 test("items of a map take no more of their key than it gives, and are all called in the end", async () => {
-  const openai = await hasKey(author, { maxConcurrency: 2 });
-  const item = { ...asks("", "x", { model }), id: undefined };
+  const openai = await createProviderKey(author, { maxConcurrency: 2 });
+  const item = { ...promptStep("", "x", { model }), id: undefined };
   const map = { id: "all", type: "map", items: "[1, 2, 3, 4, 5, 6]", maxConcurrency: 6, do: item };
-  const workflowId = await hasWorkflow(author, { steps: [map], result: "size(steps.all.output)" });
-  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  const workflowId = await createWorkflow(author, { steps: [map], result: "size(steps.all.output)" });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai } });
   const isOver = async () => {
     const items = (await stepsOf(author, id)).filter(({ index }: { index: number | null }) => index !== null);
     const are = (...all: string[]) => items.every(({ status }: { status: string }) => all.includes(status));
@@ -96,9 +96,9 @@ test("items of a map take no more of their key than it gives, and are all called
 test("a key that is changed while a run goes on is used as it is then", async (t) => {
   const [held, other] = await Promise.all([holds(t), holds(t)]);
   other.answer();
-  const ollama = await hasKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await hasWorkflow(author, { steps: inARow() });
-  const id = await begins(author, workflowId, { apiKeys: { openai: ollama } });
+  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await createWorkflow(author, { steps: inARow() });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
   await held.arrivals(1);
   const changed = await author.patch(`/v1/ai/keys/${ollama}`, { baseUrl: other.url, key: GOOD_KEY });
   assert.equal(changed.status, 200, changed.text);
@@ -112,11 +112,13 @@ test("a key that is changed while a run goes on is used as it is then", async (t
 });
 
 test("a key that was refused and then works is valid, within a run too", async () => {
-  const openai = await hasKey(author);
+  const openai = await createProviderKey(author);
   const [refused, ...others] = inARow();
-  const workflowId = await hasWorkflow(author, { steps: [{ ...refused, onError: "continue" }, ...others] });
+  const workflowId = await createWorkflow(author, {
+    steps: [{ ...refused, onError: "continue" }, ...others],
+  });
   provider.next("bad-key");
-  const run = await executes(author, workflowId, { apiKeys: { openai } });
+  const run = await executeWorkflow(author, workflowId, { apiKeys: { openai } });
   assert.equal(run.status, "completed");
   const { rows } = await market.query("select status from provider_keys where id = $1", [
     toUuid("pkey", openai),
@@ -126,9 +128,9 @@ test("a key that was refused and then works is valid, within a run too", async (
 
 test("a key that is removed while a run goes on is called no more", async (t) => {
   const held = await holds(t);
-  const ollama = await hasKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await hasWorkflow(author, { steps: inARow() });
-  const id = await begins(author, workflowId, { apiKeys: { openai: ollama } });
+  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await createWorkflow(author, { steps: inARow() });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
   await held.arrivals(1);
   assert.equal((await author.delete(`/v1/ai/keys/${ollama}`)).status, 200);
   held.answer();
@@ -138,9 +140,13 @@ test("a key that is removed while a run goes on is called no more", async (t) =>
 
 test("a call that is broken off with its run gives back what it took of its key", async (t) => {
   const held = await holds(t);
-  const ollama = await hasKey(author, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
-  const workflowId = await hasWorkflow(author, { steps: inARow() });
-  const id = await begins(author, workflowId, { apiKeys: { openai: ollama } });
+  const ollama = await createProviderKey(author, {
+    provider: "ollama",
+    baseUrl: held.url,
+    maxConcurrency: 1,
+  });
+  const workflowId = await createWorkflow(author, { steps: inARow() });
+  const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
   await held.arrivals(1);
   assert.equal((await author.post(`/v1/ai/executions/${id}/cancel`)).status, 200);
   await untilStatus(author, id, "canceled");

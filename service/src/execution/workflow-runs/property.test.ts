@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { executes, hasWorkflow, says, startWorker } from "../../../test/workflows.ts";
+import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../../../test/workflows.ts";
 
 let market: Market;
 let author: Client;
 let worker: ReturnType<typeof startWorker>;
 before(async () => {
   market = await openMarket();
-  author = await market.hasUser();
+  author = await market.createUser();
   worker = startWorker(market);
 });
 after(async () => {
@@ -46,9 +46,9 @@ function toStep({ kind, isSkipped, mayFail }: Wish, n: number, needs: string[]):
     case "broken":
       return { ...common, type: "transform", value: `${sum} + 1 / 0` };
     case "call":
-      return says("", "{{n}}", { ...common, vars: { n: `string(${sum})` }, output: { type: "integer" } });
+      return echoStep("", "{{n}}", { ...common, vars: { n: `string(${sum})` }, output: { type: "integer" } });
     case "refused":
-      return says("", "x", { ...common, model: "sandbox-context" });
+      return echoStep("", "x", { ...common, model: "sandbox-context" });
     case "items":
       return {
         ...common,
@@ -120,7 +120,7 @@ test("whatever needs, skips and failures a workflow has, it comes to what a slow
       ]);
       const steps = wishes.map((one, n) => toStep(one, n, needs[n]!));
       const result = `[${wishes.map((_, n) => `steps.${idOf(n)}.output`).join(", ")}]`;
-      const run = await executes(author, await hasWorkflow(author, { steps, result }));
+      const run = await executeWorkflow(author, await createWorkflow(author, { steps, result }));
       const predicted = predict(wishes, needs);
       if ("output" in predicted) assert.deepEqual([run.status, run.output], ["completed", predicted.output]);
       else

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { assertError } from "../../../test/market.ts";
-import { hasKey } from "../../../test/runs.ts";
+import { createProviderKey } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import {
-  asks,
-  begins,
-  cancels,
-  executes,
+  cancelExecution,
+  createWorkflow,
+  echoStep,
+  executeWorkflow,
   executionOf,
-  hasWorkflow,
   openWorkflows,
-  says,
+  promptStep,
+  startExecution,
   stepOf,
   stepsOf,
-  transform,
+  transformStep,
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -23,20 +23,20 @@ const { provider, market, author, worker, withOpenai } = await openWorkflows();
 
 suite("a run", () => {
   test("goes from step to step to its result, with what it was given and defaults", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input: {
         type: "object",
         properties: { who: { type: "string" }, times: { type: "integer", default: 2 } },
       },
       steps: [
-        says("greet", "Hello {{who}}, {{times}} times", {
+        echoStep("greet", "Hello {{who}}, {{times}} times", {
           vars: { who: "input.who", times: "string(input.times)" },
         }),
-        transform("loud", "steps.greet.output + '!'", { needs: ["greet"] }),
+        transformStep("loud", "steps.greet.output + '!'", { needs: ["greet"] }),
       ],
       result: "{'said': steps.loud.output, 'times': input.times}",
     });
-    const run = await executes(author, workflowId, { input: { who: "you" } });
+    const run = await executeWorkflow(author, workflowId, { input: { who: "you" } });
     assert.equal(run.status, "completed");
     assert.deepEqual(run.output, { said: "[sandbox] Hello you, 2 times!", times: 2 });
     assert.deepEqual([run.error, run.usage.estimatedCost, run.usage.costKnown], [null, 0, true]);
@@ -54,12 +54,12 @@ suite("a run", () => {
 
   test("is in the history with its input and its output, and its texts nowhere else", async () => {
     const secret = "a very private topic";
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { topic: { type: "string" } } },
-      steps: [says("a", "On {{topic}}", { vars: { topic: "input.topic" } })],
+      steps: [echoStep("a", "On {{topic}}", { vars: { topic: "input.topic" } })],
       result: "steps.a.output",
     });
-    const run = await executes(author, workflowId, { input: { topic: secret } });
+    const run = await executeWorkflow(author, workflowId, { input: { topic: secret } });
     const { body } = await author.get(`/v1/ai/executions/${run.executionId}`);
     const { type, status, variables, output, provider: none } = body.data;
     assert.deepEqual([type, status, none], ["WORKFLOW", "completed", null]);
@@ -73,17 +73,17 @@ suite("a run", () => {
 
   test("does side by side what needs nothing of each other, and the rest in its order", async () => {
     const before = provider.requests.length;
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [
-        asks("left", "left"),
-        asks("right", "right"),
-        transform("both", "[steps.left.output, steps.right.output]", { needs: ["left", "right"] }),
-        asks("last", "{{both}}", { needs: ["both"], vars: { both: "steps.both.output" } }),
+        promptStep("left", "left"),
+        promptStep("right", "right"),
+        transformStep("both", "[steps.left.output, steps.right.output]", { needs: ["left", "right"] }),
+        promptStep("last", "{{both}}", { needs: ["both"], vars: { both: "steps.both.output" } }),
       ],
       result: "steps.last.output",
     });
     for (const text of ["one", "two", "three"]) provider.next({ answer: { text } });
-    const run = await executes(author, workflowId, withOpenai());
+    const run = await executeWorkflow(author, workflowId, withOpenai());
     assert.equal(run.output, "three");
     const bodies = provider.requests
       .slice(before)
@@ -93,27 +93,27 @@ suite("a run", () => {
   });
 
   test("skips what `when` says no to, and gives null for it", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { go: { type: "boolean" } } },
       steps: [
-        says("maybe", "Never", { when: "input.go" }),
-        transform("seen", "steps.maybe.output == null", { needs: ["maybe"] }),
+        echoStep("maybe", "Never", { when: "input.go" }),
+        transformStep("seen", "steps.maybe.output == null", { needs: ["maybe"] }),
       ],
       result: "steps.seen.output",
     });
-    const skipped = await executes(author, workflowId, { input: { go: false } });
+    const skipped = await executeWorkflow(author, workflowId, { input: { go: false } });
     assert.equal(skipped.output, true);
     assert.equal((await stepOf(author, skipped.executionId, "maybe")).status, "skipped");
-    assert.equal((await executes(author, workflowId, { input: { go: true } })).output, false);
+    assert.equal((await executeWorkflow(author, workflowId, { input: { go: true } })).output, false);
   });
 
   test("a value that cannot be evaluated ends it, told by its place and without values", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { text: { type: "string" } } },
-      steps: [transform("number", "int(input.text)")],
+      steps: [transformStep("number", "int(input.text)")],
       result: "steps.number.output",
     });
-    const run = await executes(author, workflowId, { input: { text: "my secret" } });
+    const run = await executeWorkflow(author, workflowId, { input: { text: "my secret" } });
     assert.deepEqual([run.status, run.error.code, run.output], ["failed", "EXPRESSION_FAILED", null]);
     assert.match(run.error.message, /^Step number: value /);
     assert.ok(!run.error.message.includes("secret"));
@@ -129,32 +129,35 @@ suite("a run", () => {
       },
       $defs: { part: { type: "string", maxLength: 4 } },
     };
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [
-        says("outline", "x", { model: "sandbox", output, options: { maxTokens: 1 } }),
-        transform("parts", "steps.outline.output.parts.map(p, p + '!')", { needs: ["outline"] }),
+        echoStep("outline", "x", { model: "sandbox", output, options: { maxTokens: 1 } }),
+        transformStep("parts", "steps.outline.output.parts.map(p, p + '!')", { needs: ["outline"] }),
       ],
       result: "[steps.outline.output.n, steps.parts.output]",
     });
-    const run = await executes(author, workflowId);
+    const run = await executeWorkflow(author, workflowId);
     assert.deepEqual([run.output, run.error], [[3, ["sand!"]], null]);
     assert.equal((await stepOf(author, run.executionId, "outline")).attempt, 1);
   });
 
   test("an output that must be JSON is read as such, asked for again once, and refused then", async () => {
     const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-    const workflowId = await hasWorkflow(author, {
-      steps: [asks("json", "JSON!", { output })],
+    const workflowId = await createWorkflow(author, {
+      steps: [promptStep("json", "JSON!", { output })],
       result: "steps.json.output",
     });
     provider.next({ answer: { text: '```json\n{"n": 1}\n```' } });
-    assert.deepEqual((await executes(author, workflowId, withOpenai())).output, { n: 1 });
+    assert.deepEqual((await executeWorkflow(author, workflowId, withOpenai())).output, { n: 1 });
     provider.next({ answer: { text: "I am sorry" } });
     provider.next({ answer: { text: '{"n": 2}' } });
-    const mended = await executes(author, workflowId, withOpenai());
+    const mended = await executeWorkflow(author, workflowId, withOpenai());
     assert.deepEqual([mended.output, mended.usage.completionTokens], [{ n: 2 }, 10]);
     for (const text of ['{"n": "x"}', "[]"]) provider.next({ answer: { text } });
-    assert.equal((await executes(author, workflowId, withOpenai())).error.code, "OUTPUT_SCHEMA_MISMATCH");
+    assert.equal(
+      (await executeWorkflow(author, workflowId, withOpenai())).error.code,
+      "OUTPUT_SCHEMA_MISMATCH",
+    );
   });
 });
 
@@ -175,23 +178,23 @@ suite("a map", () => {
   const input = { type: "object", properties: { list: { type: "array" } } };
 
   test("runs for each item, and gives the outputs in the order of the items", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input,
       steps: [{ ...mapOf(), do: { type: "transform", value: "item + string(index)" } }],
       result: "steps.all.output",
     });
-    const run = await executes(author, workflowId, { input: { list: ["a", "b", "c"] } });
+    const run = await executeWorkflow(author, workflowId, { input: { list: ["a", "b", "c"] } });
     assert.deepEqual(run.output, ["a0", "b1", "c2"]);
     const steps = await stepsOf(author, run.executionId);
     assert.deepEqual(
       steps.map(({ index }: { index: number | null }) => index),
       [null, 0, 1, 2],
     );
-    assert.deepEqual((await executes(author, workflowId, { input: { list: [] } })).output, []);
+    assert.deepEqual((await executeWorkflow(author, workflowId, { input: { list: [] } })).output, []);
   });
 
   test("calls no more at once than it may", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input,
       steps: [mapOf({ maxConcurrency: 2 })],
       result: "size(steps.all.output)",
@@ -199,7 +202,7 @@ suite("a map", () => {
     const before = provider.requests.length;
     const id = await (async () => {
       for (let n = 0; n < 2; n++) provider.next("hang");
-      return begins(author, workflowId, { ...withOpenai(), input: { list: ["a", "b", "c", "d"] } });
+      return startExecution(author, workflowId, { ...withOpenai(), input: { list: ["a", "b", "c", "d"] } });
     })();
     await becomes(
       async () => provider.requests.length - before,
@@ -209,18 +212,18 @@ suite("a map", () => {
       ({ index }: { index: number | null }) => index !== null,
     );
     assert.equal(running.length, 2);
-    await cancels(author, id);
+    await cancelExecution(author, id);
     assert.equal(provider.requests.length - before, 2);
   });
 
   test("waits for a key that runs as many calls as it may, and does not fail for it", async () => {
-    const narrow = await hasKey(author, { maxConcurrency: 1 });
-    const workflowId = await hasWorkflow(author, {
+    const narrow = await createProviderKey(author, { maxConcurrency: 1 });
+    const workflowId = await createWorkflow(author, {
       input,
       steps: [mapOf()],
       result: "size(steps.all.output)",
     });
-    const id = await begins(author, workflowId, {
+    const id = await startExecution(author, workflowId, {
       apiKeys: { openai: narrow },
       input: { list: ["a", "b", "c", "d"] },
     });
@@ -237,7 +240,7 @@ suite("a map", () => {
   });
 
   test("of more than 200 items, or of what is no list, fails; one item that may fail gives null", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input: { type: "object" },
       steps: [
         {
@@ -247,7 +250,7 @@ suite("a map", () => {
       ],
       result: "steps.all.output",
     });
-    const run = (list: unknown) => executes(author, workflowId, { input: { list } });
+    const run = (list: unknown) => executeWorkflow(author, workflowId, { input: { list } });
     assert.equal((await run(Array(201).fill(1))).error.code, "LIMIT_EXCEEDED");
     assert.equal((await run("text")).error.code, "EXPRESSION_FAILED");
     assert.deepEqual((await run([5, 0, 2])).output, [2, null, 5]);
@@ -260,15 +263,15 @@ suite("a map", () => {
     const body = (length: number) => ({ input: { order: { lines: Array(length).fill(1) } }, apiKeys: {} });
     const start = async (id: string, length: number) =>
       author.post(`/v1/ai/workflows/${id}/execute`, body(length));
-    const id = await hasWorkflow(author, { ...wish, steps: steps({}) });
+    const id = await createWorkflow(author, { ...wish, steps: steps({}) });
     assertError(await start(id, 201), 422, "VALIDATION_ERROR", "input.order.lines");
     assert.equal((await start(id, 200)).status, 202);
-    const skipped = await hasWorkflow(author, { ...wish, steps: steps({ when: "false" }) });
+    const skipped = await createWorkflow(author, { ...wish, steps: steps({ when: "false" }) });
     assert.equal((await start(skipped, 201)).status, 202);
   });
 
   test("whose item fails ends the run with that, and calls nothing more", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       input,
       steps: [mapOf({ maxConcurrency: 1 })],
       result: "1",
@@ -276,7 +279,10 @@ suite("a map", () => {
     const before = provider.requests.length;
     provider.next({ answer: { text: "fine" } });
     provider.next("context");
-    const run = await executes(author, workflowId, { ...withOpenai(), input: { list: ["a", "b", "c"] } });
+    const run = await executeWorkflow(author, workflowId, {
+      ...withOpenai(),
+      input: { list: ["a", "b", "c"] },
+    });
     assert.deepEqual([run.status, run.error.code], ["failed", "CONTEXT_LENGTH_EXCEEDED"]);
     assert.equal(provider.requests.length - before, 2);
   });
@@ -288,8 +294,9 @@ suite("a map", () => {
       items: "input.list",
       do: { type: "transform", value: "1" },
     });
-    const workflowId = await hasWorkflow(author, { input, steps: ["a", "b", "c"].map(map), result: "1" });
-    const run = (size: number) => executes(author, workflowId, { input: { list: Array(size).fill(0) } });
+    const workflowId = await createWorkflow(author, { input, steps: ["a", "b", "c"].map(map), result: "1" });
+    const run = (size: number) =>
+      executeWorkflow(author, workflowId, { input: { list: Array(size).fill(0) } });
     assert.equal((await run(165)).status, "completed");
     assert.equal((await run(166)).error.code, "LIMIT_EXCEEDED");
   });
@@ -297,12 +304,12 @@ suite("a map", () => {
 
 suite("time", () => {
   test("a step that fails is tried again after its wait, which doubles, as often as it says", async () => {
-    const workflowId = await hasWorkflow(author, {
-      steps: [asks("again", "x", { retry: { max: 2, backoffSeconds: 30 } })],
+    const workflowId = await createWorkflow(author, {
+      steps: [promptStep("again", "x", { retry: { max: 2, backoffSeconds: 30 } })],
       result: "steps.again.output",
     });
     provider.next("bad-json");
-    const id = await begins(author, workflowId, withOpenai());
+    const id = await startExecution(author, workflowId, withOpenai());
     await untilStatus(author, id, "waiting");
     const { status, attempt, error, dueAt } = await stepOf(author, id, "again");
     assert.deepEqual([status, attempt, error.code], ["waiting", 1, "PROVIDER_BAD_RESPONSE"]);
@@ -321,23 +328,25 @@ suite("time", () => {
   });
 
   test("a step that may fail gives null when it has failed as often as it may", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [
-        says("bad", "x", { model: "sandbox-500", onError: "continue" }),
-        transform("after", "steps.bad.output == null", { needs: ["bad"] }),
+        echoStep("bad", "x", { model: "sandbox-500", onError: "continue" }),
+        transformStep("after", "steps.bad.output == null", { needs: ["bad"] }),
       ],
       result: "steps.after.output",
     });
-    const run = await executes(author, workflowId);
+    const run = await executeWorkflow(author, workflowId);
     assert.deepEqual([run.status, run.output], ["completed", true]);
     assert.equal((await stepOf(author, run.executionId, "bad")).error.code, "PROVIDER_ERROR");
   });
 
   test("a call that takes longer than its step may is given up", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x", { timeoutSeconds: 20 })] });
+    const workflowId = await createWorkflow(author, {
+      steps: [promptStep("slow", "x", { timeoutSeconds: 20 })],
+    });
     provider.next("hang");
     const arrival = provider.nextRequest();
-    const id = await begins(author, workflowId, withOpenai());
+    const id = await startExecution(author, workflowId, withOpenai());
     await arrival;
     market.clock.forward(20_000);
     assert.equal((await untilStatus(author, id, "failed")).error.code, "STEP_TIMEOUT");
@@ -345,14 +354,14 @@ suite("time", () => {
   });
 
   test("a delay waits as long as it says, held by nobody", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [
         { id: "later", type: "delay", seconds: 86_400 },
-        transform("then", "'then'", { needs: ["later"] }),
+        transformStep("then", "'then'", { needs: ["later"] }),
       ],
       result: "steps.then.output",
     });
-    const id = await begins(author, workflowId);
+    const id = await startExecution(author, workflowId);
     await untilStatus(author, id, "waiting");
     const held = "select from workflow_runs where lease_token is not null and execution_id = $1";
     assert.equal((await market.query(held, [toUuid("exec", id)])).rows.length, 0);
@@ -366,10 +375,10 @@ suite("time", () => {
 
 suite("an approval", () => {
   const hasApproval = (more: object = {}) =>
-    hasWorkflow(author, {
+    createWorkflow(author, {
       steps: [
         { id: "ok", type: "approval", timeoutSeconds: 3_600, ...more },
-        transform("then", "steps.ok.output", { needs: ["ok"] }),
+        transformStep("then", "steps.ok.output", { needs: ["ok"] }),
       ],
       result: "steps.then.output",
     });
@@ -377,7 +386,7 @@ suite("an approval", () => {
     who.post(`/v1/ai/executions/${id}/steps/${stepId}/${verb}`);
 
   test("that is given lets the run go on", async () => {
-    const id = await begins(author, await hasApproval());
+    const id = await startExecution(author, await hasApproval());
     await untilStatus(author, id, "waiting");
     const reply = await decide(id, "approve");
     assert.deepEqual([reply.status, reply.body.data.decision], [200, "approved"]);
@@ -386,18 +395,18 @@ suite("an approval", () => {
   });
 
   test("that is refused ends it, unless the step may fail", async () => {
-    const strict = await begins(author, await hasApproval());
+    const strict = await startExecution(author, await hasApproval());
     await untilStatus(author, strict, "waiting");
     await decide(strict, "reject");
     assert.equal((await untilStatus(author, strict, "failed")).error.code, "APPROVAL_REJECTED");
-    const lenient = await begins(author, await hasApproval({ onError: "continue" }));
+    const lenient = await startExecution(author, await hasApproval({ onError: "continue" }));
     await untilStatus(author, lenient, "waiting");
     await decide(lenient, "reject");
     assert.equal((await untilStatus(author, lenient, "completed")).output, null);
   });
 
   test("that nobody gives in time fails, and can then no more be given", async () => {
-    const id = await begins(author, await hasApproval());
+    const id = await startExecution(author, await hasApproval());
     await untilStatus(author, id, "waiting");
     market.clock.forward(3_600_000);
     const late = await decide(id, "approve");
@@ -406,7 +415,7 @@ suite("an approval", () => {
   });
 
   test("is decided once, of 20 who try at the same time", async () => {
-    const id = await begins(author, await hasApproval());
+    const id = await startExecution(author, await hasApproval());
     await untilStatus(author, id, "waiting");
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => decide(id, n % 2 ? "approve" : "reject")),
@@ -418,21 +427,21 @@ suite("an approval", () => {
 
   test("tells what it asks with the step, to whoever looks and to whoever has decided", async () => {
     const prompt = "Shall it go out?";
-    const id = await begins(author, await hasApproval({ prompt }));
+    const id = await startExecution(author, await hasApproval({ prompt }));
     await untilStatus(author, id, "waiting");
     assert.equal((await stepOf(author, id, "ok")).prompt, prompt);
     assert.equal((await decide(id, "approve")).body.data.prompt, prompt);
     await untilStatus(author, id, "completed");
     assert.equal((await stepOf(author, id, "then")).prompt, null);
-    const silent = await begins(author, await hasApproval());
+    const silent = await startExecution(author, await hasApproval());
     await untilStatus(author, silent, "waiting");
     assert.equal((await stepOf(author, silent, "ok")).prompt, null);
   });
 
   test("is for whoever runs the workflow, for a step that waits, and for approvals alone", async () => {
-    const id = await begins(author, await hasApproval());
+    const id = await startExecution(author, await hasApproval());
     await untilStatus(author, id, "waiting");
-    const stranger = await market.hasUser();
+    const stranger = await market.createUser();
     const codeOf = async (reply: ReturnType<typeof decide>) => (await reply).body.error.code;
     assert.equal(await codeOf(decide(id, "approve", "ok", stranger)), "EXECUTION_NOT_FOUND");
     assert.equal(await codeOf(decide("exec_nonsense", "approve")), "EXECUTION_NOT_FOUND");

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { assertError } from "../../../test/market.ts";
 import {
-  asks,
-  asksToExecute,
-  begins,
-  executes,
-  hasWorkflow,
+  createWorkflow,
+  echoStep,
+  executeWorkflow,
   openWorkflows,
-  says,
+  postExecution,
+  promptStep,
+  startExecution,
   stepOf,
   untilStatus,
 } from "../../../test/workflows.ts";
@@ -23,12 +23,12 @@ const COST_USD = 0.0035;
 
 suite("what a call that failed has used", () => {
   test("counts for its step and its run where the provider told it, with all attempts", async () => {
-    const workflowId = await hasWorkflow(author, {
-      steps: [asks("a", "x", { model, retry: { max: 1, backoffSeconds: 0 }, onError: "continue" })],
+    const workflowId = await createWorkflow(author, {
+      steps: [promptStep("a", "x", { model, retry: { max: 1, backoffSeconds: 0 }, onError: "continue" })],
     });
     const filtered = { answer: { text: "", stop: "filter", usage } } as const;
     for (let call = 0; call < 2; call++) provider.next(filtered);
-    const run = await executes(author, workflowId, withOpenai());
+    const run = await executeWorkflow(author, workflowId, withOpenai());
     const step = await stepOf(author, run.executionId, "a");
     assert.deepEqual([step.error.code, step.attempt, step.provider], ["CONTENT_FILTERED", 2, "openai"]);
     for (const told of [step.usage, run.usage])
@@ -37,24 +37,24 @@ suite("what a call that failed has used", () => {
 
   test("counts with the call before it, which it was to mend", async () => {
     const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-    const workflowId = await hasWorkflow(author, { steps: [asks("a", "x", { model, output })] });
+    const workflowId = await createWorkflow(author, { steps: [promptStep("a", "x", { model, output })] });
     provider.next({ answer: { text: "no JSON", usage } });
     provider.next("bad-key");
-    const run = await executes(author, workflowId, withOpenai());
+    const run = await executeWorkflow(author, workflowId, withOpenai());
     assert.deepEqual([run.status, run.error.code], ["failed", "PROVIDER_KEY_INVALID"]);
     assert.deepEqual([run.usage.totalTokens, run.usage.estimatedCost], [1_100, COST_USD]);
   });
 
   test("counts at least its prompt where the step gave it up, and the call after it", async () => {
-    const step = asks("a", "x".repeat(4_000), {
+    const step = promptStep("a", "x".repeat(4_000), {
       model,
       timeoutSeconds: 5,
       retry: { max: 1, backoffSeconds: 0 },
     });
-    const workflowId = await hasWorkflow(author, { steps: [step] });
+    const workflowId = await createWorkflow(author, { steps: [step] });
     provider.next("hang");
     const arrival = provider.nextRequest();
-    const id = await begins(author, workflowId, withOpenai());
+    const id = await startExecution(author, workflowId, withOpenai());
     await arrival;
     provider.next({ answer: { usage } });
     market.clock.forward(6_000);
@@ -67,10 +67,12 @@ suite("what a call that failed has used", () => {
   });
 
   test("counts at least the prompt of what was under way when its run was canceled", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [asks("a", "x".repeat(4_000), { model })] });
+    const workflowId = await createWorkflow(author, {
+      steps: [promptStep("a", "x".repeat(4_000), { model })],
+    });
     provider.next("hang");
     const arrival = provider.nextRequest();
-    const id = await begins(author, workflowId, withOpenai());
+    const id = await startExecution(author, workflowId, withOpenai());
     await arrival;
     await author.post(`/v1/ai/executions/${id}/cancel`);
     const { usage } = await untilStatus(author, id, "canceled");
@@ -78,9 +80,9 @@ suite("what a call that failed has used", () => {
   });
 
   test("is nothing where the provider told nothing", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [asks("a", "x"), says("b", "y")] });
+    const workflowId = await createWorkflow(author, { steps: [promptStep("a", "x"), echoStep("b", "y")] });
     provider.next("bad-key");
-    const run = await executes(author, workflowId, {
+    const run = await executeWorkflow(author, workflowId, {
       apiKeys: { ...withOpenai().apiKeys, sandbox: "sandbox" },
     });
     assert.equal((await stepOf(author, run.executionId, "a")).usage, null);
@@ -89,16 +91,16 @@ suite("what a call that failed has used", () => {
 
 suite("a run with maxCost", () => {
   const costs = (id: string, more: object = {}) =>
-    asks(id, "x", { model, options: { maxTokens: 100 }, ...more });
+    promptStep(id, "x", { model, options: { maxTokens: 100 }, ...more });
   const after = (...needs: string[]) => ({ needs });
 
   test("calls nothing that would pass it, and fails, even where its steps may", async () => {
-    const workflowId = await hasWorkflow(author, {
+    const workflowId = await createWorkflow(author, {
       steps: [costs("a"), costs("b", { ...after("a"), onError: "continue" }), costs("c", after("b"))],
     });
     const before = provider.requests.length;
     provider.next({ answer: { usage } });
-    const run = await executes(author, workflowId, {
+    const run = await executeWorkflow(author, workflowId, {
       ...withOpenai(),
       options: { maxCost: COST_USD + 0.0009 },
     });
@@ -115,9 +117,12 @@ suite("a run with maxCost", () => {
   });
 
   test("comes to its end where all its calls are within it", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [costs("a"), costs("b", after("a"))] });
+    const workflowId = await createWorkflow(author, { steps: [costs("a"), costs("b", after("a"))] });
     for (let call = 0; call < 2; call++) provider.next({ answer: { usage } });
-    const run = await executes(author, workflowId, { ...withOpenai(), options: { maxCost: 2 * COST_USD } });
+    const run = await executeWorkflow(author, workflowId, {
+      ...withOpenai(),
+      options: { maxCost: 2 * COST_USD },
+    });
     assert.equal(run.status, "completed");
   });
 
@@ -143,13 +148,13 @@ suite("a run with maxCost", () => {
   });
 
   test("gives a workflow that it runs what is left", async () => {
-    const productId = await hasWorkflow(author, { steps: [costs("a")] });
-    const workflowId = await hasWorkflow(author, {
+    const productId = await createWorkflow(author, { steps: [costs("a")] });
+    const workflowId = await createWorkflow(author, {
       steps: [costs("first"), { id: "other", type: "product", productId, ...after("first") }],
     });
     const before = provider.requests.length;
     provider.next({ answer: { usage } });
-    const run = await executes(author, workflowId, {
+    const run = await executeWorkflow(author, workflowId, {
       ...withOpenai(),
       options: { maxCost: COST_USD + 0.0009 },
     });
@@ -158,18 +163,18 @@ suite("a run with maxCost", () => {
   });
 
   test("calls nothing whose price nobody knows", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [costs("a", { model: "no-such-model" })] });
+    const workflowId = await createWorkflow(author, { steps: [costs("a", { model: "no-such-model" })] });
     const before = provider.requests.length;
-    const run = await executes(author, workflowId, { ...withOpenai(), options: { maxCost: 5 } });
+    const run = await executeWorkflow(author, workflowId, { ...withOpenai(), options: { maxCost: 5 } });
     assert.deepEqual([run.status, run.error.code], ["failed", "VALIDATION_ERROR"]);
     assert.equal(provider.requests.length, before);
   });
 
   test("is a positive number of dollars", async () => {
-    const workflowId = await hasWorkflow(author, { steps: [costs("a")] });
+    const workflowId = await createWorkflow(author, { steps: [costs("a")] });
     for (const maxCost of [0, -1, "1"])
       assertError(
-        await asksToExecute(author, workflowId, { options: { maxCost } }),
+        await postExecution(author, workflowId, { options: { maxCost } }),
         400,
         "INVALID_REQUEST",
         "options.maxCost",

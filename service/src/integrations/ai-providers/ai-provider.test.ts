@@ -10,12 +10,12 @@ import {
   startProviderServer,
 } from "../../../test/provider-server.ts";
 import {
-  callTo,
-  faultOf,
   formats,
+  openTestProviders,
   PROMPT_MARKER,
-  providersOn,
-  type Setting,
+  providerCall,
+  providerErrorOf,
+  type TestProviderOptions,
 } from "../../../test/providers.ts";
 import { TargetTimeout } from "../egress/guarded-fetch.ts";
 import type { ProviderCall } from "./ai-provider.ts";
@@ -26,10 +26,10 @@ const lastOf = (server: ProviderServer) => server.requests.at(-1)!;
 
 for (const provider of formats) {
   test(`${provider}: an answer comes with its text, model, finish reason and usage`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     const usage = { input: 100, output: 20, cached: 40 };
     server.next({ answer: { text: "Hello", usage, model: "some-model" } });
-    const answer = await providers.run(callTo(provider));
+    const answer = await providers.run(providerCall(provider));
     assert.deepEqual(answer, {
       output: "Hello",
       model: "some-model",
@@ -40,42 +40,42 @@ for (const provider of formats) {
   });
 
   test(`${provider}: model, messages by role and options reach the provider`, async (t) => {
-    const { server, providers } = await providersOn(t);
-    await providers.run(callTo(provider, { options: { temperature: 0.5, maxTokens: 77 } }));
+    const { server, providers } = await openTestProviders(t);
+    await providers.run(providerCall(provider, { options: { temperature: 0.5, maxTokens: 77 } }));
     const sent = JSON.stringify(lastOf(server).body) + lastOf(server).url;
     for (const part of ["some-model", "Instructions: ", "Do ", "0.5", "77"])
       assert.ok(sent.includes(part), part);
   });
 
   test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ answer: { text: "Half an", stop: "length" } });
-    const { output, finishReason } = await providers.run(callTo(provider));
+    const { output, finishReason } = await providers.run(providerCall(provider));
     assert.deepEqual({ output, finishReason }, { output: "Half an", finishReason: "length" });
   });
 
   test(`${provider}: a partly filtered answer is an answer that says so`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ answer: { text: "Some text", stop: "filter" } });
-    const { output, finishReason } = await providers.run(callTo(provider));
+    const { output, finishReason } = await providers.run(providerCall(provider));
     assert.deepEqual({ output, finishReason }, { output: "Some text", finishReason: "content_filter" });
   });
 
   test(`${provider}: an answer without a finish reason is not passed off as whole`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ answer: { stop: null } });
-    assert.equal((await faultOf(providers, callTo(provider))).code, "PROVIDER_BAD_RESPONSE");
+    assert.equal((await providerErrorOf(providers, providerCall(provider))).code, "PROVIDER_BAD_RESPONSE");
   });
 
   test(`${provider}: a key that the provider does not know is PROVIDER_KEY_INVALID`, async (t) => {
-    const { providers } = await providersOn(t);
-    const fault = await faultOf(providers, callTo(provider, { apiKey: "some-wrong-key" }));
+    const { providers } = await openTestProviders(t);
+    const fault = await providerErrorOf(providers, providerCall(provider, { apiKey: "some-wrong-key" }));
     assert.equal(fault.code, "PROVIDER_KEY_INVALID");
     assert.deepEqual({ provider: fault.provider, attempts: fault.attempts }, { provider, attempts: 1 });
   });
 
   test(`${provider}: a listing tells a valid key from an invalid one and from silence`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     const key = { provider, apiKey: GOOD_KEY, baseUrl: null };
     assert.equal(await providers.verify(key), "valid");
     assert.equal(await providers.verify({ ...key, apiKey: "some-wrong-key" }), "invalid");
@@ -160,9 +160,9 @@ const faultTable: Row[] = [
 for (const provider of formats) {
   for (const { when, reply, code, attempts = 1, details = {} } of faultTable) {
     test(`${provider}: ${when} is ${code} after ${attempts === 1 ? "one call" : `${attempts} calls`}`, async (t) => {
-      const { server, providers } = await providersOn(t);
+      const { server, providers } = await openTestProviders(t);
       for (let i = 0; i < attempts; i++) server.next(reply);
-      const fault = await faultOf(providers, callTo(provider));
+      const fault = await providerErrorOf(providers, providerCall(provider));
       assert.equal(fault.code, code, inspect(fault));
       assert.equal(fault.attempts, attempts);
       assert.equal(server.requests.length, attempts);
@@ -172,7 +172,7 @@ for (const provider of formats) {
     });
   }
 
-  const deadlines: { when: string; reply: Misbehaviour; setting: Setting; phase: string }[] = [
+  const deadlines: { when: string; reply: Misbehaviour; setting: TestProviderOptions; phase: string }[] = [
     { when: "no byte comes", reply: "hang", setting: { limits: { headersMs: 30 } }, phase: "first_byte" },
     {
       when: "the answer stops half-way",
@@ -190,20 +190,20 @@ for (const provider of formats) {
   ];
   for (const { when, reply, setting, phase } of deadlines) {
     test(`${provider}: when ${when} it is PROVIDER_TIMEOUT in phase ${phase}, never repeated`, async (t) => {
-      const { server, providers } = await providersOn(t, setting);
+      const { server, providers } = await openTestProviders(t, setting);
       // The SDK is loaded with the first call, which must not eat a small deadline.
       await createSdkProviders({ fetch: async () => Response.error() })
-        .run(callTo(provider))
+        .run(providerCall(provider))
         .catch(() => {});
       server.next(reply);
-      const fault = await faultOf(providers, callTo(provider));
+      const fault = await providerErrorOf(providers, providerCall(provider));
       assert.deepEqual([fault.code, fault.details.phase, fault.attempts], ["PROVIDER_TIMEOUT", phase, 1]);
     });
   }
 
   test(`${provider}: a refused connection is PROVIDER_ERROR after three attempts`, async (t) => {
-    const { providers, sleeps } = await providersOn(t);
-    const fault = await faultOf(providers, callTo(provider, { baseUrl: await refusedUrl() }));
+    const { providers, sleeps } = await openTestProviders(t);
+    const fault = await providerErrorOf(providers, providerCall(provider, { baseUrl: await refusedUrl() }));
     assert.deepEqual(
       [fault.code, fault.details.reason, fault.attempts],
       ["PROVIDER_ERROR", "unreachable", 3],
@@ -213,47 +213,47 @@ for (const provider of formats) {
 }
 
 test("a connect timeout is repeated twice, then told", async (t) => {
-  const { providers } = await providersOn(t, {
+  const { providers } = await openTestProviders(t, {
     fetch: async () => {
       throw new TargetTimeout("connect");
     },
   });
-  const fault = await faultOf(providers, callTo("openai"));
+  const fault = await providerErrorOf(providers, providerCall("openai"));
   assert.deepEqual([fault.code, fault.details.phase, fault.attempts], ["PROVIDER_TIMEOUT", "connect", 3]);
 });
 
 test("a 5xx is repeated, and the answer counts the attempts", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next({ status: 503 });
   server.next({ status: 500 });
-  assert.equal((await providers.run(callTo("anthropic"))).attempts, 3);
+  assert.equal((await providers.run(providerCall("anthropic"))).attempts, 3);
 });
 
 test("a 429 is repeated after its Retry-After if that is 10 s at most", async (t) => {
-  const { server, providers, sleeps } = await providersOn(t);
+  const { server, providers, sleeps } = await openTestProviders(t);
   server.next({ status: 429, headers: { "retry-after": "7" } });
-  assert.equal((await providers.run(callTo("openai"))).attempts, 2);
+  assert.equal((await providers.run(providerCall("openai"))).attempts, 2);
   assert.deepEqual(sleeps, [7_000]);
 });
 
 test("a 429 whose Retry-After does not fit into the deadline is told at once", async (t) => {
-  const { server, providers, sleeps } = await providersOn(t, { deadlines: { totalMs: 4_000 } });
+  const { server, providers, sleeps } = await openTestProviders(t, { deadlines: { totalMs: 4_000 } });
   server.next({ status: 429, headers: { "retry-after": "5" } });
-  const fault = await faultOf(providers, callTo("openai"));
+  const fault = await providerErrorOf(providers, providerCall("openai"));
   assert.deepEqual([fault.code, fault.retryAfterSeconds], ["PROVIDER_RATE_LIMITED", 5]);
   assert.deepEqual(sleeps, []);
 });
 
 test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const begun = Date.now();
   const inAMinute = new Date(begun + 60_000).toUTCString();
   server.next({ status: 429, headers: { "retry-after": inAMinute } });
-  const byDate = (await faultOf(providers, callTo("openai"))).retryAfterSeconds!;
+  const byDate = (await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds!;
   const least = 59 - Math.ceil((Date.now() - begun) / 1_000);
   assert.ok(byDate >= least && byDate <= 60, String(byDate));
   server.next({ status: 429, headers: { "retry-after-ms": "20500" } });
-  assert.equal((await faultOf(providers, callTo("openai"))).retryAfterSeconds, 21);
+  assert.equal((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds, 21);
   const error = {
     code: 429,
     status: "RESOURCE_EXHAUSTED",
@@ -261,20 +261,20 @@ test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async 
     details: [{ retryDelay: "42s" }],
   };
   server.next({ status: 429, body: { error } });
-  assert.equal((await faultOf(providers, callTo("google"))).retryAfterSeconds, 42);
+  assert.equal((await providerErrorOf(providers, providerCall("google"))).retryAfterSeconds, 42);
 });
 
 test("a negative Retry-After says nothing", async (t) => {
-  const { server, providers, sleeps } = await providersOn(t);
+  const { server, providers, sleeps } = await openTestProviders(t);
   for (const header of [{ "retry-after": "-5" }, { "retry-after": "-0.5" }, { "retry-after-ms": "-1" }]) {
     server.next({ status: 429, headers: header });
-    assert.equal((await faultOf(providers, callTo("openai"))).retryAfterSeconds, 10);
+    assert.equal((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds, 10);
   }
   assert.deepEqual(sleeps, [], "and nothing is asked again at once");
 });
 
 test("a Retry-After of more than a day is a day", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const headers = [
     { "retry-after": "9".repeat(400) },
     { "retry-after": "99999999999999999999999" },
@@ -284,28 +284,28 @@ test("a Retry-After of more than a day is a day", async (t) => {
   const told: unknown[] = [];
   for (const header of headers) {
     server.next({ status: 429, headers: header });
-    told.push((await faultOf(providers, callTo("openai"))).retryAfterSeconds);
+    told.push((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds);
   }
   assert.deepEqual(told, [10, 86_400, 86_400, 86_400]);
 });
 
 test("a refusal of any length is read at once", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   for (const words of ["input token count", "model ", "maximum ", "exceeds the "]) {
     server.next({ status: 400, body: { error: { message: words.repeat(900_000 / words.length) } } });
     const begun = process.cpuUsage();
-    assert.equal((await faultOf(providers, callTo("openai"))).code, "PROVIDER_ERROR");
+    assert.equal((await providerErrorOf(providers, providerCall("openai"))).code, "PROVIDER_ERROR");
     const { user } = process.cpuUsage(begun);
     assert.ok(user < 3_000_000, `${words}: ${user / 1_000} ms of the processor`);
   }
 });
 
 test("a caller who gives up ends the call upstream and gets back the own reason", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const caller = new AbortController();
   server.next("hang");
   const arrived = server.nextRequest();
-  const running = providers.run(callTo("openai", { signal: caller.signal }));
+  const running = providers.run(providerCall("openai", { signal: caller.signal }));
   await arrived;
   caller.abort(new Error("gone"));
   await assert.rejects(running, { message: "gone" });
@@ -318,82 +318,88 @@ test("a caller who gives up while a repeat is waited for gets back the own reaso
     caller.abort(new Error("gone"));
     throw new Error("the sleep was aborted");
   };
-  const { server, providers } = await providersOn(t, { sleep });
+  const { server, providers } = await openTestProviders(t, { sleep });
   server.next({ status: 500 });
-  await assert.rejects(providers.run(callTo("openai", { signal: caller.signal })), { message: "gone" });
+  await assert.rejects(providers.run(providerCall("openai", { signal: caller.signal })), { message: "gone" });
   assert.equal(server.requests.length, 1);
 });
 
 test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const body = `data: ${JSON.stringify({ promptFeedback: { blockReason: "SAFETY" } })}\n\n`;
   server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body });
-  const fault = await faultOf(providers, callTo("google"));
+  const fault = await providerErrorOf(providers, providerCall("google"));
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
 });
 
 test("Anthropic's block of an output is CONTENT_FILTERED at the output, with 400 and in a stream", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const error = { type: "invalid_request_error", message: "Output blocked by content filtering policy" };
   const event = `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
   server.next({ status: 400, body: { type: "error", error } });
   server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body: event });
   for (const _ of [400, 200]) {
-    const fault = await faultOf(providers, callTo("anthropic"));
+    const fault = await providerErrorOf(providers, providerCall("anthropic"));
     assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "output"]);
   }
 });
 
 test("a refusal of DeepSeek, Alibaba or OpenAI's safety system is CONTENT_FILTERED", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   for (const error of [
     { message: "Content Exists Risk", type: "invalid_request_error" },
     { message: "Input data may contain inappropriate content.", code: "data_inspection_failed" },
     { message: "Your request was rejected as a result of our safety system." },
   ]) {
     server.next({ status: 400, body: { error } });
-    assert.equal((await faultOf(providers, callTo("openai"))).code, "CONTENT_FILTERED");
+    assert.equal((await providerErrorOf(providers, providerCall("openai"))).code, "CONTENT_FILTERED");
   }
 });
 
 test("OpenAI's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next({ status: 400, body: { error: { message: PROMPT_MARKER, code: "content_filter" } } });
-  const fault = await faultOf(providers, callTo("openai"));
+  const fault = await providerErrorOf(providers, providerCall("openai"));
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
 });
 
 test("a model that only reasoned until its tokens were used up has answered nothing, by length", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next({ answer: { text: "", stop: "length", usage: { input: 5, output: 9, reasoning: 9 } } });
-  const { output, finishReason, usage } = await providers.run(callTo("openai"));
+  const { output, finishReason, usage } = await providers.run(providerCall("openai"));
   assert.deepEqual([output, finishReason, usage.reasoningTokens], ["", "length", 9]);
 });
 
 test("tokens that a server does not count are estimated and marked", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next({ answer: { text: "twelve bytes", usage: null } });
   const messages = [{ role: "user", content: "8 bytes." } as const];
-  const { usage } = await providers.run(callTo("ollama", { messages }));
+  const { usage } = await providers.run(providerCall("ollama", { messages }));
   assert.deepEqual(usage, { promptTokens: 2, completionTokens: 3, totalTokens: 5, estimated: true });
 });
 
 test("a fault that OpenRouter tells inside a 200 is read as what it is", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next({ status: 200, body: { error: { code: 402, message: "Insufficient credits" } } });
-  assert.equal((await faultOf(providers, callTo("openrouter"))).code, "PROVIDER_QUOTA_EXHAUSTED");
+  assert.equal(
+    (await providerErrorOf(providers, providerCall("openrouter"))).code,
+    "PROVIDER_QUOTA_EXHAUSTED",
+  );
 });
 
 test("an unknown model is named in the message, for it is the caller's own word", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   server.next("no-model");
-  const fault = await faultOf(providers, callTo("openai", { model: "gpt-nonsense" }));
+  const fault = await providerErrorOf(providers, providerCall("openai", { model: "gpt-nonsense" }));
   assert.match(fault.message, /gpt-nonsense/);
 });
 
 test("an address that the guard refuses is told as such and not tried again", async (t) => {
-  const { providers } = await providersOn(t);
-  const fault = await faultOf(providers, callTo("openai-compatible", { baseUrl: "http://10.0.0.1/v1" }));
+  const { providers } = await openTestProviders(t);
+  const fault = await providerErrorOf(
+    providers,
+    providerCall("openai-compatible", { baseUrl: "http://10.0.0.1/v1" }),
+  );
   assert.deepEqual(
     [fault.code, fault.details.reason, fault.attempts],
     ["PROVIDER_ERROR", "address_refused", 1],
@@ -401,7 +407,7 @@ test("an address that the guard refuses is told as such and not tried again", as
 });
 
 test("a model of Google's is a name in a path, and never another path", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const strange = [
     "../../catalog/files",
     "../../../upload/v1beta/files?uploadType=media&as=",
@@ -413,26 +419,26 @@ test("a model of Google's is a name in a path, and never another path", async (t
     "..\\b",
   ];
   for (const model of strange) {
-    const fault = await faultOf(providers, callTo("google", { model }));
+    const fault = await providerErrorOf(providers, providerCall("google", { model }));
     assert.deepEqual([fault.code, fault.info.reason], ["PROVIDER_NOT_SUPPORTED", "model_not_found"], model);
   }
   assert.equal(server.requests.length, 0);
   for (const model of ["gemini-2.5-pro", "models/gemini-2.5-pro", "tunedModels/my_own-1"]) {
-    await providers.run(callTo("google", { model }));
+    await providers.run(providerCall("google", { model }));
     const path = model.includes("/") ? model : `models/${model}`;
     assert.equal(server.requests.at(-1)!.url, `/v1/${path}:streamGenerateContent?alt=sse`);
   }
 });
 
 test("a key without an address cannot be run where the provider has none of its own", async (t) => {
-  const { providers } = await providersOn(t, { baseUrls: {} });
-  const call = callTo("openai-compatible");
-  assert.equal((await faultOf(providers, call)).code, "PROVIDER_NOT_SUPPORTED");
+  const { providers } = await openTestProviders(t, { baseUrls: {} });
+  const call = providerCall("openai-compatible");
+  assert.equal((await providerErrorOf(providers, call)).code, "PROVIDER_NOT_SUPPORTED");
   assert.equal(await providers.verify(call), "unreachable");
 });
 
 test("calls of many keys at once go each to its own address, with its own key and model", async (t) => {
-  const { providers } = await providersOn(t);
+  const { providers } = await openTestProviders(t);
   const keys = ["first key", "second key"];
   const servers = await Promise.all(keys.map((key) => startProviderServer({ key })));
   t.after(() => Promise.all(servers.map((server) => server.close())));
@@ -440,7 +446,7 @@ test("calls of many keys at once go each to its own address, with its own key an
   const answers = await Promise.all(
     models.map((model, at) => {
       const address = { apiKey: keys[at % 2]!, baseUrl: servers[at % 2]!.url };
-      return providers.run(callTo("openai-compatible", { ...address, model }));
+      return providers.run(providerCall("openai-compatible", { ...address, model }));
     }),
   );
   // A server refuses another's key.
@@ -451,10 +457,10 @@ test("calls of many keys at once go each to its own address, with its own key an
 });
 
 test("a local server is called without a key", async (t) => {
-  const { server, providers } = await providersOn(t);
-  await faultOf(
+  const { server, providers } = await openTestProviders(t);
+  await providerErrorOf(
     providers,
-    callTo("ollama", { apiKey: "", messages: [{ role: "user", content: "Hi" }] }),
+    providerCall("ollama", { apiKey: "", messages: [{ role: "user", content: "Hi" }] }),
   ).catch(() => {});
   assert.equal(lastOf(server).headers.authorization, undefined);
 });
@@ -469,8 +475,8 @@ for (const provider of [
   "openai-compatible",
 ] as const) {
   test(`${provider}: speaks OpenAI's format`, async (t) => {
-    const { server, providers } = await providersOn(t);
-    const { output, usage } = await providers.run(callTo(provider));
+    const { server, providers } = await openTestProviders(t);
+    const { output, usage } = await providers.run(providerCall(provider));
     assert.deepEqual([output, usage.totalTokens, usage.estimated], ["An answer.", 17, undefined]);
     assert.equal(lastOf(server).url, "/v1/chat/completions");
     assert.equal(await providers.verify({ provider, apiKey: GOOD_KEY, baseUrl: null }), "valid");
@@ -479,7 +485,7 @@ for (const provider of [
 }
 
 const sandboxed = (model: string, more: Partial<ProviderCall> = {}) =>
-  callTo("sandbox", { model, apiKey: "", ...more });
+  providerCall("sandbox", { model, apiKey: "", ...more });
 
 test("the sandbox answers the same call alike, says what it is and counts tokens", async () => {
   const sandbox = createSandbox();
@@ -530,7 +536,7 @@ const magic = {
 for (const [model, code] of Object.entries(magic)) {
   test(`the sandbox model ${model} is ${code}`, async () => {
     const call = { ...sandboxed(model), apiKey: "no-key" };
-    assert.equal((await faultOf(createSandbox(), call)).code, code);
+    assert.equal((await providerErrorOf(createSandbox(), call)).code, code);
   });
 }
 
@@ -547,10 +553,10 @@ test("sandbox-slow answers after a while, and not at all once it is given up", a
 });
 
 test("sandbox calls go to the sandbox and all others to the providers", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const both = withSandbox(providers, createSandbox());
   assert.match((await both.run(sandboxed("sandbox"))).output, /^\[sandbox\] /);
   assert.equal(await both.verify(sandboxed("sandbox")), "valid");
   assert.equal(server.requests.length, 0);
-  assert.equal((await both.run(callTo("openai"))).output, "An answer.");
+  assert.equal((await both.run(providerCall("openai"))).output, "An answer.");
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import { GOOD_KEY, type Next, refusedUrl } from "../../../test/provider-server.ts";
 import type { Break } from "../../../test/provider-stream.ts";
-import { PROMPT_MARKER, providersOn, type Setting } from "../../../test/providers.ts";
+import { openTestProviders, PROMPT_MARKER, type TestProviderOptions } from "../../../test/providers.ts";
 import {
   type AiProviders,
   type ProviderAnswer,
@@ -47,7 +47,7 @@ async function heard(providers: AiProviders, call: ProviderCall): Promise<Told> 
 
 for (const provider of formats) {
   test(`${provider}: an answer comes piece by piece, and at last with its model, finish reason and usage`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     const usage = { input: 100, output: 20 };
     server.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, model: "some-model-2026" } });
     const { pieces, answer } = await heard(providers, callTo(provider));
@@ -62,14 +62,14 @@ for (const provider of formats) {
   });
 
   test(`${provider}: letters that are split between chunks arrive whole`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     const pieces = ["Größe ", "—€ ", "漢字 ", "👩‍🚀"];
     server.next({ stream: { pieces, chunk: 3 } });
     assert.deepEqual((await heard(providers, callTo(provider))).pieces, pieces);
   });
 
   test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ stream: { stop: "length" } });
     assert.equal((await heard(providers, callTo(provider))).answer?.finishReason, "length");
   });
@@ -80,7 +80,7 @@ for (const provider of formats) {
     pieces?: string[];
     attempts?: number;
     phase?: string;
-    setting?: Setting;
+    setting?: TestProviderOptions;
   }
   const broken = (breaks: Break, after: number): Next => ({ stream: { breaks, after } });
   const bad = { code: "PROVIDER_BAD_RESPONSE" };
@@ -123,7 +123,7 @@ for (const provider of formats) {
   };
   for (const [when, { reply, code, pieces = [], attempts = 1, phase, setting }] of Object.entries(rows)) {
     test(`${provider}: ${when} is ${code} after ${attempts} calls, with what came before`, async (t) => {
-      const { server, providers } = await providersOn(t, setting);
+      const { server, providers } = await openTestProviders(t, setting);
       for (let at = 0; at < attempts; at++) server.next(reply);
       const { fault, pieces: told } = await heard(providers, callTo(provider));
       assert.deepEqual(
@@ -137,7 +137,7 @@ for (const provider of formats) {
   }
 
   test(`${provider}: what fails before the first word is called again, and the answer counts the attempts`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ status: 503 });
     server.next({ status: 429, headers: { "retry-after": "1" } });
     const { answer, pieces } = await heard(providers, callTo(provider));
@@ -145,7 +145,7 @@ for (const provider of formats) {
   });
 
   test(`${provider}: whoever stops reading ends the call upstream`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     server.next({ stream: { breaks: "stall", after: 1 } });
     const stream = providers.stream(callTo(provider));
     assert.equal((await stream.next()).value, "An ");
@@ -154,7 +154,7 @@ for (const provider of formats) {
   });
 
   test(`${provider}: a caller who gives up gets back the own reason, and the call upstream ends`, async (t) => {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     const caller = new AbortController();
     server.next({ stream: { breaks: "stall", after: 1 } });
     const stream = providers.stream(callTo(provider, { signal: caller.signal }));
@@ -168,7 +168,7 @@ for (const provider of formats) {
 
 test("what a server counts wrongly is estimated in its place", async (t) => {
   for (const provider of ["openai", "google"] as const) {
-    const { server, providers } = await providersOn(t);
+    const { server, providers } = await openTestProviders(t);
     for (const usage of [
       { input: -5, output: 2 ** 40 },
       { input: 1.5, output: -0.5 },
@@ -189,13 +189,13 @@ test("what a server counts wrongly is estimated in its place", async (t) => {
 });
 
 test("a refused connection is PROVIDER_ERROR after three attempts", async (t) => {
-  const { providers } = await providersOn(t);
+  const { providers } = await openTestProviders(t);
   const { fault } = await heard(providers, callTo("openai", { baseUrl: await refusedUrl() }));
   assert.deepEqual([fault?.code, fault?.info.reason, fault?.attempts], ["PROVIDER_ERROR", "unreachable", 3]);
 });
 
 test("a provider that is not read from sends no further than the buffers hold", async (t) => {
-  const { server, providers } = await providersOn(t, { limits: { maxResponseBytes: 100_000_000 } });
+  const { server, providers } = await openTestProviders(t, { limits: { maxResponseBytes: 100_000_000 } });
   let sent = 0;
   const noteSent = (at: number) => {
     sent = at;
@@ -218,7 +218,7 @@ test("a provider that is not read from sends no further than the buffers hold", 
 });
 
 test("a server that answers a stream with a whole completion is read, and billed for its reasoning", async (t) => {
-  const { server, providers } = await providersOn(t);
+  const { server, providers } = await openTestProviders(t);
   const completion = {
     model: "m-2",
     choices: [
@@ -234,7 +234,7 @@ test("a server that answers a stream with a whole completion is read, and billed
 test("a provider may be silent for as long as the call may take, where that is said", async (t) => {
   const setting = { limits: { bodyIdleMs: 20 } };
   const gate = () => new Promise((resolve) => setTimeout(resolve, 60));
-  const { server, providers } = await providersOn(t, setting);
+  const { server, providers } = await openTestProviders(t, setting);
   server.next({ stream: { gate } });
   assert.equal((await heard(providers, callTo("openai"))).fault?.info.phase, "idle");
   server.next({ stream: { gate } });

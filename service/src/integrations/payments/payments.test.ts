@@ -3,7 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { fetch } from "undici";
-import { noticeIn, type PostedNotice, startNoticeReceiver } from "../../../test/notices.ts";
+import {
+  type PostedEvent,
+  parseEvent,
+  startPaymentEventReceiver,
+} from "../../../test/payment-event-receiver.ts";
 import { until } from "../../../test/until.ts";
 import { fakePayments, memoryStore, signWebhook, startFakeProvider } from "./payments.fake.ts";
 import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
@@ -293,7 +297,7 @@ test("a method that is disputed is so right after its charge, until the bank dec
     const receiver = await receiving();
     const asked = { ...request("pm_test_dispute"), orderId };
     const paymentId = paymentIdOf(await payments.charge(asked));
-    const [notice] = (await receiver.naming("dp_")).map(noticeIn);
+    const [notice] = (await receiver.eventsAbout("dp_")).map(parseEvent);
     const dispute = {
       disputeId: notice!["disputeId"]!,
       orderId,
@@ -328,8 +332,8 @@ test("a charge may be made and its answer never come, nor a notice", async () =>
   assert.equal((await payments.charge(asked)).state, "succeeded", "asked again, it tells of the first one");
   const heard = request();
   await payments.charge(heard);
-  await receiver.naming(heard.orderId);
-  assert.ok(receiver.notices.every((notice) => noticeIn(notice)["orderId"] !== asked.orderId));
+  await receiver.eventsAbout(heard.orderId);
+  assert.ok(receiver.events.every((notice) => parseEvent(notice)["orderId"] !== asked.orderId));
 });
 
 test("whoever tests decides on a page in the place of a bank", async () => {
@@ -374,7 +378,7 @@ test("a notice may come twice", async () => {
   const receiver = await receiving();
   const asked = request("pm_test_duplicate_webhook");
   await payments.charge(asked);
-  assert.equal((await receiver.naming(asked.orderId, 2)).length, 2);
+  assert.equal((await receiver.eventsAbout(asked.orderId, 2)).length, 2);
 });
 
 test("a notice may come before the answer that it is about", async () => {
@@ -394,12 +398,12 @@ test("a notice that is not taken is sent again, and given up after some tries", 
   const stubborn = await receiving((nth) => (nth < 3 ? 503 : 200));
   const early = request("pm_test_webhook_before_response");
   await payments.charge(early);
-  const [first, ...more] = (await stubborn.naming(early.orderId, 3)).map(({ body }) => body.toString());
+  const [first, ...more] = (await stubborn.eventsAbout(early.orderId, 3)).map(({ body }) => body.toString());
   assert.deepEqual(more, [first, first]);
   const deaf = await receiving(() => 500);
   const unheard = request("pm_test_webhook_before_response");
   assert.equal((await payments.charge(unheard)).state, "succeeded");
-  assert.equal((await deaf.naming(unheard.orderId, 3)).length, 3);
+  assert.equal((await deaf.eventsAbout(unheard.orderId, 3)).length, 3);
 });
 
 test("a provider whose notices lead nowhere answers all the same", async () => {
@@ -420,14 +424,14 @@ test("every change is told of: what waits and ends, what is given back, paid out
   const { providerPayoutId } = await payments.payOut(payout);
   await post(`/v1/payouts/${providerPayoutId}/end`, { state: "completed" });
   for (const id of [order.orderId, refund.refundId, payout.payoutId])
-    assert.equal((await receiver.naming(id, 2)).length, 2);
+    assert.equal((await receiver.eventsAbout(id, 2)).length, 2);
 });
 
 test("only a notice that the provider signed of late is believed", async () => {
   const receiver = await receiving();
   const asked = request();
   await payments.charge(asked);
-  const [notice] = await receiver.naming(asked.orderId);
+  const [notice] = await receiver.eventsAbout(asked.orderId);
   const { body, headers } = notice!;
   assert.deepEqual(await read(notice!), { about: "payment", orderId: asked.orderId });
   const signature = headers["fake-signature"]!;
@@ -437,7 +441,7 @@ test("only a notice that the provider signed of late is believed", async () => {
     headers: { "fake-signature": signWebhook(by, text, when) },
   });
   const text = body.toString();
-  const refused: Record<string, PostedNotice> = {
+  const refused: Record<string, PostedEvent> = {
     "no signature": { body, headers: {} },
     "half a signature": { body, headers: { "fake-signature": signature.slice(0, -1) } },
     "another body": { body: Buffer.from(text.replace("payment", "refund")), headers },
@@ -488,11 +492,11 @@ test("what everybody has are the named methods, all of which it knows", async ()
   }
 });
 
-const read = ({ body, headers }: PostedNotice) => payments.parseWebhook(body, headers);
+const read = ({ body, headers }: PostedEvent) => payments.parseWebhook(body, headers);
 
 /** Whoever gets the notices of what is done from now on. */
 async function receiving(answer?: (nth: number) => number) {
-  const receiver = await startNoticeReceiver(answer);
+  const receiver = await startPaymentEventReceiver(answer);
   provider.sendWebhooksTo(receiver.url);
   after(() => receiver.close());
   return receiver;

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import Stripe from "stripe";
-import { haiku, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
+import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasEarned } from "../../../test/payouts.ts";
+import { bookEarnings } from "../../../test/payouts.ts";
 import { accountsOf } from "../../../test/refunds.ts";
 import { type StripeServer, startStripeServer } from "../../../test/stripe-server.ts";
 import { detachAtProvider } from "../../commerce/charges/payment-methods.ts";
@@ -343,7 +343,7 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
     amountMinor: 1999n,
     feeMinor: 1500n,
     reason: "fraudulent",
-    answerBy: new Date("2026-07-01T23:59:59Z"),
+    evidenceDueBy: new Date("2026-07-01T23:59:59Z"),
     createdAt: new Date(server.objectOf(disputeId)["created"] * 1000),
   });
   server.closeDispute(disputeId, "lost");
@@ -494,8 +494,8 @@ suite("a shop that is paid through Stripe", () => {
   after(() => market.close());
 
   test("sells, and finds a lost charge out", async () => {
-    const productId = await hasProduct(await market.hasUser());
-    const buyer = await market.hasUser();
+    const productId = await createProduct(await market.createUser());
+    const buyer = await market.createUser();
     const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
     const keeps = async (token: string): Promise<string> => {
       const kept = await buyer.post("/v1/payment-methods", { token });
@@ -527,10 +527,10 @@ suite("a shop that is paid through Stripe", () => {
   });
 
   test("books what was refunded at Stripe's dashboard, once", async () => {
-    const seller = await market.hasUser();
-    const buyer = await market.hasUser();
+    const seller = await market.createUser();
+    const buyer = await market.createUser();
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
-    const productId = await hasProduct(seller, { price: 10 });
+    const productId = await createProduct(seller, { price: 10 });
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
     const intentId: string = server.intentsOf(orderId)[0]!["id"];
     const isTold = () =>
@@ -566,9 +566,9 @@ suite("a shop that is paid through Stripe", () => {
 
     /** A purchase of 10.00 whose refund of all of it stands as given, and what is told of both. */
     async function hasDashboardRefund(status: "pending" | "succeeded") {
-      const buyer = await market.hasUser();
+      const buyer = await market.createUser();
       await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
-      const productId = await hasProduct(await market.hasUser(), { price: 10 });
+      const productId = await createProduct(await market.createUser(), { price: 10 });
       const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
       const refundId = server.refundByHand(server.intentsOf(orderId)[0]!["id"], 1000, status);
       await posts("refund.created", refundId);
@@ -646,7 +646,7 @@ suite("a shop that is paid through Stripe", () => {
 
   /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */
   async function hasPlan(token: string): Promise<Client> {
-    const person = await market.hasSession((await market.hasUser()).userId);
+    const person = await market.createSession((await market.createUser()).userId);
     await person.post("/v1/payment-methods", { token });
     const chosen = await person.put(PLAN, { plan: "pro" });
     if (chosen.status === 202) server.approve(await openIntentOf(person.userId));
@@ -666,22 +666,22 @@ suite("a shop that is paid through Stripe", () => {
   async function renewLater({ userId }: Client): Promise<Client> {
     market.clock.forward(31 * 86_400_000);
     await renewSubscriptions(market.service.ctx);
-    return market.hasSession(userId);
+    return market.createSession(userId);
   }
 
   test("renews a plan by a card that its owner left for that, and asks their bank for it once", async () => {
     const person = await renewLater(await hasPlan("pm_card_authenticationRequiredOnSetup"));
     const { data } = (await person.get(PLAN)).body;
     assert.deepEqual([data.plan, data.pastDue, data.payment], ["pro", null, null]);
-    assert.deepEqual(await lettersToUser(market, person.userId), []);
+    assert.deepEqual(await emailsToUser(market, person.userId), []);
   });
 
   test("writes to the owner of a plan whose bank asks in their absence, and they confirm by choosing it again", async () => {
     const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
     assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
-    const [letter] = await lettersToUser(market, person.userId);
+    const [letter] = await emailsToUser(market, person.userId);
     assert.equal(letter!.subject, "Your plan pro could not be renewed yet");
-    assert.match(asOneLine(letter!.text), /Your bank wants you to confirm .* choose the plan again/);
+    assert.match(unwrapLines(letter!.text), /Your bank wants you to confirm .* choose the plan again/);
     const reply = await person.put(PLAN, { plan: "pro" });
     assert.equal(reply.status, 202, reply.text);
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);
@@ -690,11 +690,11 @@ suite("a shop that is paid through Stripe", () => {
   });
 
   test("leaves no card there that its owner removed, or who left", async () => {
-    const [remover, leaver] = [await market.hasUser(), await market.hasUser()];
+    const [remover, leaver] = [await market.createUser(), await market.createUser()];
     const keeps = async (who: Client): Promise<string> =>
       (await who.post("/v1/payment-methods", { token: "pm_card_visa" })).body.data.id;
     const [removed, left] = [await keeps(remover), await keeps(leaver)];
-    const session = await market.hasSession(leaver.userId);
+    const session = await market.createSession(leaver.userId);
     const { email } = (await session.get("/v1/account")).body.data;
     assert.equal((await remover.delete(`/v1/payment-methods/${removed}`)).status, 200);
     assert.equal((await session.request("DELETE", "/v1/account", { json: { confirm: email } })).status, 200);
@@ -726,8 +726,8 @@ suite("a shop that is paid through Stripe", () => {
 
     /** A purchase whose buyer's bank asks. */
     async function waitingOrder(): Promise<Waiting> {
-      const productId = await hasProduct(await market.hasUser());
-      const buyer = await market.hasUser();
+      const productId = await createProduct(await market.createUser());
+      const buyer = await market.createUser();
       await buyer.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
       const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
       const intentId: string = server.intentsOf(orderId)[0]!["id"];
@@ -744,7 +744,7 @@ suite("a shop that is paid through Stripe", () => {
 
     /** The same of a plan. */
     async function waitingPlan(): Promise<Waiting> {
-      const person = await market.hasSession((await market.hasUser()).userId);
+      const person = await market.createSession((await market.createUser()).userId);
       await person.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
       assert.equal((await person.put(PLAN, { plan: "pro" })).status, 202);
       const intentId = await openIntentOf(person.userId);
@@ -813,8 +813,8 @@ suite("a shop with amounts that Stripe has not", () => {
   let session: Client;
   before(async () => {
     market = await openMarket({ payments, config: { currencies: ["USD", "KWD", "JPY"] } });
-    seller = await market.hasUser({ role: "seller" });
-    session = await market.hasSession(seller.userId);
+    seller = await market.createUser({ role: "seller" });
+    session = await market.createSession(seller.userId);
     await session.put("/v1/account/payout-account", { account: "acct_seller" });
   });
   after(() => market.close());
@@ -832,7 +832,7 @@ suite("a shop with amounts that Stripe has not", () => {
       ["KWD", 1.23],
       ["USD", 0.5],
     ] as const) {
-      const id = await hasProduct(seller, { price, currency });
+      const id = await createProduct(seller, { price, currency });
       const patched = await seller.patch(`/v1/products/${id}`, { price: currency === "KWD" ? 2.345 : 0.01 });
       assertError(patched, 400, "INVALID_REQUEST", "price");
       assert.equal((await seller.patch(`/v1/products/${id}`, { tags: ["new"] })).status, 200);
@@ -840,16 +840,16 @@ suite("a shop with amounts that Stripe has not", () => {
   });
 
   test("POST /products/{id}/publish: a price of before Stripe is refused by the field price", async () => {
-    const id = await hasDraft(seller, { price: 5 });
+    const id = await createDraft(seller, { price: 5 });
     await market.query("update products set price_minor = 10 where id = $1", [toUuid("prod", id)]);
     assertError(await seller.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "price");
   });
 
   test("POST /purchases: a discount that leaves too little is refused by the field discountCode", async () => {
-    const buyer = await market.hasUser();
+    const buyer = await market.createUser();
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
     await seller.post("/v1/discount-codes", { code: "MOST", percentOff: 95 });
-    const productId = await hasProduct(seller, { price: 5 });
+    const productId = await createProduct(seller, { price: 5 });
     const reply = await buyer.post("/v1/purchases", { productId, discountCode: "MOST" });
     const { reason } = assertError(reply, 422, "VALIDATION_ERROR", "discountCode");
     assert.match(reason, /leaves 0\.25 USD to pay, which must be at least 0\.50 USD/);
@@ -862,7 +862,7 @@ suite("a shop with amounts that Stripe has not", () => {
       (await seller.get("/v1/balance")).body.data.find(
         ({ currency }: { currency: string }) => currency === "KWD",
       ).available;
-    await hasEarned(market, seller, { amountMinor: 12_345n, currency: "KWD" });
+    await bookEarnings(market, seller, { amountMinor: 12_345n, currency: "KWD" });
     assertError(
       await session.post("/v1/payouts", { amount: 10.001, currency: "KWD" }),
       400,
@@ -874,7 +874,7 @@ suite("a shop with amounts that Stripe has not", () => {
     const asked = reply.body.data;
     assert.deepEqual([asked.status, asked.amount], ["completed", 12.34]);
     assert.equal(await available(), 0.005);
-    await hasEarned(market, seller, { amountMinor: 15_008n, currency: "KWD" });
+    await bookEarnings(market, seller, { amountMinor: 15_008n, currency: "KWD" });
     await payOutBySchedule(market.service.ctx, "daily");
     market.clock.forward(86_400_000);
     await payOutBySchedule(market.service.ctx, "daily");
@@ -884,7 +884,7 @@ suite("a shop with amounts that Stripe has not", () => {
   });
 
   test("an upgrade that costs less than Stripe charges: the rest is waived", async () => {
-    const buyer = await market.hasSession((await market.hasUser()).userId);
+    const buyer = await market.createSession((await market.createUser()).userId);
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
     assert.equal((await buyer.put(PLAN, { plan: "pro" })).status, 200);
     await market.query("update subscriptions set price_minor = 9880 where user_id = $1", [buyer.userId]);
@@ -901,10 +901,10 @@ suite("a shop that pays its sellers through Stripe", () => {
   after(() => market.close());
 
   test("pays its sellers when its own balance is enough, and blames nobody until then", async () => {
-    const seller = await market.hasUser({ role: "seller" });
-    const session = await market.hasSession(seller.userId);
+    const seller = await market.createUser({ role: "seller" });
+    const session = await market.createSession(seller.userId);
     await session.put("/v1/account/payout-account", { account: "acct_seller" });
-    await hasEarned(market, seller, { amountMinor: 5_000n });
+    await bookEarnings(market, seller, { amountMinor: 5_000n });
     server.hasFunds(0);
     const { id, status } = (await session.post("/v1/payouts", {})).body.data;
     assert.equal(status, "pending");
@@ -925,7 +925,7 @@ suite("a shop that pays its sellers through Stripe", () => {
     await Promise.all([reconcile(), reconcile()]);
     assert.deepEqual(await standing(), { status: "completed", waits_for: null, failure_code: null });
     assert.deepEqual(
-      (await lettersToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
+      (await emailsToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
       ["Paid out", "Your payouts go to another account"],
     );
     server.hasFunds(Number.POSITIVE_INFINITY);
@@ -938,15 +938,15 @@ suite("a shop that pays its sellers through Stripe", () => {
     assert.equal(market.logs.filter((line) => line.includes("took back a part")).length, 1);
     server.change(transferId, { amount_reversed: 5_000, reversed: true });
     await syncPayoutFromProvider(market.service.ctx, id);
-    const again = await market.hasSession(seller.userId);
+    const again = await market.createSession(seller.userId);
     assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
   });
 
   test("has them set up their accounts there first", async () => {
-    const seller = await market.hasUser({ role: "seller" });
-    const session = await market.hasSession(seller.userId);
+    const seller = await market.createUser({ role: "seller" });
+    const session = await market.createSession(seller.userId);
     const path = "/v1/account/payout-account";
-    await hasEarned(market, seller, { amountMinor: 5_000n });
+    await bookEarnings(market, seller, { amountMinor: 5_000n });
     assert.deepEqual((await session.get(path)).body.data, { account: null, payoutsEnabled: false });
     assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
     const { account, url } = (await session.post(`${path}/onboarding`)).body.data;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { enableTwoFactor } from "../../../test/authenticator.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
@@ -13,8 +13,8 @@ let market: Market;
 let admin: Client;
 before(async () => {
   market = await openMarket();
-  const { userId } = await market.hasUser({ name: "Admin", role: "admin" });
-  admin = await market.hasSession(userId, { secondFactor: true });
+  const { userId } = await market.createUser({ name: "Admin", role: "admin" });
+  admin = await market.createSession(userId, { secondFactor: true });
 });
 after(() => market.close());
 
@@ -25,7 +25,7 @@ const actionsOf = async (query: string) =>
 /** Writes deeds of one actor, a minute apart. */
 async function hasDeeds(actions: string[]): Promise<string> {
   const { ctx } = market.service;
-  const { userId } = await market.hasUser({ name: "Doer" });
+  const { userId } = await market.createUser({ name: "Doer" });
   for (const action of actions) {
     market.clock.forward(60_000);
     const source = { ip: "192.0.2.7", userAgent: "curl/8", requestId: "req-1" };
@@ -113,8 +113,8 @@ suite("the audit log", () => {
   });
 
   test("goes on telling of people whose account is closed, under no name", async () => {
-    const user = await market.hasUser({ name: "LEAVERMARK" });
-    const session = await market.hasSession(user.userId);
+    const user = await market.createUser({ name: "LEAVERMARK" });
+    const session = await market.createSession(user.userId);
     const { email, id } = (await session.get("/v1/account")).body.data;
     await session.patch("/v1/account", { bio: "Words." });
     await session.request("DELETE", "/v1/account", { json: { confirm: email } });
@@ -144,7 +144,7 @@ suite("refusals", () => {
     market.logs.map((line) => JSON.parse(line)).filter((line) => line.action === action);
 
   test("wrong passwords: the 1st and the 10th stand in the log with their account, the lock too, each in the log lines with address and account", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const id = toId("usr", user.userId);
     const { email } = (await user.get("/v1/account")).body.data;
     const logIn = (address: string) =>
@@ -180,9 +180,9 @@ suite("refusals", () => {
   });
 
   test("a wrong current password, and access that only administrators have", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const id = toId("usr", user.userId);
-    const session = await market.hasSession(user.userId);
+    const session = await market.createSession(user.userId);
     await session.put("/v1/account/password", { password: "a good enough one", currentPassword: "wrong" });
     assert.deepEqual(await refusalsOf("password.refused", 0), [[id, 1]]);
     const before = await countOf("admin.refused");
@@ -217,22 +217,22 @@ suite("refusals", () => {
 
 test("no secret is in any entry, after everything that is audited was done", async () => {
   const { ctx } = market.service;
-  const user = await market.hasUser({ name: "Somebody" });
-  const session = await market.hasSession(user.userId);
-  const app = await turnsOnTwoFactor(market, session);
+  const user = await market.createUser({ name: "Somebody" });
+  const session = await market.createSession(user.userId);
+  const app = await enableTwoFactor(market, session);
   const password = "correct horse battery STAPLEMARK";
   await session.put("/v1/account/password", { password });
   await session.patch("/v1/account", { name: "Another", bio: "BIOMARK" });
   await session.delete("/v1/account/sessions");
   const link = await firstAdminLink(ctx);
-  const user2 = await market.hasUser({ name: "Target" });
+  const user2 = await market.createUser({ name: "Target" });
   const path = `/v1/admin/users/${toId("usr", user2.userId)}`;
   await admin.patch(path, { role: "seller", plan: "pro" });
   await admin.post(`${path}/ban`, { reason: "Spam" });
   await admin.post(`${path}/unban`);
-  const productId = await hasProduct(user2, { content: "CONTENTMARK about {{topic}}" });
+  const productId = await createProduct(user2, { content: "CONTENTMARK about {{topic}}" });
   await admin.patch(`/v1/products/${productId}`, { content: "CONTENTMARK again about {{topic}}" });
-  await hasBought(user, productId);
+  await buyProduct(user, productId);
   const { rows } = await market.query("select a::text as row from audit_log a");
   const log = rows.map(({ row }) => row).join("\n");
   for (const action of ["user.changed", "user.banned", "product.updated", "account.changed", "two_factor"])

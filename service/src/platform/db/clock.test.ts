@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { openMarket } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
-import { begins, hasWorkflow, transform } from "../../../test/workflows.ts";
+import { createWorkflow, startExecution, transformStep } from "../../../test/workflows.ts";
 import { startService } from "../../app.ts";
 import { openBase } from "../../base.ts";
 import { createLog } from "../../core/log.ts";
@@ -14,8 +14,8 @@ const LEASE_MS = 10_000;
 
 test("leases: a worker whose clock is 20 s ahead takes over no run that another one holds", async () => {
   const market = await openMarket();
-  const author = await market.hasUser();
-  const id = await hasWorkflow(author, { steps: [transform("one", "1")] });
+  const author = await market.createUser();
+  const id = await createWorkflow(author, { steps: [transformStep("one", "1")] });
   const evaluator = new Evaluator();
   mock.timers.enable({ apis: ["Date"], now: Date.now() + AHEAD_MS });
   const base = await openBase(
@@ -24,7 +24,7 @@ test("leases: a worker whose clock is 20 s ahead takes over no run that another 
     { log: createLog("silent") },
   );
   try {
-    await begins(author, id);
+    await startExecution(author, id);
     const isClaimed = async (dueAt: string) => {
       await market.query(`update workflow_runs set lease_token = gen_random_uuid(), due_at = ${dueAt}`);
       const worker = new WorkflowWorker(base.ctx, evaluator);

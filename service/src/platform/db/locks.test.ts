@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
 import { forkProgram } from "../../../test/child.ts";
-import type { LockWish } from "../../../test/doomed-lock.ts";
-import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
+import type { LockHolderOptions } from "../../../test/lock-holder-process.ts";
+import { createDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { openPool } from "./database.ts";
 import { lockInTransaction, withLock } from "./locks.ts";
@@ -12,12 +12,12 @@ import { listMigrations, migrate } from "./migrate.ts";
 const MIGRATION_LOCK = { key: 5_701_840_113, name: "the migration lock" };
 const LOCK = { key: "a lock of a test", name: "the lock of a test" };
 
-const PROGRAM = new URL("../../../test/doomed-lock.ts", import.meta.url);
+const PROGRAM = new URL("../../../test/lock-holder-process.ts", import.meta.url);
 
 let database: TestDatabase;
 let holder: pg.Client;
 before(async () => {
-  database = await makeDatabase(TEMPLATE);
+  database = await createDatabase(TEMPLATE);
   holder = new pg.Client({ connectionString: database.url, application_name: "a holder" });
   await holder.connect();
 });
@@ -65,7 +65,10 @@ test("withLock: connection that ends, mustBeHeld rejects", async () => {
 
 test("withLock: work lasts longer than an idle transaction may, the lock stays; its process freezes, PostgreSQL ends it", async () => {
   const connection = { target: database.url, transactionTimeouts: { idleMs: 400, lockMs: 900 } };
-  const { child, ended, answer } = forkProgram(PROGRAM, { connection, lock: LOCK } satisfies LockWish);
+  const { child, ended, answer } = forkProgram(PROGRAM, {
+    connection,
+    lock: LOCK,
+  } satisfies LockHolderOptions);
   try {
     await answer();
     const isOld = "select from pg_stat_activity where application_name = $1 and now() - xact_start > '600ms'";
@@ -100,7 +103,7 @@ test("migrate: lock held by another session, a complete database waits for no sh
 });
 
 test("migrate: another process migrates an empty database during the wait for the lock, its migrations are found", async (t) => {
-  const empty = await makeDatabase();
+  const empty = await createDatabase();
   const other = new pg.Client({ connectionString: empty.url });
   const pool = openPool({ target: empty.url, maxConnections: 1 });
   t.after(async () => {

@@ -83,7 +83,7 @@ suite("a letter", () => {
     await carry(id);
     assert.deepEqual(await rowOf(id), { sealed_letter: null, sent_at: market.clock.now, refused_at: null });
     await carry(id);
-    assert.equal(server.letters.length, 1);
+    assert.equal(server.emails.length, 1);
   });
 
   test("is sealed in the database: a dump holds neither its words nor its link", async () => {
@@ -102,7 +102,7 @@ suite("a letter", () => {
       [mine, other],
     );
     await assert.rejects(carry(other));
-    assert.equal(server.letters.length, 0);
+    assert.equal(server.emails.length, 0);
   });
 
   test("is forgotten after a week, carried or not", async () => {
@@ -114,7 +114,7 @@ suite("a letter", () => {
     await deleteOldEmails(market.service.ctx);
     assert.equal(await rowOf(id), undefined);
     await carry(id);
-    assert.equal(server.letters.length, 0);
+    assert.equal(server.emails.length, 0);
   });
 });
 
@@ -131,7 +131,7 @@ suite("a letter that is not taken", () => {
     await waits(id);
     server = await startMailServer({ port: server.port });
     await carry(id);
-    assert.equal(server.letters.length, 1);
+    assert.equal(server.emails.length, 1);
   });
 
   for (const [who, reply] of [
@@ -145,7 +145,7 @@ suite("a letter that is not taken", () => {
       await waits(id);
       delete server.refuse[who];
       await carry(id);
-      assert.equal(server.letters.length, 1);
+      assert.equal(server.emails.length, 1);
     });
   }
 
@@ -201,7 +201,7 @@ suite("nobody adds a recipient or a header", () => {
     test(`a letter to ${JSON.stringify(recipient)} is handed to nobody`, async () => {
       const id = await send(recipient);
       await carry(id);
-      assert.equal(server.letters.length, 0);
+      assert.equal(server.emails.length, 0);
       assert.ok((await rowOf(id)).refused_at);
     });
   }
@@ -238,7 +238,7 @@ suite("the way to the server", () => {
       (url) => url,
       async (shop, other) => {
         await carry(await send("ada@example.com", letter, shop), shop);
-        assert.equal(other.letters.length, 1);
+        assert.equal(other.emails.length, 1);
         assert.match(await shop.service.ctx.integrations.emailSender.check(), /takes letters$/);
       },
     ));
@@ -250,7 +250,7 @@ suite("the way to the server", () => {
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
-        assert.equal(other.letters.length, 0);
+        assert.equal(other.emails.length, 0);
         await assert.rejects(shop.service.ctx.integrations.emailSender.check(), (error: Error) => {
           assert.match(error.message, /takes no letters: EAUTH .*535/);
           return !error.message.includes("wrong");
@@ -265,7 +265,7 @@ suite("the way to the server", () => {
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
-        assert.equal(other.letters.length, 0);
+        assert.equal(other.emails.length, 0);
       },
     ));
 
@@ -277,7 +277,7 @@ suite("the way to the server", () => {
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
-        assert.equal(other.letters.length, 0);
+        assert.equal(other.emails.length, 0);
       },
     );
     await withServer(
@@ -285,7 +285,7 @@ suite("the way to the server", () => {
       (url) => `${url}?tls.rejectUnauthorized=false`,
       async (shop, other) => {
         await carry(await send("ada@example.com", letter, shop), shop);
-        assert.equal(other.letters.length, 1);
+        assert.equal(other.emails.length, 1);
       },
     );
   });

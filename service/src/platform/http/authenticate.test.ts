@@ -11,7 +11,7 @@ let market: Market;
 let member: Client;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
+  member = await market.createUser();
 });
 after(() => market.close());
 
@@ -33,7 +33,7 @@ const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : 
 suite("a request is 401 with WWW-Authenticate", () => {
   test("with a key of the other environment, even if this database knows it", async () => {
     const { value, lookup, digest } = mintKey("production");
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const moved = [user.userId, lookup, digest];
     await market.query("update api_keys set lookup = $2, digest = $3 where user_id = $1", moved);
     assertRefused(await withHeader(`Bearer ${value}`));
@@ -48,7 +48,7 @@ suite("a request is 401 with WWW-Authenticate", () => {
   });
 
   test("with another secret behind the public part of a key that exists", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const another = mintKey("test");
     await market.query("update api_keys set digest = $2 where user_id = $1", [user.userId, another.digest]);
     assertRefused(await user.get("/v1/products"));
@@ -73,7 +73,7 @@ suite("a request is 401 with WWW-Authenticate", () => {
   }
 
   test("with a revoked key", async () => {
-    const leaver = await market.hasUser();
+    const leaver = await market.createUser();
     assert.equal((await leaver.get("/v1/products")).status, 200);
     await market.query("update api_keys set revoked_at = $2 where user_id = $1", [
       leaver.userId,
@@ -121,7 +121,7 @@ suite("a key", () => {
   });
 
   test("that differs from the one in the query is 400, even if both are good", async () => {
-    const other = await market.hasUser();
+    const other = await market.createUser();
     const reply = await member.get(`/v1/products?api_key=${other.key}`);
     assertError(reply, 400, "INVALID_REQUEST", "api_key");
     assert.doesNotMatch(reply.text, /stoa_/);
@@ -140,7 +140,7 @@ suite("a key", () => {
   });
 
   test("counts as used at most once a minute", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const lastUse = async () => {
       const { rows } = await market.query("select last_used_at as at from api_keys where user_id = $1", [
         user.userId,

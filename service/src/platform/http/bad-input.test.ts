@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, suite, test } from "node:test";
 import { type Endpoint, type ErrorCode, endpoints, errorCatalogue } from "@stoa/contract";
-import { openDoors } from "../../../test/callers.ts";
-import { haiku, hasBought, hasProduct } from "../../../test/factories.ts";
+import { allowedCallers } from "../../../test/allowed-callers.ts";
+import { buyProduct, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { openAiStatusOf } from "./openai-error.ts";
 
@@ -17,14 +17,14 @@ let ids: Record<string, string>;
 let rowsBefore: Record<string, number>;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
-  const seller = await market.hasUser();
-  productId = await hasProduct(member);
-  await hasBought(member, await hasProduct(seller));
+  member = await market.createUser();
+  const seller = await market.createUser();
+  productId = await createProduct(member);
+  await buyProduct(member, await createProduct(seller));
   const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
   const stored = await member.post("/v1/ai/keys", key);
   ids = { productId, providerKeyId: stored.body.data.id };
-  enter = await openDoors(market, member);
+  enter = await allowedCallers(market, member);
   rowsBefore = await rowCounts();
 });
 // Nothing that is refused leaves anything behind.

@@ -4,8 +4,8 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { endpoints } from "@stoa/contract";
 import pg from "pg";
-import { hasDraft } from "../../../test/factories.ts";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { createDraft } from "../../../test/factories.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 
 const IDLE_MS = 300;
@@ -15,7 +15,7 @@ let member: Client;
 before(async () => {
   const slow = { idleMs: IDLE_MS, totalMs: 900, bytesPerSecond: 100 };
   market = await openMarket({ requestDeadlines: { headersMs: 300, body: slow, upload: slow } });
-  member = await market.hasUser();
+  member = await market.createUser();
 });
 after(() => market.close());
 
@@ -99,8 +99,8 @@ test("a request whose body has arrived may take longer than any of these deadlin
   const holder = new pg.Client({ connectionString: market.target });
   await holder.connect();
   await holder.query("begin; lock table products in exclusive mode");
-  const created = hasDraft(member);
-  await somebodyWaits(market);
+  const created = createDraft(member);
+  await waitForBlockedStatements(market);
   // No event tells that a deadline did not strike: only its time does.
   await sleep(2 * IDLE_MS);
   await holder.query("commit");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 
@@ -10,8 +10,8 @@ let productId: string;
 let path: string;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  productId = await hasProduct(seller);
+  seller = await market.createUser({ name: "Seller" });
+  productId = await createProduct(seller);
   path = `/v1/products/${productId}`;
 });
 after(() => market.close());
@@ -56,9 +56,9 @@ suite("the ETag of a product", () => {
   });
 
   test("is not moved by views, purchases and reviews, which the body shows all the same", async () => {
-    const [reader, buyer] = [await market.hasUser(), await market.hasUser()];
+    const [reader, buyer] = [await market.createUser(), await market.createUser()];
     const before = await seller.get(path);
-    await hasBought(buyer, productId);
+    await buyProduct(buyer, productId);
     assert.equal((await buyer.post(`${path}/reviews`, { rating: 5 })).status, 201);
     const seen = await tagOf(reader);
     await flushViews(market.service.ctx);
@@ -71,9 +71,9 @@ suite("the ETag of a product", () => {
   });
 
   test("differs by what its reader may see: author, buyer, stranger", async () => {
-    const [buyer, stranger] = [await market.hasUser(), await market.hasUser()];
+    const [buyer, stranger] = [await market.createUser(), await market.createUser()];
     const unbought = await tagOf(buyer);
-    await hasBought(buyer, productId);
+    await buyProduct(buyer, productId);
     const tags = [await tagOf(seller), await tagOf(buyer), await tagOf(stranger)];
     assert.equal(new Set(tags).size, 3);
     assert.equal(unbought, tags[2]);
@@ -109,7 +109,7 @@ suite("If-None-Match", () => {
   });
 
   test("of a product that is gone is 404, not 304", async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     const etag = await tagOf(seller, `/v1/products/${id}`);
     await seller.delete(`/v1/products/${id}`);
     const reply = await seller.get(`/v1/products/${id}`, { "if-none-match": etag });
@@ -151,11 +151,11 @@ suite("the ETag of a list", () => {
 
   test("moves with what the page shows, and with the total beside it", async () => {
     const first = `${list}&sort=price&order=asc&limit=1`;
-    const id = await hasProduct(seller, { price: 1 });
+    const id = await createProduct(seller, { price: 1 });
     const tags = [await tagOf(seller, first)];
     await seller.patch(`/v1/products/${id}`, { price: 1.01 });
     tags.push(await tagOf(seller, first));
-    await hasProduct(seller, { price: 99 });
+    await createProduct(seller, { price: 99 });
     tags.push(await tagOf(seller, first));
     assert.equal(new Set(tags).size, 3);
   });
@@ -213,8 +213,8 @@ suite("If-Match", () => {
   });
 
   test("comes after 404 and 403: nothing is told of what is another's", async () => {
-    const stranger = await market.hasUser();
-    const draft = await hasDraft(seller);
+    const stranger = await market.createUser();
+    const draft = await createDraft(seller);
     const stale = { "if-match": '"stale"' };
     assertError(await stranger.patch(`/v1/products/${draft}`, {}, stale), 404, "PRODUCT_NOT_FOUND");
     assertError(await stranger.patch(path, {}, stale), 403, "UNAUTHORIZED");

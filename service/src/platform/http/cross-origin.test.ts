@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 
 let market: Market;
@@ -8,8 +8,8 @@ let member: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
-  productId = await hasProduct(member);
+  member = await market.createUser();
+  productId = await createProduct(member);
 });
 after(() => market.close());
 

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasProduct } from "../../../test/factories.ts";
+import { createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  for (let number = 1; number <= 5; number++) await hasProduct(seller, { title: `Haiku ${number}` });
+  seller = await market.createUser({ name: "Seller" });
+  for (let number = 1; number <= 5; number++) await createProduct(seller, { title: `Haiku ${number}` });
 });
 after(() => market.close());
 
@@ -180,7 +180,7 @@ suite("unknown input", () => {
   });
 
   test("in the query of a single resource or an action is refused too", async () => {
-    const id = await hasProduct(seller);
+    const id = await createProduct(seller);
     assertError(await seller.get(`/v1/products/${id}?fields=title`), 400, "INVALID_REQUEST", "fields");
     assertError(await seller.post(`/v1/products/${id}/unpublish?force=1`), 400, "INVALID_REQUEST", "force");
     await seller.delete(`/v1/products/${id}`);

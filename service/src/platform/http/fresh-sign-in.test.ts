@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { endpoints } from "@stoa/contract";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 const MINUTE_MS = 60_000;
@@ -12,12 +12,12 @@ let market: Market;
 let user: Client;
 before(async () => {
   market = await openMarket();
-  user = await market.hasUser({ role: "seller" });
+  user = await market.createUser({ role: "seller" });
 });
 after(() => market.close());
 
 const guarded = endpoints.filter(({ freshSignIn }) => freshSignIn);
-const subjects = async () => (await lettersToUser(market, user.userId)).map(({ subject }) => subject);
+const subjects = async () => (await emailsToUser(market, user.userId)).map(({ subject }) => subject);
 const pathOf = ({ base, path }: (typeof endpoints)[number]) => base + path.replace(/:\w+/g, "x");
 
 suite("an endpoint whose answer outlives the session", () => {
@@ -31,7 +31,7 @@ suite("an endpoint whose answer outlives the session", () => {
 
   for (const endpoint of guarded) {
     test(`${endpoint.name}: a session that is 15 minutes old is refused, and told what to do`, async () => {
-      const session = await market.hasSession(user.userId);
+      const session = await market.createSession(user.userId);
       market.clock.forward(15 * MINUTE_MS);
       const reply = await session.request(endpoint.method, pathOf(endpoint), { json: {} });
       const details = assertError(reply, 403, "UNAUTHORIZED");
@@ -40,7 +40,7 @@ suite("an endpoint whose answer outlives the session", () => {
     });
 
     test(`${endpoint.name}: a session of a moment ago passes`, async () => {
-      const session = await market.hasSession(user.userId);
+      const session = await market.createSession(user.userId);
       market.clock.forward(15 * MINUTE_MS - 1);
       const reply = await session.request(endpoint.method, pathOf(endpoint), { json: {} });
       assert.notEqual(reply.body.error?.details?.required, "fresh-sign-in", reply.text);
@@ -58,7 +58,7 @@ suite("an endpoint whose answer outlives the session", () => {
 
 suite("lasting access is told by email", () => {
   test("for each key, client, endpoint and secret, and stands in the audit log", async () => {
-    const session = await market.hasSession(user.userId);
+    const session = await market.createSession(user.userId);
     const before = (await subjects()).length;
     const key = await session.post("/v1/api-keys", {
       name: "Reader",
@@ -101,7 +101,7 @@ suite("lasting access is told by email", () => {
   });
 
   test("a new OAuth client: acts for nobody by itself and may only look, unless more is named", async () => {
-    const session = await market.hasSession(user.userId);
+    const session = await market.createSession(user.userId);
     const { data } = (
       await session.post("/v1/oauth-clients", { name: "Least", redirectUris: ["https://app.example/cb"] })
     ).body;

@@ -5,13 +5,13 @@ import { after, before, test } from "node:test";
 import { type Endpoint, endpoints, errorCatalogue, errorsOf } from "@stoa/contract";
 import fc from "fast-check";
 import { decodeJwt } from "jose";
-import { openDoors } from "../../../test/callers.ts";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { allowedCallers } from "../../../test/allowed-callers.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasOAuthClient, hasTokens } from "../../../test/oauth.ts";
-import { hasEarned } from "../../../test/payouts.ts";
-import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
-import { begins, hasWorkflow } from "../../../test/workflows.ts";
+import { createOAuthClient, requestTokens } from "../../../test/oauth.ts";
+import { bookEarnings } from "../../../test/payouts.ts";
+import { picture, sendImage, uploadFile } from "../../../test/uploads.ts";
+import { createWorkflow, startExecution } from "../../../test/workflows.ts";
 import { toId } from "../../core/ids.ts";
 import { openAiStatusOf } from "./openai-error.ts";
 
@@ -26,15 +26,15 @@ let enter: (endpoint: Endpoint) => Client;
 let ids: Record<string, string[]>;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
-  const seller = await market.hasUser();
-  const bought = await hasProduct(seller);
-  const orderId = await hasBought(member, bought);
+  member = await market.createUser();
+  const seller = await market.createUser();
+  const bought = await createProduct(seller);
+  const orderId = await buyProduct(member, bought);
   const run = { productId: bought, apiKeyId: "sandbox", variables: { topic: "rain" } };
   const { executionId } = (await member.post("/v1/ai/execute", run)).body.data;
   const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
-  const workflowId = await hasWorkflow(member, { steps: [approval] });
-  const waiting = await begins(member, workflowId);
+  const workflowId = await createWorkflow(member, { steps: [approval] });
+  const waiting = await startExecution(member, workflowId);
   // Nobody listens there, so that a verification ends at once and asks nobody.
   const key = {
     provider: "openai-compatible",
@@ -44,15 +44,15 @@ before(async () => {
   };
   const providerKeyId = (await member.post("/v1/ai/keys", key)).body.data.id;
   const [event] = (await member.get("/v1/events")).body.data;
-  const app = await hasOAuthClient(market, member);
-  await hasTokens(market, member.userId, app);
-  const session = await market.hasSession(member.userId);
+  const app = await createOAuthClient(market, member);
+  await requestTokens(market, member.userId, app);
+  const session = await market.createSession(member.userId);
   const [grant] = (await session.get("/v1/account/grants")).body.data;
   const apiKey = { name: "Mine", permissions: { "products:read": true } };
   const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
-  const own = await hasProduct(member);
+  const own = await createProduct(member);
   const discount = { code: "MINE", percentOff: 10 };
-  await hasEarned(market, member, { amountMinor: 5_000n });
+  await bookEarnings(market, member, { amountMinor: 5_000n });
   const image = await sendImage(member, own, { bytes: await picture() });
   // Nobody listens there either, and in a market nobody posts.
   const hook = (await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" })).body.data.id;
@@ -62,9 +62,9 @@ before(async () => {
     deliveryId: [(await member.post(`/v1/webhooks/${hook}/test`)).body.data.id],
     recoveryId: [(await member.post(`/v1/webhooks/${hook}/recover`, { since })).body.data.id],
     reviewId: [review.body.data.id],
-    fileId: [(await hasFile(member, own)).id],
+    fileId: [(await uploadFile(member, own)).id],
     imageId: [image.body.data.id],
-    productId: [bought, await hasDraft(member), own],
+    productId: [bought, await createDraft(member), own],
     orderId: [orderId],
     methodId: [(await member.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
     executionId: [executionId, waiting],
@@ -74,7 +74,7 @@ before(async () => {
     eventId: [event.id],
     // Not the one who asks: ended sessions of theirs would end the asking.
     userId: [toId("usr", seller.userId)],
-    sessionId: [sessionIdOf(await market.hasSession(member.userId))],
+    sessionId: [sessionIdOf(await market.createSession(member.userId))],
     clientId: [app.id],
     grantId: [grant.id],
     version: ["1.0.0"],
@@ -83,7 +83,7 @@ before(async () => {
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
     discountCodeId: [(await member.post("/v1/discount-codes", discount)).body.data.id],
   };
-  enter = await openDoors(market, member);
+  enter = await allowedCallers(market, member);
 });
 after(() => market.close());
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
-import { lettersToUser } from "../../../test/letters.ts";
+import { emailsToUser } from "../../../test/emails.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -10,8 +10,8 @@ let seller: Client;
 let buyer: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Ada" });
-  buyer = await market.hasUser({ name: "Bo" });
+  seller = await market.createUser({ name: "Ada" });
+  buyer = await market.createUser({ name: "Bo" });
 });
 after(() => market.close());
 
@@ -43,19 +43,24 @@ suite("texts of several lines are stored without", () => {
 
   test("any of them in the fields of a product and an account", async () => {
     const variables = [{ name: "topic", description: pasted, enum: [pasted] }, { name: "language" }];
-    const id = await hasDraft(seller, { description: pasted, preview: pasted, changelog: pasted, variables });
+    const id = await createDraft(seller, {
+      description: pasted,
+      preview: pasted,
+      changelog: pasted,
+      variables,
+    });
     const product = (await seller.get(`/v1/products/${id}`)).body.data;
     assert.deepEqual(
       [product.description, product.contentPreview, product.changelog, product.variables[0]],
       [stored, stored, stored, { name: "topic", description: stored, enum: [stored], required: true }],
     );
-    const session = await market.hasSession(seller.userId);
+    const session = await market.createSession(seller.userId);
     assert.equal((await session.patch("/v1/account", { bio: pasted })).body.data.bio, stored);
   });
 
   test("any of them in reviews, replies, reports and refunds", async () => {
-    const id = await hasProduct(seller);
-    const orderId = await hasBought(buyer, id);
+    const id = await createProduct(seller);
+    const orderId = await buyProduct(buyer, id);
     const review = (await buyer.post(`/v1/products/${id}/reviews`, { rating: 4, comment: pasted })).body.data;
     const path = `/v1/products/${id}/reviews/${review.id}`;
     const reply = (await seller.post(`${path}/reply`, { comment: pasted })).body.data.reply;
@@ -68,7 +73,7 @@ suite("texts of several lines are stored without", () => {
 
   test("none of the joiners and selectors that emoji and scripts need", async () => {
     const bio = "❤️‍🔥 1️⃣ 👨‍👩‍👧 🏳️‍🌈 می‌خواهم क्‍ष 葛\u{e0100}";
-    const session = await market.hasSession(seller.userId);
+    const session = await market.createSession(seller.userId);
     assert.equal((await session.patch("/v1/account", { bio, name: bio })).status, 200);
     assert.equal((await session.get("/v1/account")).body.data.bio, bio);
     assert.equal((await session.patch("/v1/account", { name: "Ada" })).status, 200);
@@ -93,8 +98,8 @@ suite("a name or title that was stored before the rule", () => {
   let orderId: string;
 
   before(async () => {
-    const id = await hasProduct(seller);
-    orderId = await hasBought(buyer, id);
+    const id = await createProduct(seller);
+    orderId = await buyProduct(buyer, id);
     await market.query("update users set name = $1 where name in ('Ada', 'Bo')", [hostile]);
     await market.query("update products set title = $1 where id = $2", [hostile, toUuid("prod", id)]);
     await market.query(
@@ -126,7 +131,7 @@ suite("a name or title that was stored before the rule", () => {
     ]);
     const refund = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: hostile });
     assert.equal(refund.status, 201, refund.text);
-    const [letter] = await lettersToUser(market, seller.userId);
+    const [letter] = await emailsToUser(market, seller.userId);
     assert.equal(letter!.subject, `A buyer asks for their money back: ${line}`);
     // Of the reason, its own line end is a space, too; the escape was not stored.
     const withoutEscape = (text: string) => text.replace(" [31m", "[31m");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, suite, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { RUN_LEASE_MS } from "../../execution/prompt-runs/run-record.ts";
@@ -19,7 +19,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(() => market.close());
 
@@ -60,7 +60,7 @@ suite("a repeat with the same Idempotency-Key", () => {
 
   test("without a body works for actions, each path by itself", async () => {
     const key = { "idempotency-key": "go" };
-    const [one, two] = [await hasDraft(seller), await hasDraft(seller)];
+    const [one, two] = [await createDraft(seller), await createDraft(seller)];
     const first = await seller.post(`/v1/products/${one}/publish`, undefined, key);
     assert.equal(first.status, 200, first.text);
     assertReplay(await seller.post(`/v1/products/${one}/publish`, undefined, key), first);
@@ -72,7 +72,7 @@ suite("a repeat with the same Idempotency-Key", () => {
 
   test("of another caller is another request", async () => {
     const key = { "idempotency-key": "shared" };
-    const other = await market.hasUser();
+    const other = await market.createUser();
     const mine = await seller.post("/v1/products", haiku, key);
     const theirs = await other.post("/v1/products", { ...haiku, title: "Theirs" }, key);
     assert.equal(theirs.status, 201, theirs.text);
@@ -104,8 +104,8 @@ suite("a repeat with the same Idempotency-Key", () => {
   });
 
   test("hears of a declined payment again, and pays no second time", async () => {
-    const productId = await hasProduct(seller);
-    const buyer = await market.hasUser();
+    const productId = await createProduct(seller);
+    const buyer = await market.createUser();
     const key = { "idempotency-key": "declined" };
     const wish = { productId, paymentMethodId: "pm_test_declined" };
     const first = await buyer.post("/v1/purchases", wish, key);
@@ -116,7 +116,7 @@ suite("a repeat with the same Idempotency-Key", () => {
 
   test("hears of a provider's fault again", async () => {
     const run = {
-      productId: await hasProduct(seller),
+      productId: await createProduct(seller),
       apiKeyId: "sandbox",
       variables: { topic: "rain" },
       options: { model: "sandbox-filter" },
@@ -154,8 +154,8 @@ suite("a refusal before anything was done is not kept", () => {
 
   test("404: what exists by now is bought", async () => {
     const key = { "idempotency-key": "early" };
-    const productId = await hasDraft(seller);
-    const buyer = await market.hasUser();
+    const productId = await createDraft(seller);
+    const buyer = await market.createUser();
     assertError(await buyer.post("/v1/purchases", { productId }, key), 404, "PRODUCT_NOT_FOUND");
     await seller.post(`/v1/products/${productId}/publish`);
     assert.equal((await buyer.post("/v1/purchases", { productId }, key)).status, 201);
@@ -163,17 +163,17 @@ suite("a refusal before anything was done is not kept", () => {
 
   test("403: what is bought by now is run", async () => {
     const key = { "idempotency-key": "unbought" };
-    const productId = await hasProduct(seller);
-    const buyer = await market.hasUser();
+    const productId = await createProduct(seller);
+    const buyer = await market.createUser();
     const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
     assertError(await buyer.post("/v1/ai/execute", run, key), 403, "UNAUTHORIZED");
-    await hasBought(buyer, productId);
+    await buyProduct(buyer, productId);
     assert.equal((await buyer.post("/v1/ai/execute", run, key)).status, 200);
   });
 
   test("409 and 422: what is possible by now is done", async () => {
     const key = { "idempotency-key": "incomplete" };
-    const productId = await hasDraft(seller, { description: "" });
+    const productId = await createDraft(seller, { description: "" });
     const publish = () => seller.post(`/v1/products/${productId}/publish`, undefined, key);
     assertError(await publish(), 422, "VALIDATION_ERROR", "description");
     await seller.patch(`/v1/products/${productId}`, { description: "Three lines." });
@@ -216,7 +216,7 @@ suite("the Idempotency-Key", () => {
   });
 
   test("is not looked at by other methods than POST", async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     const key = { "idempotency-key": "patch" };
     await seller.patch(`/v1/products/${id}`, { title: "One" }, key);
     const reply = await seller.patch(`/v1/products/${id}`, { title: "Two" }, key);
@@ -227,7 +227,7 @@ suite("the Idempotency-Key", () => {
 
 suite("what is kept", () => {
   test("is sealed: neither the answer nor the request can be read in the database", async () => {
-    const productId = await hasProduct(seller, { content: "The marker is PLUMBLOSSOM about {{topic}}." });
+    const productId = await createProduct(seller, { content: "The marker is PLUMBLOSSOM about {{topic}}." });
     const variables = { topic: "QUINCETREE" };
     const options = { model: "sandbox-echo" };
     const run = { productId, apiKeyId: "sandbox", variables, options };
@@ -310,13 +310,13 @@ suite("while the first request runs", () => {
   let author: Client;
   before(async () => {
     slowMarket = await openMarket({ payments: slow.payments });
-    author = await slowMarket.hasUser();
+    author = await slowMarket.createUser();
   });
   after(() => slowMarket.close());
 
   test("a repeat is 409 with Retry-After, and another body 422", { timeout: 120_000 }, async () => {
-    const productId = await hasProduct(author);
-    const buyer = await slowMarket.hasUser();
+    const productId = await createProduct(author);
+    const buyer = await slowMarket.createUser();
     const key = { "idempotency-key": "parallel" };
     const running = buyer.post("/v1/purchases", { productId }, key);
     await slow.asks(0);
@@ -335,8 +335,8 @@ suite("while the first request runs", () => {
   test("its lease ends when its process is dead: a repeat goes on with its order, and the late answer is not kept", {
     timeout: 120_000,
   }, async () => {
-    const productId = await hasProduct(author);
-    const buyer = await slowMarket.hasUser();
+    const productId = await createProduct(author);
+    const buyer = await slowMarket.createUser();
     const key = { "idempotency-key": "takeover" };
     const lost = buyer.post("/v1/purchases", { productId }, key);
     await slow.asks(1);
@@ -360,8 +360,8 @@ suite("while the first request runs", () => {
   test("its process loses its session lock: a repeat waits until its lease was not renewed for a while, too", {
     timeout: 120_000,
   }, async () => {
-    const productId = await hasProduct(author);
-    const buyer = await slowMarket.hasUser();
+    const productId = await createProduct(author);
+    const buyer = await slowMarket.createUser();
     const buy = () => buyer.post("/v1/purchases", { productId }, { "idempotency-key": "lost lock" });
     const lost = buy();
     await slow.asks(3);
@@ -379,7 +379,7 @@ suite("while the first request runs", () => {
 });
 
 test("a run whose end is held while the database is away: a repeat waits for it and gets its output", async () => {
-  const productId = await hasProduct(seller);
+  const productId = await createProduct(seller);
   const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
   const ask = () => seller.post("/v1/ai/execute", run, { "idempotency-key": "held end" });
   await market.query(`
@@ -402,8 +402,8 @@ test("a run whose end is held while the database is away: a repeat waits for it 
 });
 
 test("twenty parallel purchases with one key make one order, and all hear the same or to wait", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const key = { "idempotency-key": "twenty" };
   const buy = () => buyer.post("/v1/purchases", { productId }, key);
   const replies = await Promise.all(Array.from({ length: 20 }, buy));

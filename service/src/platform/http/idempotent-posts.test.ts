@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { type Endpoint, endpoints, isRepeatable } from "@stoa/contract";
-import { appOf, turnsOnTwoFactor } from "../../../test/authenticator.ts";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { authenticatorOf, enableTwoFactor } from "../../../test/authenticator.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { JSONL, jsonLines } from "../../../test/import-export.ts";
 import { callsOfWriters, killedBefore, momentOf, writtenSince } from "../../../test/kill-points.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { hasEarned } from "../../../test/payouts.ts";
+import { bookEarnings } from "../../../test/payouts.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
-import { allAt, hasKey } from "../../../test/runs.ts";
-import { JSONL, jsonLines } from "../../../test/transfer.ts";
+import { createProviderKey, providersAt } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { picture, send } from "../../../test/uploads.ts";
-import { begins, hasWorkflow, startWorker, transform } from "../../../test/workflows.ts";
+import { createWorkflow, startExecution, startWorker, transformStep } from "../../../test/workflows.ts";
 import { routes } from "../../app.ts";
 import { flushViews } from "../../catalog/search/views.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -26,10 +26,10 @@ let seller: Client;
 let writers: RegExp;
 before(async () => {
   provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
+  market = await openMarket({ providers: providersAt(provider) });
   // The clock stands still, and each kill is like an outage: what that delays is tested in ai/crashes.test.ts.
   market.service.ctx.databaseUptime.hasBeenUpFor = () => true;
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
   writers = await callsOfWriters((text) => market.query(text));
 });
 after(async () => {
@@ -37,9 +37,9 @@ after(async () => {
   await provider.close();
 });
 
-const hasSession = async () => market.hasSession((await market.hasUser()).userId);
+const hasSession = async () => market.createSession((await market.createUser()).userId);
 const hasAdmin = async () =>
-  market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+  market.createSession((await market.createUser({ role: "admin" })).userId, { secondFactor: true });
 const posts =
   (client: Client, path: string, body?: unknown): Ask =>
   (headers) =>
@@ -49,17 +49,17 @@ const hasStatus = (productId: string, status: string) =>
   market.query("update products set status = $2 where id = $1", [toUuid("prod", productId), status]);
 
 async function hasReview() {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
-  await hasBought(buyer, productId);
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
+  await buyProduct(buyer, productId);
   const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Good." });
   return { productId, reviewId: body.data.id as string };
 }
 
 async function hasOrder() {
-  const buyer = await market.hasUser();
-  const productId = await hasProduct(seller);
-  return { buyer, productId, orderId: await hasBought(buyer, productId) };
+  const buyer = await market.createUser();
+  const productId = await createProduct(seller);
+  return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
 /** One that the seller must decide, because the buyer has read what they bought. */
@@ -72,16 +72,16 @@ async function hasRefundRequest() {
 }
 
 async function hasWebhook() {
-  const owner = await market.hasUser();
+  const owner = await market.createUser();
   const wish = { url: "http://127.0.0.1:9/", eventTypes: ["purchase.completed"] };
   const { body } = await owner.post("/v1/webhooks", wish);
   return { owner, webhookId: body.data.id as string };
 }
 
-const hasTransform = () => hasWorkflow(seller, { steps: [transform("one", "1")] });
+const hasTransform = () => createWorkflow(seller, { steps: [transformStep("one", "1")] });
 
 async function hasCanceledRun() {
-  const id = await begins(seller, await hasTransform());
+  const id = await startExecution(seller, await hasTransform());
   await seller.post(`/v1/ai/executions/${id}/cancel`);
   const worker = startWorker(market);
   await becomes(
@@ -93,10 +93,10 @@ async function hasCanceledRun() {
 }
 
 async function hasApproval() {
-  const workflowId = await hasWorkflow(seller, {
+  const workflowId = await createWorkflow(seller, {
     steps: [{ id: "yes", type: "approval", timeoutSeconds: 600 }],
   });
-  const id = await begins(seller, workflowId);
+  const id = await startExecution(seller, workflowId);
   const worker = startWorker(market);
   await becomes(
     async () => (await seller.get(`/v1/ai/executions/${id}`)).body.data.status,
@@ -107,7 +107,7 @@ async function hasApproval() {
 }
 
 const moderates = async (status: string, verb: string, body?: unknown) => {
-  const id = await hasProduct(seller);
+  const id = await createProduct(seller);
   if (status === "suspended")
     await (await hasAdmin()).post(`/v1/admin/products/${id}/suspend`, {
       reasonCode: "spam",
@@ -128,16 +128,16 @@ const chat = (model: string) => ({
 
 /** Every POST that takes an Idempotency-Key, with what it needs to succeed. */
 const requests = {
-  "products.create": async () => posts(await market.hasUser(), "/products", haiku),
-  "products.publish": async () => posts(seller, `/products/${await hasDraft(seller)}/publish`),
+  "products.create": async () => posts(await market.createUser(), "/products", haiku),
+  "products.publish": async () => posts(seller, `/products/${await createDraft(seller)}/publish`),
   "products.withdraw": async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     await hasStatus(id, "pending_review");
     return posts(seller, `/products/${id}/withdraw`);
   },
-  "products.unpublish": async () => posts(seller, `/products/${await hasProduct(seller)}/unpublish`),
+  "products.unpublish": async () => posts(seller, `/products/${await createProduct(seller)}/unpublish`),
   "products.import": async () => {
-    const importer = await market.hasUser();
+    const importer = await market.createUser();
     const body = jsonLines(haiku, { ...haiku, title: "Another haiku" });
     return (headers) =>
       importer.request("POST", "/v1/products/import?publish=true", {
@@ -150,11 +150,11 @@ const requests = {
   "admin.products.suspend": () => moderates("published", "suspend", spam),
   "admin.products.reinstate": () => moderates("suspended", "reinstate"),
   "files.add": async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     return (headers) => send(seller, `/v1/products/${id}/files`, { bytes: `# ${id}\n`, headers });
   },
   "images.add": async () => {
-    const id = await hasDraft(seller);
+    const id = await createDraft(seller);
     const bytes = await picture();
     return (headers) => send(seller, `/v1/products/${id}/images`, { name: "picture.png", bytes, headers });
   },
@@ -171,21 +171,21 @@ const requests = {
     return posts(seller, `/products/${productId}/reviews/${reviewId}/report`, { reason: "Spam." });
   },
   "purchases.create": async () => {
-    const productId = await hasProduct(seller);
-    return posts(await market.hasUser(), "/purchases", { productId });
+    const productId = await createProduct(seller);
+    return posts(await market.createUser(), "/purchases", { productId });
   },
   "payouts.create": async () => {
-    const earner = await market.hasUser({ role: "seller" });
-    const session = await market.hasSession(earner.userId);
+    const earner = await market.createUser({ role: "seller" });
+    const session = await market.createSession(earner.userId);
     await session.put("/v1/account/payout-account", { account: "acct_test" });
-    await hasEarned(market, earner, { amountMinor: 5000n });
+    await bookEarnings(market, earner, { amountMinor: 5000n });
     return posts(session, "/payouts", { amount: 10 });
   },
   "payouts.account.onboard": async () => posts(await hasSession(), "/account/payout-account/onboarding"),
   "paymentMethods.add": async () =>
-    posts(await market.hasUser(), "/payment-methods", { token: "pm_test_ok" }),
+    posts(await market.createUser(), "/payment-methods", { token: "pm_test_ok" }),
   "paymentMethods.makeDefault": async () =>
-    posts(await market.hasUser(), "/payment-methods/pm_test_declined/default"),
+    posts(await market.createUser(), "/payment-methods/pm_test_declined/default"),
   "refunds.create": async () => {
     const { buyer, orderId } = await hasOrder();
     return posts(buyer, `/purchases/${orderId}/refund`, { reason: "accidental" });
@@ -211,22 +211,22 @@ const requests = {
     return posts(admin, `/admin/products/${productId}/refund-buyers`);
   },
   "discountCodes.create": async () =>
-    posts(await market.hasUser({ role: "seller" }), "/discount-codes", { code: "ONCE", percentOff: 10 }),
+    posts(await market.createUser({ role: "seller" }), "/discount-codes", { code: "ONCE", percentOff: 10 }),
   "ai.execute": async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     return posts(seller, "/ai/execute", { productId, apiKeyId: "sandbox", variables: { topic: "rain" } });
   },
   "ai.estimate": async () => {
-    const productId = await hasDraft(seller);
+    const productId = await createDraft(seller);
     return posts(seller, "/ai/estimate", { productId, apiKeyId: "sandbox", variables: { topic: "rain" } });
   },
   "ai.executions.cancel": async () =>
-    posts(seller, `/ai/executions/${await begins(seller, await hasTransform())}/cancel`),
+    posts(seller, `/ai/executions/${await startExecution(seller, await hasTransform())}/cancel`),
   "ai.keys.create": async () =>
-    posts(await market.hasUser(), "/ai/keys", { provider: "openai", name: "Once", key: GOOD_KEY }),
+    posts(await market.createUser(), "/ai/keys", { provider: "openai", name: "Once", key: GOOD_KEY }),
   "ai.keys.verify": async () => {
-    const owner = await market.hasUser();
-    return posts(owner, `/ai/keys/${await hasKey(owner)}/verify`);
+    const owner = await market.createUser();
+    return posts(owner, `/ai/keys/${await createProviderKey(owner)}/verify`);
   },
   "ai.workflows.execute": async () =>
     posts(seller, `/ai/workflows/${await hasTransform()}/execute`, { apiKeys: { sandbox: "sandbox" } }),
@@ -235,9 +235,9 @@ const requests = {
     posts(seller, `/ai/executions/${await hasApproval()}/steps/yes/approve`),
   "ai.executions.reject": async () => posts(seller, `/ai/executions/${await hasApproval()}/steps/yes/reject`),
   "openai.completions.create": async () =>
-    posts(seller, "/openai/chat/completions", chat(await hasDraft(seller))),
+    posts(seller, "/openai/chat/completions", chat(await createDraft(seller))),
   "webhooks.create": async () =>
-    posts(await market.hasUser(), "/webhooks", {
+    posts(await market.createUser(), "/webhooks", {
       url: "http://127.0.0.1:9/",
       eventTypes: ["purchase.completed"],
     }),
@@ -269,21 +269,23 @@ const requests = {
   "twoFactor.confirm": async () => {
     const session = await hasSession();
     const { body } = await session.post("/v1/account/two-factor");
-    return posts(session, "/account/two-factor/confirm", { code: appOf(market, body.data.secret).code() });
+    return posts(session, "/account/two-factor/confirm", {
+      code: authenticatorOf(market, body.data.secret).code(),
+    });
   },
   "twoFactor.renewBackupCodes": async () => {
     const session = await hasSession();
-    const app = await turnsOnTwoFactor(market, session);
+    const app = await enableTwoFactor(market, session);
     return posts(session, "/account/two-factor/backup-codes", { code: app.nextCode() });
   },
   "account.callbackSecret.draw": async () => posts(await hasSession(), "/account/callback-secret"),
   "admin.users.ban": async () => {
-    const { userId } = await market.hasUser();
+    const { userId } = await market.createUser();
     return posts(await hasAdmin(), `/admin/users/${idOf(userId)}/ban`, { reason: "Spam." });
   },
   "admin.users.unban": async () => {
     const admin = await hasAdmin();
-    const { userId } = await market.hasUser();
+    const { userId } = await market.createUser();
     await admin.post(`/v1/admin/users/${idOf(userId)}/ban`, { reason: "Spam." });
     return posts(admin, `/admin/users/${idOf(userId)}/unban`);
   },

@@ -11,8 +11,8 @@ let market: Market;
 let owner: Client;
 before(async () => {
   market = await openMarket();
-  const { userId } = await market.hasUser({ name: "Owner" });
-  owner = await market.hasSession(userId);
+  const { userId } = await market.createUser({ name: "Owner" });
+  owner = await market.createSession(userId);
 });
 after(() => market.close());
 
@@ -22,7 +22,7 @@ const make = (key: string, body: object = wish) =>
 /** Keys are created by a fresh sign-in. */
 async function later(ms: number): Promise<void> {
   market.clock.forward(ms);
-  owner = await market.hasSession(owner.userId);
+  owner = await market.createSession(owner.userId);
 }
 
 const countOf = async (name: string) => {
@@ -70,8 +70,8 @@ test("another body is 422, and another account's key is another request", async 
   await make("mine");
   assertError(await make("mine", { ...wish, name: "Other" }), 422, "IDEMPOTENCY_KEY_REUSED");
   assert.equal(await countOf("Other"), 0);
-  const { userId } = await market.hasUser();
-  const theirs = await market.hasSession(userId);
+  const { userId } = await market.createUser();
+  const theirs = await market.createSession(userId);
   const reply = await theirs.post("/v1/api-keys", wish, { "idempotency-key": "mine" });
   assert.equal(reply.status, 201, reply.text);
 });

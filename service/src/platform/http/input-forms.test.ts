@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Endpoint, endpoints, isFilter } from "@stoa/contract";
-import { openDoors } from "../../../test/callers.ts";
-import { haiku, hasBought, hasProduct } from "../../../test/factories.ts";
+import { allowedCallers } from "../../../test/allowed-callers.ts";
+import { buyProduct, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { begins, hasWorkflow } from "../../../test/workflows.ts";
+import { createWorkflow, startExecution } from "../../../test/workflows.ts";
 
 let market: Market;
 let member: Client;
@@ -14,17 +14,17 @@ let enter: (endpoint: Endpoint) => Client;
 let ids: Record<string, string>;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser({ role: "seller" });
-  buyer = await market.hasUser();
-  const productId = await hasProduct(member);
-  const bought = await hasProduct(await market.hasUser());
-  const orderId = await hasBought(member, bought);
-  await hasBought(buyer, productId);
+  member = await market.createUser({ role: "seller" });
+  buyer = await market.createUser();
+  const productId = await createProduct(member);
+  const bought = await createProduct(await market.createUser());
+  const orderId = await buyProduct(member, bought);
+  await buyProduct(buyer, productId);
   const hook = await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" });
   const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
-  const executionId = await begins(member, await hasWorkflow(member, { steps: [approval] }));
+  const executionId = await startExecution(member, await createWorkflow(member, { steps: [approval] }));
   ids = { productId, orderId, executionId, webhookId: hook.body.data.id, version: "1.0.0" };
-  enter = await openDoors(market, member);
+  enter = await allowedCallers(market, member);
 });
 after(() => market.close());
 
@@ -171,7 +171,7 @@ suite("null for an optional field", () => {
   }
 
   test("POST /purchases: buys by the default method", async () => {
-    const productId = await hasProduct(member);
+    const productId = await createProduct(member);
     const nulls = { paymentMethodId: null, referralCode: null, discountCode: null, expectedPrice: null };
     const reply = await buyer.post("/v1/purchases", { productId, ...nulls });
     assert.equal(reply.status, 201, reply.text);
@@ -204,7 +204,7 @@ suite("null for an optional field", () => {
   });
 
   test("in the options of a union counts as not given", async () => {
-    const productId = await hasProduct(member);
+    const productId = await createProduct(member);
     await member.post("/v1/ai/keys", { provider: "sandbox", name: "x", key: "y" });
     const part = { type: "text", text: "rain" };
     const messages = [
@@ -296,9 +296,9 @@ suite("HEAD", () => {
   }
 
   test("GET /products/{id}: HEAD neither reveals the content nor counts a view", async () => {
-    const seller = await market.hasUser();
-    const productId = await hasProduct(seller);
-    const orderId = await hasBought(buyer, productId);
+    const seller = await market.createUser();
+    const productId = await createProduct(seller);
+    const orderId = await buyProduct(buyer, productId);
     const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     for (const path of [
       `/v1/products/${productId}`,
@@ -344,7 +344,7 @@ suite("a slash at the end of a path", () => {
   });
 
   test("POST /purchases/: a repeat of the Idempotency-Key without the slash is the same request", async () => {
-    const productId = await hasProduct(member);
+    const productId = await createProduct(member);
     const key = { "idempotency-key": "slash" };
     const first = await buyer.post("/v1/purchases/", { productId }, key);
     const again = await buyer.post("/v1/purchases", { productId }, key);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -8,8 +8,8 @@ let seller: Client;
 let buyer: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "NAMEMARK" });
-  buyer = await market.hasUser();
+  seller = await market.createUser({ name: "NAMEMARK" });
+  buyer = await market.createUser();
 });
 after(() => market.close());
 
@@ -41,11 +41,11 @@ const lineOf = (id: string) =>
   market.logs.map((line) => JSON.parse(line)).find(({ request, status }) => request === id && status);
 
 test("no credential and no text of anybody is in the log, after using them all", async () => {
-  const productId = await hasProduct(seller, {
+  const productId = await createProduct(seller, {
     title: marks.title,
     content: `${marks.content} about {{topic}}`,
   });
-  await hasBought(buyer, productId);
+  await buyProduct(buyer, productId);
   const run = { productId, apiKeyId: "sandbox", variables: { topic: marks.variable } };
   for (const model of ["sandbox-echo", "sandbox-filter", "sandbox-500", "sandbox-401", "sandbox-context"]) {
     const headers = { "idempotency-key": `run-${model}` };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -10,10 +10,10 @@ let reader: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  stranger = await market.hasUser();
-  reader = await market.hasUser({ permissions: ["products:read"] });
-  productId = await hasProduct(seller);
+  seller = await market.createUser({ name: "Seller" });
+  stranger = await market.createUser();
+  reader = await market.createUser({ permissions: ["products:read"] });
+  productId = await createProduct(seller);
 });
 after(() => market.close());
 
@@ -103,7 +103,7 @@ test("a bad request is told before the object is looked for", async () => {
 });
 
 test("404 of the object comes before 403 of its owner, and hides what the caller cannot see", async () => {
-  const draft = await hasDraft(seller);
+  const draft = await createDraft(seller);
   assertError(await stranger.patch(`/v1/products/${draft}`, { price: 2 }), 404, "PRODUCT_NOT_FOUND");
   assertError(await stranger.delete(`/v1/products/${draft}`), 404, "PRODUCT_NOT_FOUND");
   assertError(await stranger.patch(`/v1/products/${productId}`, { price: 2 }), 403, "UNAUTHORIZED");
@@ -131,8 +131,8 @@ test("an id of any shape that names nothing is 404 with the code of its noun", a
 });
 
 test("somebody else's order, event, execution and key are 404, never 403", async () => {
-  const buyer = await market.hasUser();
-  const orderId = await hasBought(buyer, productId);
+  const buyer = await market.createUser();
+  const orderId = await buyProduct(buyer, productId);
   const wish = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
   const { executionId } = (await buyer.post("/v1/ai/execute", wish)).body.data;
   const key = await buyer.post("/v1/ai/keys", {

@@ -4,10 +4,10 @@ import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { endpoints } from "@stoa/contract";
 import { z } from "zod";
-import { hasProduct } from "../../../test/factories.ts";
-import { lettersTo, someAddress } from "../../../test/letters.ts";
+import { emailsTo, uniqueEmail } from "../../../test/emails.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { hasOAuthClient } from "../../../test/oauth.ts";
+import { createOAuthClient } from "../../../test/oauth.ts";
 import { testPageTokens } from "../../core/test-page-tokens.ts";
 
 interface Asked {
@@ -114,10 +114,10 @@ suite("a test service at a plain HTTP address of the network", () => {
     return lines.map((line) => line.split(";")[0]).join("; ");
   }
   async function signIn(): Promise<string> {
-    const email = someAddress();
+    const email = uniqueEmail();
     const asked = await asBrowser("/api/auth/magic-link", {}, { email });
     assert.equal(asked.status, 200, asked.text);
-    const [letter] = await lettersTo(market, email);
+    const [letter] = await emailsTo(market, email);
     const token = /#token=([\w-]{43})/.exec(letter!.text)![1];
     const verified = await asBrowser("/api/auth/verify", { cookie: kept(asked) }, { token });
     assert.equal(verified.status, 200, verified.text);
@@ -125,8 +125,8 @@ suite("a test service at a plain HTTP address of the network", () => {
   }
 
   test("sends buyers to the bank at its own address, and shows the bank's desk to nobody without the token", async () => {
-    const [maker, buyer] = [await market.hasUser(), await market.hasUser()];
-    const wish = { productId: await hasProduct(maker), paymentMethodId: "pm_test_requires_action" };
+    const [maker, buyer] = [await market.createUser(), await market.createUser()];
+    const wish = { productId: await createProduct(maker), paymentMethodId: "pm_test_requires_action" };
     const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
     assert.ok(url.startsWith(`${ORIGIN}/dev/payments/authorize/`), url);
     const page = await asBrowser(new URL(url).pathname);
@@ -153,8 +153,8 @@ suite("a test service at a plain HTTP address of the network", () => {
   });
 
   test("leads an OAuth client's user to consent", async () => {
-    const seller = await market.hasUser();
-    const { id, redirectUri } = await hasOAuthClient(market, seller);
+    const seller = await market.createUser();
+    const { id, redirectUri } = await createOAuthClient(market, seller);
     const cookie = await signIn();
     const query = new URLSearchParams({
       client_id: id,
@@ -232,8 +232,8 @@ suite("an answer that may show a secret is stored by no cache", () => {
   let session: Client;
   before(async () => {
     market = await openMarket();
-    member = await market.hasUser();
-    session = await market.hasSession(member.userId);
+    member = await market.createUser();
+    session = await market.createSession(member.userId);
   });
   after(() => market.close());
   const SECRET = /^(client)?(secret|key|token|sessionToken|codes|challenge|otpauthUri|qrCode)$/i;

@@ -3,12 +3,12 @@ import { after, before, suite, test } from "node:test";
 import { endpoint } from "@stoa/contract";
 import { Registry } from "prom-client";
 import { z } from "zod";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import {
   assertError,
   type Client,
   type Market,
-  type MarketWish,
+  type MarketOptions,
   openMarket,
   type Reply,
 } from "../../../test/market.ts";
@@ -38,7 +38,7 @@ const small: PlanConfig = {
 };
 
 const opened: Market[] = [];
-async function open(wish: MarketWish = {}): Promise<Market> {
+async function open(wish: MarketOptions = {}): Promise<Market> {
   const market = await openMarket({ ...wish, config: { planConfig: small, ...wish.config } });
   opened.push(market);
   return market;
@@ -72,7 +72,7 @@ suite("the quota of a plan", () => {
   });
 
   test("is told in headers that count down, and its refusal says when to come back", async () => {
-    const free = await market.hasUser();
+    const free = await market.createUser();
     const start = market.clock.now;
     const replies = await getTimes(free, 4);
     const reset = unixSeconds(start) + 3_600;
@@ -93,7 +93,7 @@ suite("the quota of a plan", () => {
   });
 
   test("is whole again when its window has ended, which the next request begins anew", async () => {
-    const free = await market.hasUser();
+    const free = await market.createUser();
     await getTimes(free, 5);
     market.clock.forward(3_599_999);
     assertLimited(await free.get(path), 1);
@@ -108,14 +108,14 @@ suite("the quota of a plan", () => {
   });
 
   test("rounds X-RateLimit-Reset up to whole seconds", async () => {
-    const free = await market.hasUser();
+    const free = await market.createUser();
     market.clock.forward(1);
     const reply = await free.get(path);
     assert.equal(told(reply).reset, Math.floor(market.clock.now.getTime() / 1000) + 3_601);
   });
 
   test("holds in all windows at once, and the headers tell the one with the smallest remaining share", async () => {
-    const pro = await market.hasUser({ plan: "pro" });
+    const pro = await market.createUser({ plan: "pro" });
     const limits = (await getTimes(pro, 4)).map((reply) => told(reply).limit);
     assert.deepEqual(limits, [4, 4, 4, 4]);
     market.clock.forward(60_000);
@@ -132,7 +132,7 @@ suite("the quota of a plan", () => {
   });
 
   test("tells, of several full windows, the one that ends last", async () => {
-    const pro = await market.hasUser({ plan: "pro" });
+    const pro = await market.createUser({ plan: "pro" });
     await getTimes(pro, 3);
     market.clock.forward(60_000);
     await getTimes(pro, 4);
@@ -142,7 +142,7 @@ suite("the quota of a plan", () => {
   });
 
   test("charges a refused request to no window", async () => {
-    const pro = await market.hasUser({ plan: "pro" });
+    const pro = await market.createUser({ plan: "pro" });
     await getTimes(pro, 9);
     market.clock.forward(60_000);
     const replies = await getTimes(pro, 4);
@@ -154,7 +154,7 @@ suite("the quota of a plan", () => {
   });
 
   test("is told in the IETF's fields too", async () => {
-    const pro = await market.hasUser({ plan: "pro" });
+    const pro = await market.createUser({ plan: "pro" });
     const { headers } = await pro.get(path);
     assert.equal(headers.get("ratelimit-policy"), '"minute";q=4;w=60, "hour";q=7;w=3600');
     assert.equal(headers.get("ratelimit"), '"minute";r=3;t=60');
@@ -163,7 +163,7 @@ suite("the quota of a plan", () => {
   });
 
   test("is shared by all keys of an account, and its sessions have an allowance of their own", async () => {
-    const one = await market.hasUser();
+    const one = await market.createUser();
     const { key } = await createKeyAsOperator(market.service.ctx, {
       userId: one.userId,
       name: "another",
@@ -174,13 +174,13 @@ suite("the quota of a plan", () => {
     assert.equal(told(await other.get(path)).remaining, 1);
     assert.equal(told(await one.get(path)).remaining, 0);
     assertLimited(await other.get(path));
-    const [first, second] = [await market.hasSession(one.userId), await market.hasSession(one.userId)];
+    const [first, second] = [await market.createSession(one.userId), await market.createSession(one.userId)];
     await getTimes(first, 5);
     assert.deepEqual([told(await second.get(path)).limit, (await second.get(path)).status], [6, 429]);
   });
 
   test("gives way to the account's own numbers", async () => {
-    const user = await market.hasUser({ plan: "enterprise" });
+    const user = await market.createUser({ plan: "enterprise" });
     const own = JSON.stringify([quota(2, 30)]);
     await market.query("update users set quota = $2 where id = $1", [user.userId, own]);
     const statuses = (await getTimes(user, 3)).map(({ status }) => status);
@@ -188,9 +188,9 @@ suite("the quota of a plan", () => {
   });
 
   test("is charged for every authenticated request, refused in whichever way, and told there", async () => {
-    const seller = await market.hasUser({ plan: "business" });
-    const productId = await hasProduct(seller);
-    const reader = await market.hasUser({ plan: "business", permissions: ["products:read"] });
+    const seller = await market.createUser({ plan: "business" });
+    const productId = await createProduct(seller);
+    const reader = await market.createUser({ plan: "business", permissions: ["products:read"] });
     const etag = (await reader.get(`/v1/products/${productId}`)).headers.get("etag")!;
     const replies = [
       await reader.get(`/v1/products/${productId}`, { "if-none-match": etag }),
@@ -208,7 +208,7 @@ suite("the quota of a plan", () => {
   });
 
   test("comes after 401, and before 404, 405 and 403", async () => {
-    const reader = await market.hasUser({ permissions: ["products:read"] });
+    const reader = await market.createUser({ permissions: ["products:read"] });
     await getTimes(reader, 4);
     for (const [method, at] of [
       ["GET", "/v1/nothing"],
@@ -221,7 +221,7 @@ suite("the quota of a plan", () => {
   });
 
   test("may be read by pages of other origins", async () => {
-    const user = await market.hasUser();
+    const user = await market.createUser();
     const { headers } = await user.get(path, { origin: "https://app.example" });
     const exposed = headers.get("access-control-expose-headers")!.toLowerCase().split(", ");
     for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit"])
@@ -230,7 +230,7 @@ suite("the quota of a plan", () => {
   });
 
   test("is exact for requests that come at once", async () => {
-    const free = await market.hasUser();
+    const free = await market.createUser();
     const replies = await Promise.all(Array.from({ length: 20 }, () => free.get(path)));
     assert.equal(replies.filter(({ status }) => status === 200).length, 4);
   });
@@ -276,8 +276,8 @@ suite("wrong credentials", () => {
 
   test("are 429 after the allowed number from an address; a right one from there still enters", async () => {
     const market = await open();
-    const user = await market.hasUser({ plan: "business" });
-    const session = await market.hasSession(user.userId);
+    const user = await market.createUser({ plan: "business" });
+    const session = await market.createSession(user.userId);
     for (let times = 0; times < 5; times++)
       assertError(await market.as(wrong()).get(path), 401, "INVALID_API_KEY");
     market.clock.forward(100_000);
@@ -301,7 +301,7 @@ suite("wrong credentials", () => {
 
   test("at sign-in bar it for their address, and keep no key from working", async () => {
     const market = await open();
-    const user = await market.hasUser({ plan: "business" });
+    const user = await market.createUser({ plan: "business" });
     const signIn = (token: string) => market.as(null).post("/api/auth/verify", { token });
     for (let times = 0; times < 5; times++) assertError(await signIn(`wrong${times}`), 401, "INVALID_TOKEN");
     assertError(await signIn("wrong"), 429, "RATE_LIMIT_EXCEEDED");
@@ -411,8 +411,8 @@ suite("two services on one Redis", { skip: whyNoRedis }, () => {
     const redis = await startRedis();
     const config = { redisUrl: redis.url, environment: "test" as const };
     const [one, other] = [await open({ config }), await open({ config })];
-    const here = await one.hasUser();
-    const there = await other.hasUser();
+    const here = await one.createUser();
+    const there = await other.createUser();
     // The same account on both: they have databases of their own here, one in a real deployment.
     await other.query("update api_keys set user_id = $2 where user_id = $1", await twin(other, there, here));
     const replies = await Promise.all(

@@ -11,12 +11,12 @@ import {
   roles,
 } from "@stoa/contract";
 import { decodeJwt } from "jose";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
-import { askTokens, hasOAuthClient, hasTokens } from "../../../test/oauth.ts";
-import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
-import { hasFile, picture, send, sendImage } from "../../../test/uploads.ts";
-import { hasWorkflow } from "../../../test/workflows.ts";
+import { createOAuthClient, postTokenRequest, requestTokens } from "../../../test/oauth.ts";
+import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payouts.ts";
+import { picture, send, sendImage, uploadFile } from "../../../test/uploads.ts";
+import { createWorkflow } from "../../../test/workflows.ts";
 import type { Caller } from "../../core/context.ts";
 import type { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -60,8 +60,8 @@ const signedIn = (role: Role, secondFactor: boolean): Knocker => ({
   role,
   secondFactor,
   headers: async () => {
-    const { userId } = await market.hasUser({ role });
-    const { key } = await market.hasSession(userId, { secondFactor });
+    const { userId } = await market.createUser({ role });
+    const { key } = await market.createSession(userId, { secondFactor });
     return { authorization: `Bearer ${key}` };
   },
 });
@@ -72,7 +72,7 @@ const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker =
   role,
   permissions: granted,
   headers: async () => {
-    const { key } = await market.hasUser({ role, permissions: [...granted] });
+    const { key } = await market.createUser({ role, permissions: [...granted] });
     return { authorization: `Bearer ${key}` };
   },
 });
@@ -81,8 +81,8 @@ const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker =
 const withToken = (scope: string, role: Role = "user"): Knocker => ({
   ...withKey(scope.split(" ") as Permission[], role),
   headers: async () => {
-    const client = await hasOAuthClient(market, await market.hasUser({ role }));
-    const { body } = await askTokens(market, client, { grant_type: "client_credentials", scope });
+    const client = await createOAuthClient(market, await market.createUser({ role }));
+    const { body } = await postTokenRequest(market, client, { grant_type: "client_credentials", scope });
     return { authorization: `Bearer ${body.access_token}` };
   },
 });
@@ -315,19 +315,19 @@ suite("what belongs to one seller", () => {
   let draft: string;
 
   before(async () => {
-    owner = await market.hasUser({ name: "Owner" });
-    buyer = await market.hasUser({ name: "Buyer" });
-    [published, draft] = [await hasProduct(owner), await hasDraft(owner)];
-    const orderId = await hasBought(buyer, published);
+    owner = await market.createUser({ name: "Owner" });
+    buyer = await market.createUser({ name: "Buyer" });
+    [published, draft] = [await createProduct(owner), await createDraft(owner)];
+    const orderId = await buyProduct(buyer, published);
     const run = { productId: published, apiKeyId: "sandbox", variables: { topic: "rain" } };
     const { executionId } = (await buyer.post("/v1/ai/execute", run)).body.data;
     const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
     const [event] = (await buyer.get("/v1/events")).body.data;
-    const app = await hasOAuthClient(market, buyer);
-    await hasTokens(market, buyer.userId, app);
-    const settings = await market.hasSession(buyer.userId);
+    const app = await createOAuthClient(market, buyer);
+    await requestTokens(market, buyer.userId, app);
+    const settings = await market.createSession(buyer.userId);
     const [grant] = (await settings.get("/v1/account/grants")).body.data;
-    const file = await hasFile(owner, published);
+    const file = await uploadFile(owner, published);
     const image = await sendImage(owner, published, { bytes: await picture() });
     const hook = (await buyer.post("/v1/webhooks", { url: "https://example.com/hooks" })).body.data;
     const recovered = await buyer.post(`/v1/webhooks/${hook.id}/recover`, { since: "2026-06-14T00:00:00Z" });
@@ -340,13 +340,13 @@ suite("what belongs to one seller", () => {
       discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
       stepId: ["ok"],
-      workflowId: [await hasWorkflow(owner, { steps: [{ id: "a", type: "transform", value: "1" }] })],
+      workflowId: [await createWorkflow(owner, { steps: [{ id: "a", type: "transform", value: "1" }] })],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
       webhookId: [hook.id],
       deliveryId: [(await buyer.post(`/v1/webhooks/${hook.id}/test`)).body.data.id],
       recoveryId: [recovered.body.data.id],
-      sessionId: [decodeJwt((await market.hasSession(buyer.userId)).key).jti!],
+      sessionId: [decodeJwt((await market.createSession(buyer.userId)).key).jti!],
       keyId: [await hasApiKey(buyer)],
       userId: [toId("usr", buyer.userId)],
       clientId: [app.id],
@@ -376,13 +376,13 @@ suite("what belongs to one seller", () => {
 
   const hasApiKey = async ({ userId }: Client): Promise<string> => {
     const wish = { name: "Theirs", permissions: {} };
-    return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
+    return (await (await market.createSession(userId)).post("/v1/api-keys", wish)).body.data.id;
   };
 
   const hasPayout = async (who: Client): Promise<string> => {
-    hasBank(market);
-    await hasEarned(market, who, { amountMinor: 5000n });
-    return (await askPayout(market, who)).body.data.id;
+    installFakeBank(market);
+    await bookEarnings(market, who, { amountMinor: 5000n });
+    return (await requestPayout(market, who)).body.data.id;
   };
 
   const hasDiscountCode = async (who: Client): Promise<string> =>
@@ -408,12 +408,12 @@ suite("what belongs to one seller", () => {
   const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);
 
   const strangers: Record<string, () => Promise<Client>> = {
-    "another seller's key": () => market.hasUser({ role: "seller" }),
+    "another seller's key": () => market.createUser({ role: "seller" }),
     "another seller's session": async () =>
-      market.hasSession((await market.hasUser({ role: "seller" })).userId, { secondFactor: true }),
+      market.createSession((await market.createUser({ role: "seller" })).userId, { secondFactor: true }),
     "an administrator without two factors": async () =>
-      market.hasSession((await market.hasUser({ role: "admin" })).userId),
-    "an administrator's key": () => market.hasUser({ role: "admin" }),
+      market.createSession((await market.createUser({ role: "admin" })).userId),
+    "an administrator's key": () => market.createUser({ role: "admin" }),
   };
 
   for (const [name, stranger] of Object.entries(strangers)) {
@@ -432,7 +432,7 @@ suite("what belongs to one seller", () => {
   }
 
   test("is an administrator's to change where it is a product, to decide where it is a refund, and else nobody's", async () => {
-    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
     const private_ = withParameters.filter(

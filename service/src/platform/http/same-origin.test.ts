@@ -11,8 +11,8 @@ let session: Client;
 let cookie: string;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
-  session = await market.hasSession(member.userId);
+  member = await market.createUser();
+  session = await market.createSession(member.userId);
   cookie = `${SESSION_COOKIE}=${session.key}`;
 });
 after(() => market.close());

@@ -2,23 +2,23 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { grantTypes, permissions } from "@stoa/contract";
 import { decodeJwt } from "jose";
-import { appOf } from "../../../test/authenticator.ts";
+import { authenticatorOf } from "../../../test/authenticator.ts";
 import { Browser } from "../../../test/browser.ts";
-import { dumpOf } from "../../../test/dump.ts";
+import { dumpDatabase } from "../../../test/dump.ts";
+import { uniqueEmail } from "../../../test/emails.ts";
 import { CLIENT, type FakeGitHub, startFakeGitHub } from "../../../test/identity-servers.ts";
-import { someAddress } from "../../../test/letters.ts";
 import { type MailServer, startMailServer } from "../../../test/mail-server.ts";
 import type { Client, Market, Reply } from "../../../test/market.ts";
 import {
-  askTokens,
   authorizeUrl,
-  browserOf,
-  hasCode,
   newVerifier,
   openOAuthMarket,
   postForm,
+  postTokenRequest,
   redeem,
   refresh,
+  requestCode,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -50,7 +50,7 @@ before(async () => {
     log: createLog("trace", { write: (line: string) => void logs.push(line) }),
   });
   nobody = market.as(null);
-  const email = someAddress();
+  const email = uniqueEmail();
   const session = await signIn(email);
   await useKeys(session);
   await useOAuth(session);
@@ -150,18 +150,18 @@ async function useOAuth(session: Client): Promise<void> {
   const rotated = good(await session.post(`/v1/oauth-clients/${body.data.clientId}/rotate-secret`));
   const { clientId, clientSecret, redirectUris } = rotated.body.data;
   const app = { id: clientId, secret: clientSecret, redirectUri: redirectUris[0] };
-  const browser = await browserOf(market, userId);
+  const browser = await signedInBrowser(market, userId);
   const verifier = newVerifier();
   const scope = "openid products:read offline_access";
   const pending = await browser.open(authorizeUrl(market, app, { verifier, scope }));
   const asked = Object.fromEntries(authorizeUrl(market, app, { verifier, scope }).searchParams);
   const pushed = good(await postForm(market, app, "/oauth/par", asked));
-  const code = await hasCode(market, browser, app, { verifier, scope });
-  const unused = await hasCode(market, browser, app, { verifier, scope });
+  const code = await requestCode(market, browser, app, { verifier, scope });
+  const unused = await requestCode(market, browser, app, { verifier, scope });
   const tokens = good(await redeem(market, app, code, verifier)).body;
   const later = good(await refresh(market, app, tokens.refresh_token)).body;
   const own = good(
-    await askTokens(market, app, { grant_type: "client_credentials", scope: "products:read" }),
+    await postTokenRequest(market, app, { grant_type: "client_credentials", scope: "products:read" }),
   );
   good(await market.as(later.access_token).get("/v1/products"));
   good(await postForm(market, app, "/oauth/introspect", { token: later.refresh_token }));
@@ -189,7 +189,7 @@ async function useTwoFactor(session: Client, email: string): Promise<void> {
   const { secret } = good(await session.post("/v1/account/two-factor")).body.data;
   // The service's clock is the real one here.
   market.clock.now = new Date();
-  const code = appOf(market, secret).code();
+  const code = authenticatorOf(market, secret).code();
   const { backupCodes } = good(await session.post("/v1/account/two-factor/confirm", { code })).body.data;
   const login = () => nobody.post("/api/auth/login", { email, password: NEW_PASSWORD });
   const { challenge } = (await login()).body.error.details;
@@ -211,11 +211,11 @@ async function useTwoFactor(session: Client, email: string): Promise<void> {
 
 /** By GitHub: one that comes to its end, and one that stays on its way. */
 async function signInElsewhere(): Promise<void> {
-  const email = someAddress();
+  const email = uniqueEmail();
   github.person = { id: 7, login: "eve", name: "Eve", emails: [{ email, primary: true, verified: true }] };
   const browser = new Browser(market.origin);
   const goes = () =>
-    browser.goUntil(`${market.origin}/api/auth/github`, `${market.origin}/api/auth/callback/github`);
+    browser.followUntil(`${market.origin}/api/auth/github`, `${market.origin}/api/auth/callback/github`);
   const callback = new URL(await goes());
   const flow = browser.cookie("__Host-flow-github")!;
   await browser.get(callback.href);
@@ -255,7 +255,7 @@ suite("after everything with which one comes in was made and used, no usable sec
   });
 
   test("is in a dump of the database, its queue included", async () => {
-    const dump = await dumpOf(market);
+    const dump = await dumpDatabase(market);
     for (const sign of ["session.started", "oauth_grant.given", "api_key.rotated", "send-mail", "mailId"])
       assert.ok(dump.includes(sign), `the dump tells of ${sign}`);
     assertAbsent(dump, "the database");

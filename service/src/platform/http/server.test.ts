@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
+  seller = await market.createUser({ name: "Seller" });
 });
 after(() => market.close());
 
 test("a prompt is bought and run with three requests", async () => {
-  const productId = await hasProduct(seller);
-  const buyer = await market.hasUser();
+  const productId = await createProduct(seller);
+  const buyer = await market.createUser();
   const list = await buyer.get("/v1/products?search=haiku");
   assert.equal(list.body.data[0].id, productId);
-  await hasBought(buyer, productId);
+  await buyProduct(buyer, productId);
   const run = await buyer.post("/v1/ai/execute", {
     productId,
     apiKeyId: "sandbox",

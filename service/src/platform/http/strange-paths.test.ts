@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 
 let market: Market;
@@ -10,8 +10,8 @@ let member: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  member = await market.hasUser();
-  productId = await hasProduct(member);
+  member = await market.createUser();
+  productId = await createProduct(member);
 });
 after(() => market.close());
 

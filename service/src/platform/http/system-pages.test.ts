@@ -9,7 +9,7 @@ import { after, before, suite, test } from "node:test";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { errorCatalogue, errorCodes } from "@stoa/contract";
 import pg from "pg";
-import { hasProduct } from "../../../test/factories.ts";
+import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { assetPath } from "./assets.ts";
@@ -54,22 +54,22 @@ const refuseProducts = (shop: Market, code: string) =>
     `create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused' using errcode = '${code}'; end $$;
      create or replace trigger refuse before insert on products for each row execute function refuse()`,
   );
-const createProduct = (by: Client) =>
+const postProduct = (by: Client) =>
   by.post("/v1/products", { type: "PROMPT", title: "One", price: 1, content: "Say {{word}}." });
 
 suite("a database that refuses writes", () => {
   test("POST: transient PostgreSQL errors, 503 with Retry-After; /readyz stays 200 while other writes succeed", async (t) => {
     const shop = await openMarket();
     t.after(() => shop.close());
-    const member = await shop.hasUser();
+    const member = await shop.createUser();
     for (const code of ["25006", "53100", "53200", "57P03", "08006", "40001", "40P01", "55P03"]) {
       await refuseProducts(shop, code);
-      const reply = await createProduct(member);
+      const reply = await postProduct(member);
       assertError(reply, 503, "SERVICE_UNAVAILABLE");
       assert.ok(Number(reply.headers.get("retry-after")) > 0, code);
     }
     await refuseProducts(shop, "53100");
-    await createProduct(member);
+    await postProduct(member);
     assert.equal((await shop.as(null).get("/readyz")).status, 200);
   });
 
@@ -87,7 +87,7 @@ suite("a database that refuses writes", () => {
     );
     assert.deepEqual(await readiness(), [200]);
     await refuseProducts(shop, "53100");
-    await createProduct(await shop.hasUser());
+    await postProduct(await shop.createUser());
     assert.deepEqual(await readiness(), [503, "the disk of the database is full"]);
     shop.clock.forward(60_000);
     assert.deepEqual(await readiness(), [503, "the disk of the database is full"]);
@@ -130,7 +130,7 @@ suite("a database that refuses writes", () => {
   test("POST: database away while the body arrives, 503", async (t) => {
     const shop = await openMarket();
     t.after(() => shop.close());
-    const { key } = await shop.hasUser();
+    const { key } = await shop.createUser();
     const away = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
     const connecting = t.mock.method(shop.service.ctx.pool, "connect", (callback?: (error: Error) => void) =>
       callback ? callback(away) : Promise.reject(away),
@@ -159,7 +159,7 @@ test("Redis is away at the start: the log names REDIS_URL, and the service is re
     shop.logs.find((line) => /"level":50.*ECONNREFUSED.*REDIS_URL: Redis does not answer/.test(line)),
   );
   assert.equal((await shop.as(null).get("/readyz")).status, 200);
-  assert.equal((await (await shop.hasUser()).get("/v1/products")).status, 200);
+  assert.equal((await (await shop.createUser()).get("/v1/products")).status, 200);
 });
 
 suite("an end of the service", () => {
@@ -177,8 +177,8 @@ suite("an end of the service", () => {
 
 suite("/metrics", () => {
   test("tells the machine itself how long requests took, by route and never by path", async () => {
-    const member = await market.hasUser();
-    const productId = await hasProduct(member);
+    const member = await market.createUser();
+    const productId = await createProduct(member);
     await member.get(`/v1/products/${productId}?api_key=${member.key}`);
     const reply = await nobody.get("/metrics");
     assert.equal(reply.status, 200);

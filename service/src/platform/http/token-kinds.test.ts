@@ -2,19 +2,19 @@ import assert from "node:assert/strict";
 import { createHmac, generateKeyPairSync, hkdfSync, randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { base64url, decodeJwt, decodeProtectedHeader, type JWTPayload, SignJWT } from "jose";
-import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
-  askTokens,
   assertOAuthError,
-  browserOf,
-  hasCode,
-  hasOAuthClient,
-  hasTokens,
+  createOAuthClient,
   newVerifier,
   type OAuthClient,
   openOAuthMarket,
   postForm,
+  postTokenRequest,
+  requestCode,
+  requestTokens,
+  signedInBrowser,
 } from "../../../test/oauth.ts";
 import { mintOneTimeToken, type TokenPurpose } from "../../accounts/sign-in/one-time-tokens.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
@@ -29,12 +29,12 @@ let tokens: Record<string, string>;
 
 before(async () => {
   market = await openOAuthMarket();
-  member = await market.hasUser();
+  member = await market.createUser();
   const { ctx } = market.service;
   const oneTime = (purpose: TokenPurpose) =>
     mintOneTimeToken(ctx, ctx.db, { purpose, userId: member.userId, lifetimeMs: 600_000 });
-  const session = (await market.hasSession(member.userId, { secondFactor: true })).key;
-  const orderId = await hasBought(member, await hasProduct(await market.hasUser()));
+  const session = (await market.createSession(member.userId, { secondFactor: true })).key;
+  const orderId = await buyProduct(member, await createProduct(await market.createUser()));
   const { downloadUrl } = (await member.get(`/v1/purchases/${orderId}`)).body.data;
   tokens = {
     "an API key": member.key,
@@ -55,11 +55,13 @@ after(() => market.close());
 
 /** What the OAuth server gives out: for the API, and for its own user info. */
 async function oauthTokens() {
-  app = await hasOAuthClient(market, member);
-  const browser = await browserOf(market, member.userId);
-  const code = await hasCode(market, browser, app, { verifier: newVerifier() });
-  const api = await hasTokens(market, member.userId, app, { scope: "openid products:read offline_access" });
-  const profile = await hasTokens(market, member.userId, app, { scope: "openid profile" });
+  app = await createOAuthClient(market, member);
+  const browser = await signedInBrowser(market, member.userId);
+  const code = await requestCode(market, browser, app, { verifier: newVerifier() });
+  const api = await requestTokens(market, member.userId, app, {
+    scope: "openid products:read offline_access",
+  });
+  const profile = await requestTokens(market, member.userId, app, { scope: "openid profile" });
   return {
     "an access token": api.access_token,
     "a refresh token": api.refresh_token,
@@ -133,7 +135,7 @@ for (const [grant_type, { field, takes }] of Object.entries(grants)) {
     const more = { redirect_uri: app.redirectUri, code_verifier: newVerifier() };
     for (const [kind, token] of Object.entries(tokens)) {
       if (kind === takes) continue;
-      const reply = await askTokens(market, app, { grant_type, [field]: token, ...more });
+      const reply = await postTokenRequest(market, app, { grant_type, [field]: token, ...more });
       assertOAuthError(reply, 400, "invalid_grant");
     }
   });
@@ -141,7 +143,7 @@ for (const [grant_type, { field, takes }] of Object.entries(grants)) {
 
 test("at /oauth/token nothing is a client's secret but that secret", async () => {
   for (const [kind, token] of Object.entries(tokens)) {
-    const reply = await askTokens(
+    const reply = await postTokenRequest(
       market,
       { ...app, secret: token },
       { grant_type: "client_credentials", scope: "products:read" },
@@ -283,9 +285,9 @@ suite("a session token that we did not write is 401", () => {
 
   test("with a claim changed under the old signature", async () => {
     const [header, , signature] = good().split(".");
-    const other = await market.hasUser();
+    const other = await market.createUser();
     for (const changed of [
-      { jti: decodeJwt((await market.hasSession(other.userId)).key).jti },
+      { jti: decodeJwt((await market.createSession(other.userId)).key).jti },
       { exp: 4_102_444_800 },
       { sub: "usr_01kf5v8q3xe8hb1d6c1m2k3n4p" },
       { role: "admin" },

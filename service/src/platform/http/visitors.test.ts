@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { endpoints } from "@stoa/contract";
 import fc from "fast-check";
 import { v7 } from "uuid";
-import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
 import { createGuests } from "./guests.ts";
@@ -14,8 +14,8 @@ let seller: Client;
 let productId: string;
 before(async () => {
   market = await openMarket();
-  seller = await market.hasUser({ name: "Seller" });
-  productId = await hasProduct(seller);
+  seller = await market.createUser({ name: "Seller" });
+  productId = await createProduct(seller);
 });
 after(() => market.close());
 
@@ -43,7 +43,7 @@ suite("a visitor", () => {
   test("sees of a product what a stranger sees: no content, no file, nothing that is not for sale", async () => {
     const { data } = (await visit(`/v1/products/${productId}`)).body;
     assert.deepEqual([data.content, data.files, data.access.reason], [null, null, "none"]);
-    assertError(await visit(`/v1/products/${await hasDraft(seller)}`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await visit(`/v1/products/${await createDraft(seller)}`), 404, "PRODUCT_NOT_FOUND");
   });
 
   test("has no shelf of their own", async () => {
@@ -68,7 +68,7 @@ suite("a visitor", () => {
   });
 
   test("counts as one viewer, whatever the cookie's age, and another browser as another", async () => {
-    const product = await hasProduct(seller);
+    const product = await createProduct(seller);
     const views = async () => {
       await market.service.ctx.views.flush(market.service.ctx);
       return (await seller.get(`/v1/products/${product}`)).body.data.stats.views;
@@ -157,12 +157,12 @@ suite("a guest cookie", () => {
   });
 
   test("gives way to whoever is known: the buyer beside the cookie is the buyer", async () => {
-    const buyer = await market.hasUser();
-    await hasBought(buyer, productId);
+    const buyer = await market.createUser();
+    await buyProduct(buyer, productId);
     const { cookie } = asGuest(guestCookie().value);
     const reply = await buyer.get(`/v1/products/${productId}`, { cookie });
     assert.equal(reply.body.data.access.reason, "purchased");
-    const { key } = await market.hasSession(buyer.userId);
+    const { key } = await market.createSession(buyer.userId);
     const both = { cookie: `${cookie}; ${SESSION_COOKIE}=${key}` };
     assert.equal((await market.as(null).get("/v1/account", both)).status, 200);
   });

@@ -96,7 +96,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
       const { rows } = await market.query("select 1 from mails where sent_at is null");
       return rows.length === 0;
     });
-    const got = server.letters.flatMap((one) => one.recipients);
+    const got = server.emails.flatMap((one) => one.recipients);
     assert.deepEqual(got.toSorted(), recipients.toSorted());
   });
 

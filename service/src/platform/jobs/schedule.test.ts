@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
-import { somebodyWaits } from "../../../test/locks.ts";
+import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { Killed } from "../../../test/payouts.ts";
+import { ProcessKilled } from "../../../test/payouts.ts";
 import type { Context } from "../../core/context.ts";
 import { runSchedule, type Schedule } from "./schedule.ts";
 
@@ -37,7 +37,7 @@ interface Worker {
 function jobOf(name: string, dies = Number.POSITIVE_INFINITY): Schedule {
   let steps = 0;
   const step = () => {
-    if (steps++ >= dies) throw new Killed();
+    if (steps++ >= dies) throw new ProcessKilled();
   };
   return {
     name,
@@ -63,7 +63,7 @@ const ctxAt = (now: Date): Context => ({ ...market.service.ctx, now: () => now }
 async function work(name: string, { ahead, dies }: Worker): Promise<void> {
   const now = new Date(market.clock.now.getTime() + ahead);
   await runSchedule(ctxAt(now), jobOf(name, dies)).catch((error) => {
-    if (!(error instanceof Killed)) throw error;
+    if (!(error instanceof ProcessKilled)) throw error;
   });
 }
 
@@ -125,7 +125,7 @@ test("a slot that fails is begun anew, and no later one before it", async () => 
   const name = newName();
   await runSchedule(market.service.ctx, jobOf(name));
   market.clock.forward(2 * SLOT_MS);
-  await assert.rejects(runSchedule(market.service.ctx, jobOf(name, 2)), Killed);
+  await assert.rejects(runSchedule(market.service.ctx, jobOf(name, 2)), ProcessKilled);
   assert.equal((await deedsOf(name)).length, 2);
   await runSchedule(market.service.ctx, jobOf(name));
   assert.equal((await deedsOf(name)).length, 2 * ITEMS.length);
@@ -158,7 +158,7 @@ test("a slot is not ended while another worker still writes in it", async () => 
     async run(slot, piece) {
       const other = await piece(async (tx) => {
         const working = runSchedule(ctx, jobOf(name));
-        await somebodyWaits(market);
+        await waitForBlockedStatements(market);
         assert.equal(await isEnded(), false);
         await sql`insert into deeds (job, slot, item) values (${name}, ${slot}, 9)`.execute(tx);
         return { working };

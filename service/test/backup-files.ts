@@ -10,27 +10,27 @@ import { createGunzip, createGzip } from "node:zlib";
 import pg from "pg";
 import { extract, pack } from "tar-stream";
 import { type BackedUp, backUp, type Shop } from "../src/backoffice/backup/backup.ts";
-import { type Market, makeDatabase, type TestDatabase } from "./market.ts";
+import { createDatabase, type Market, type TestDatabase } from "./market.ts";
 
 export const PASSPHRASE = "a passphrase for tests";
 
 export const shopOf = ({ service, target }: Market): Shop => ({ config: service.ctx.config, target });
 
 /** A folder that goes away with the test. */
-export async function hasFolder(t: TestContext): Promise<string> {
+export async function createTempFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-backup-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /** An empty database that goes away with the test. */
-export async function hasDatabase(t: TestContext): Promise<TestDatabase> {
-  const database = await makeDatabase();
+export async function createEmptyDatabase(t: TestContext): Promise<TestDatabase> {
+  const database = await createDatabase();
   t.after(() => database.drop());
   return database;
 }
 
-export interface BackupWish {
+export interface BackupOptions {
   passphrase?: string | null;
   /** In the place of the file. */
   sink?: (file: Writable) => Writable;
@@ -40,7 +40,7 @@ export interface BackupWish {
 export function backUpTo(
   path: string,
   shop: Shop,
-  { passphrase = null, sink = (file) => file }: BackupWish = {},
+  { passphrase = null, sink = (file) => file }: BackupOptions = {},
 ): Promise<BackedUp> {
   const stream = sink(createWriteStream(path));
   return backUp(shop, { stream, end: true }, { passphrase, now: new Date("2026-06-15T12:00:00.000Z") });

@@ -7,7 +7,7 @@ import { type EmbeddedDatabase, startEmbedded } from "../src/platform/db/embedde
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 4 * 2 ** 30;
 
-const forgetful = {
+const nonDurableSettings = {
   fsync: "off",
   synchronous_commit: "off",
   full_page_writes: "off",
@@ -16,9 +16,9 @@ const forgetful = {
 };
 
 /** A PostgreSQL in a folder that goes away with it: fast, because it may forget everything. */
-export async function startThrowaway(): Promise<EmbeddedDatabase> {
-  const folder = await mkdtemp(join(await whereFilesAreCheap(), "stoa-throwaway-"));
-  const server = await startEmbedded(folder, { settings: forgetful });
+export async function startTemporaryPostgres(): Promise<EmbeddedDatabase> {
+  const folder = await mkdtemp(join(await findFastFolder(), "stoa-throwaway-"));
+  const server = await startEmbedded(folder, { settings: nonDurableSettings });
   return {
     ...server,
     stop: async () => {
@@ -29,7 +29,7 @@ export async function startThrowaway(): Promise<EmbeddedDatabase> {
 }
 
 /** Each database is a thousand files, made and removed with its test file: on a disk that is a tenth of the whole run. */
-async function whereFilesAreCheap(): Promise<string> {
+async function findFastFolder(): Promise<string> {
   const memory = await statfs(MEMORY).catch(() => null);
   return memory && memory.bavail * memory.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
 }

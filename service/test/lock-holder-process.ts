@@ -2,12 +2,12 @@
 import type { Connection } from "../src/platform/db/database.ts";
 import { type Lock, withLock } from "../src/platform/db/locks.ts";
 
-export interface LockWish {
+export interface LockHolderOptions {
   connection: Connection;
   lock: Lock;
 }
 
-process.once("message", async ({ connection, lock }: LockWish) => {
+process.once("message", async ({ connection, lock }: LockHolderOptions) => {
   await withLock(connection, lock, { maxMs: 10_000 }, async () => {
     process.send!("held");
     await new Promise<never>(() => {});

@@ -6,7 +6,7 @@ import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
 import { Evaluator } from "../src/formats/workflow-definition/evaluator.ts";
 import type { IntegrationOverrides } from "../src/integrations.ts";
 
-export interface WorkerWish {
+export interface RunWorkerOptions {
   config: Config;
   target: string;
   /** The market's clock, which stands still here. */
@@ -14,7 +14,7 @@ export interface WorkerWish {
   baseUrls: NonNullable<NonNullable<IntegrationOverrides["providers"]>["baseUrls"]>;
 }
 
-process.once("message", async ({ config, target, now, baseUrls }: WorkerWish) => {
+process.once("message", async ({ config, target, now, baseUrls }: RunWorkerOptions) => {
   const overrides = { log: createLog("silent"), now: () => now, providers: { baseUrls } };
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, overrides);
   ctx.notifications.listen();

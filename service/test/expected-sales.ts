@@ -1,8 +1,18 @@
 import { roundHalfUp, toDecimal } from "../src/core/money/amount.ts";
-import type { Look, Shop } from "./histories.ts";
-import { add, dateIn, isIn, type Move, NOTHING, type Question, rowOf, rowsOf, type Sums } from "./recount.ts";
+import {
+  type AnalyticsQuery,
+  add,
+  dateIn,
+  isIn,
+  type MoneyMovement,
+  NOTHING,
+  rowOf,
+  rowsOf,
+  type Sums,
+} from "./expected-analytics.ts";
+import type { ProductView, Shop } from "./histories.ts";
 
-type Asked = Question & { currency: string };
+type Asked = AnalyticsQuery & { currency: string };
 
 export const byCurrency = <T extends { currency: string }>(rows: T[]): T[] =>
   rows.toSorted((one, other) => (one.currency < other.currency ? -1 : 1));
@@ -14,14 +24,14 @@ const averageOf = ({ gross, sales }: Sums) => (sales === 0n ? 0n : roundHalfUp(g
 
 /** GET /analytics/products, as anybody would add it up from the orders of a shop and the looks at its products. */
 export function recountProducts(
-  moves: Move[],
-  looks: Look[],
+  moves: MoneyMovement[],
+  looks: ProductView[],
   shop: Shop,
   question: Asked & { productId: string | undefined },
 ) {
   const { currency, productId } = question;
   const asked = moves.filter((move) => isIn(question, move) && (!productId || move.productId === productId));
-  const isOurs = ({ productId: id }: Look) =>
+  const isOurs = ({ productId: id }: ProductView) =>
     productId ? id === productId : shop.products.some((product) => product.id === id);
   const viewed = looks.filter(
     (look) => isOurs(look) && question.startDate <= look.day && look.day <= question.endDate,
@@ -48,16 +58,17 @@ export function recountProducts(
   };
 }
 
-const rowIn = (question: Question, { at }: Move) => rowOf(question, dateIn(question.timezone, at));
+const rowIn = (question: AnalyticsQuery, { at }: MoneyMovement) =>
+  rowOf(question, dateIn(question.timezone, at));
 
-const viewersIn = (looks: Look[]) =>
+const viewersIn = (looks: ProductView[]) =>
   new Set(looks.map(({ productId, day, viewerId }) => `${productId} ${day} ${viewerId}`)).size;
 
-function conversion(moves: Move[], looks: Look[]): number {
+function conversion(moves: MoneyMovement[], looks: ProductView[]): number {
   return Math.min(1, rate(add(moves).sales, BigInt(viewersIn(looks))));
 }
 
-function productSummary(moves: Move[], currency: string) {
+function productSummary(moves: MoneyMovement[], currency: string) {
   const sums = add(moves);
   return {
     totalRevenue: toDecimal(sums.gross, currency),
@@ -67,7 +78,11 @@ function productSummary(moves: Move[], currency: string) {
   };
 }
 
-function othersIn<T>(moves: Move[], currency: string, summary: (moves: Move[], currency: string) => T) {
+function othersIn<T>(
+  moves: MoneyMovement[],
+  currency: string,
+  summary: (moves: MoneyMovement[], currency: string) => T,
+) {
   const others = Map.groupBy(moves, (move) => move.currency);
   return byCurrency(
     [...others]
@@ -77,7 +92,7 @@ function othersIn<T>(moves: Move[], currency: string, summary: (moves: Move[], c
 }
 
 /** What moved by some key, that with the most revenue first. */
-function groups(moves: Move[], keyOf: (move: Move) => string) {
+function groups(moves: MoneyMovement[], keyOf: (move: MoneyMovement) => string) {
   return [...Map.groupBy(moves, keyOf)]
     .map(([key, theirs]) => ({ key, sums: add(theirs) }))
     .filter(({ sums }) => hasMoved(sums))
@@ -93,7 +108,7 @@ export type GroupBy = "product" | "category" | "referral" | "currency";
 
 /** GET /analytics/revenue without balances, which the books tell, and labels. */
 export function recountRevenue(
-  moves: Move[],
+  moves: MoneyMovement[],
   question: Asked & { groupBy: GroupBy },
   categoryOf: (productId: string) => string,
 ) {
@@ -101,10 +116,10 @@ export function recountRevenue(
   const asked = moves.filter((move) => isIn(question, move));
   const inCurrency = asked.filter((move) => move.currency === currency);
   const keyOf = {
-    product: ({ productId }: Move) => productId,
-    category: ({ productId }: Move) => categoryOf(productId),
-    referral: ({ referralCode }: Move) => referralCode ?? "direct",
-    currency: (move: Move) => move.currency,
+    product: ({ productId }: MoneyMovement) => productId,
+    category: ({ productId }: MoneyMovement) => categoryOf(productId),
+    referral: ({ referralCode }: MoneyMovement) => referralCode ?? "direct",
+    currency: (move: MoneyMovement) => move.currency,
   }[groupBy];
   const byRow = Map.groupBy(inCurrency, (move) => rowIn(question, move));
   const parts = groups(groupBy === "currency" ? asked : inCurrency, keyOf);
@@ -133,7 +148,7 @@ function amountsOf(sums: Sums, currency: string) {
   };
 }
 
-function revenueSummary(moves: Move[], currency: string) {
+function revenueSummary(moves: MoneyMovement[], currency: string) {
   const sums = moves.length === 0 ? NOTHING : add(moves);
   const { fees, commissions, ...row } = amountsOf(sums, currency);
   return {

@@ -2,18 +2,20 @@ import assert from "node:assert/strict";
 import { after, beforeEach } from "node:test";
 import { publishEvent } from "../src/events/outbox/outbox.ts";
 import { DeliveryWorker } from "../src/events/webhooks/delivery-worker.ts";
-import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
-import { type Receiver, startReceiver } from "./receiver.ts";
+import { type Client, type Market, type MarketOptions, openMarket } from "./market.ts";
 import { drain } from "./until.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "./webhook-receiver.ts";
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
 /** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
-export async function openHooks(wish: Pick<MarketWish, "postDeadlines" | "transactionTimeouts"> = {}) {
+export async function openWebhookMarket(
+  wish: Pick<MarketOptions, "postDeadlines" | "transactionTimeouts"> = {},
+) {
   const market = await openMarket(wish);
-  const receiver = await startReceiver();
-  const hooks = hooksOf(
+  const receiver = await startWebhookReceiver();
+  const hooks = webhookHelpers(
     () => market,
     () => receiver,
   );
@@ -30,7 +32,7 @@ export async function openHooks(wish: Pick<MarketWish, "postDeadlines" | "transa
 }
 
 /** What tests of webhooks do again and again in a market. */
-export function hooksOf(market: () => Market, receiver: () => Receiver) {
+export function webhookHelpers(market: () => Market, receiver: () => WebhookReceiver) {
   const newCourier = (options: ConstructorParameters<typeof DeliveryWorker>[1] = {}) =>
     new DeliveryWorker(market().service.ctx, { random: () => 0, ...options });
   return {

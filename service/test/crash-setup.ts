@@ -9,11 +9,11 @@ import {
   startFakeProvider,
 } from "../src/integrations/payments/payments.fake.ts";
 import { DEAD_AFTER_SECONDS } from "../src/platform/http/idempotency.ts";
-import { type DoomedService, startDoomed } from "./doomed.ts";
-import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
+import { type CrashingService, startCrashingService } from "./crashing-service.ts";
+import { type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";
 
 /** A market whose processes are killed, and a payment provider that outlives them. */
-export interface CrashSite {
+export interface CrashSetup {
   market: Market;
   /** The provider's own books. */
   books: FakeStore;
@@ -24,13 +24,13 @@ export interface CrashSite {
   /** Where the market's own process throws; "": nowhere. */
   failsAt: string;
   /** Another process of the market, which lives until it comes to the named fail point. */
-  startDoomed(diesAt?: string): Promise<DoomedService>;
+  startDoomed(diesAt?: string): Promise<CrashingService>;
   close(): Promise<void>;
 }
 
-export async function openCrashSite(config: MarketWish["config"] = {}): Promise<CrashSite> {
+export async function openCrashSetup(config: MarketOptions["config"] = {}): Promise<CrashSetup> {
   const books = memoryStore();
-  const done: CrashSite["done"] = { charges: [], refunds: [], payouts: [] };
+  const done: CrashSetup["done"] = { charges: [], refunds: [], payouts: [] };
   const store: FakeStore = {
     ...books,
     async insertOrGet(charge) {
@@ -58,13 +58,13 @@ export async function openCrashSite(config: MarketWish["config"] = {}): Promise<
       if (name === site.failsAt) throw new Error(`died at ${name}`);
     },
   });
-  const site: CrashSite = {
+  const site: CrashSetup = {
     market,
     books,
     done,
     onceCharged: () => {},
     failsAt: "",
-    startDoomed: (diesAt) => startDoomed(market, provider.origin, diesAt),
+    startDoomed: (diesAt) => startCrashingService(market, provider.origin, diesAt),
     async close() {
       await market.close();
       await provider.close();
@@ -77,7 +77,7 @@ export async function openCrashSite(config: MarketWish["config"] = {}): Promise<
  * The answer of a repeat, once the process that held the Idempotency-Key has been silent for long enough, and PostgreSQL has noticed
  * its end.
  */
-export async function answeredRepeat(
+export async function repeatAfterCrash(
   { clock }: Market,
   repeat: () => Promise<Reply>,
   silentMs = DEAD_AFTER_SECONDS * 1000 + 1,
@@ -90,7 +90,7 @@ export async function answeredRepeat(
 }
 
 /** What is asked of a process that dies of it. */
-export async function diesOf({ ended }: DoomedService, asked: Promise<unknown>): Promise<void> {
+export async function assertKilledBy({ ended }: CrashingService, asked: Promise<unknown>): Promise<void> {
   await assert.rejects(asked);
   assert.equal(await ended, "SIGKILL");
 }

@@ -1,12 +1,20 @@
 import { roundHalfUp, toDecimal } from "../src/core/money/amount.ts";
-import { add, dateIn, isIn, type Move, type Question, rowOf, rowsOf } from "./recount.ts";
+import {
+  type AnalyticsQuery,
+  add,
+  dateIn,
+  isIn,
+  type MoneyMovement,
+  rowOf,
+  rowsOf,
+} from "./expected-analytics.ts";
 
-type Asked = Question & { currency: string };
+type Asked = AnalyticsQuery & { currency: string };
 
 const TOP = 10;
 
 /** GET /analytics/customers, as anybody would count it from the orders of a shop. */
-export function recountCustomers(moves: Move[], question: Asked) {
+export function recountCustomers(moves: MoneyMovement[], question: Asked) {
   const others = [...new Set(moves.map(({ currency }) => currency))].filter(
     (one) => one !== question.currency,
   );
@@ -28,10 +36,10 @@ interface Customer {
   id: string;
   name: string;
   /** Their purchases by the end of the days, in order. */
-  sales: Move[];
+  sales: MoneyMovement[];
 }
 
-function customersOf(moves: Move[], { currency, endDate, timezone }: Asked): Customer[] {
+function customersOf(moves: MoneyMovement[], { currency, endDate, timezone }: Asked): Customer[] {
   const sales = moves
     .filter((move) => move.isSale && move.currency === currency && dateIn(timezone, move.at) <= endDate)
     .toSorted((one, other) => one.at.getTime() - other.at.getTime());
@@ -39,14 +47,14 @@ function customersOf(moves: Move[], { currency, endDate, timezone }: Asked): Cus
   return [...byBuyer].map(([id, theirs]) => ({ id, name: theirs[0]!.buyer.name, sales: theirs }));
 }
 
-const cameIn = (question: Question) => (customer: Customer) =>
+const cameIn = (question: AnalyticsQuery) => (customer: Customer) =>
   customer.sales.some((move) => isIn(question, move));
 const isNewIn =
-  (question: Question) =>
+  (question: AnalyticsQuery) =>
   ({ sales }: Customer) =>
     isIn(question, sales[0]!);
 
-function summaryOf(moves: Move[], question: Asked) {
+function summaryOf(moves: MoneyMovement[], question: Asked) {
   const { currency, endDate, timezone } = question;
   const ever = customersOf(moves, question);
   const came = ever.filter(cameIn(question));
@@ -70,8 +78,8 @@ const each = (minor: bigint, count: number, currency: string) =>
   toDecimal(count === 0 ? 0n : roundHalfUp(minor, BigInt(count)), currency);
 
 /** Who came in each row of the timeline. */
-function comingIn(customers: Customer[], question: Question) {
-  const rowIn = ({ at }: Move) => rowOf(question, dateIn(question.timezone, at));
+function comingIn(customers: Customer[], question: AnalyticsQuery) {
+  const rowIn = ({ at }: MoneyMovement) => rowOf(question, dateIn(question.timezone, at));
   const visits = customers.flatMap(({ sales }) => {
     const rows = new Set(sales.filter((move) => isIn(question, move)).map(rowIn));
     const first = isIn(question, sales[0]!) ? rowIn(sales[0]!) : null;
@@ -101,9 +109,9 @@ function topOf(customers: Customer[], question: Asked) {
     }));
 }
 
-function cohortsOf(customers: Customer[], months: Question) {
+function cohortsOf(customers: Customer[], months: AnalyticsQuery) {
   const starts = rowsOf(months);
-  const monthOf = (move: Move) => rowOf(months, dateIn(months.timezone, move.at));
+  const monthOf = (move: MoneyMovement) => rowOf(months, dateIn(months.timezone, move.at));
   return starts.map((start, at) => {
     const cohort = customers.filter(isNewIn(months)).filter(({ sales }) => monthOf(sales[0]!) === start);
     const boughtIn = (month: string) =>

@@ -2,9 +2,9 @@ import { startService } from "../src/app.ts";
 import { createLog } from "../src/core/log.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
 import { scheduledJobsOf } from "../src/jobs.ts";
-import type { Doom } from "./doomed.ts";
+import type { CrashOptions } from "./crashing-service.ts";
 
-process.once("message", async ({ config, target, provider, now, diesAt }: Doom) => {
+process.once("message", async ({ config, target, provider, now, crashesAt }: CrashOptions) => {
   const { ctx, origin } = await startService(
     config,
     { target, maxConnections: 4 },
@@ -13,7 +13,7 @@ process.once("message", async ({ config, target, provider, now, diesAt }: Doom) 
       now: () => now,
       log: createLog("error"),
       failPoints: (name) => {
-        if (name === diesAt) process.kill(process.pid, "SIGKILL");
+        if (name === crashesAt) process.kill(process.pid, "SIGKILL");
       },
     },
   );

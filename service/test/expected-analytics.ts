@@ -2,7 +2,7 @@ import { roundHalfUp, toMinor } from "../src/core/money/amount.ts";
 import { DISPUTE_FEE, type History, type Order, type Shop } from "./histories.ts";
 
 /** What one thing that happened moved, in minor units. */
-export interface Move {
+export interface MoneyMovement {
   at: Date;
   /** Whether it is the sale itself. */
   isSale: boolean;
@@ -31,17 +31,17 @@ export const NOTHING: Sums = {
   ...{ tax: 0n, fees: 0n, commissions: 0n, net: 0n },
 };
 
-export const add = (moves: Move[]): Sums =>
+export const add = (moves: MoneyMovement[]): Sums =>
   moves.reduce((sum, { sums }) => {
     const names = Object.keys(NOTHING) as (keyof Sums)[];
     return Object.fromEntries(names.map((name) => [name, sum[name] + sums[name]])) as unknown as Sums;
   }, NOTHING);
 
 /** All that a shop's orders moved, as the API tells what became of each. */
-export const movesOf = async ({ admin }: History, { orders }: Shop): Promise<Move[]> =>
+export const movementsOf = async ({ admin }: History, { orders }: Shop): Promise<MoneyMovement[]> =>
   (await Promise.all(orders.map((order) => movesOfOrder(admin, order)))).flat();
 
-async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Promise<Move[]> {
+async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Promise<MoneyMovement[]> {
   const told = (await admin.get(`/v1/admin/orders/${id}`)).body.data;
   const { events } = (await buyer.get(`/v1/purchases/${id}`)).body.data;
   const { currency } = told;
@@ -51,7 +51,7 @@ async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Prom
     ...{ commissions: minor(told.commission), net: minor(told.earnings) },
   };
   const of = { currency, productId: told.product.id, referralCode: told.referralCode, buyer: told.buyer };
-  const moves: Move[] = [];
+  const moves: MoneyMovement[] = [];
   const note = (at: string, sums: Partial<Sums>, isSale = false) =>
     moves.push({ ...of, at: new Date(at), isSale, sums: { ...NOTHING, ...sums } });
   let taken = 0n;
@@ -111,7 +111,7 @@ function lostOf({ total, tax, fees, commissions }: Parts, taken: bigint): Omit<P
 }
 
 /** What is asked of analytics. */
-export interface Question {
+export interface AnalyticsQuery {
   startDate: string;
   endDate: string;
   interval: "day" | "week" | "month";
@@ -146,21 +146,21 @@ const SUNDAY_TO_MONDAY = 6;
 const DAYS_OF_WEEK = 7;
 
 /** The first day of the row of a timeline in which a date stands. */
-export function rowOf({ interval, startDate }: Question, date: string): string {
+export function rowOf({ interval, startDate }: AnalyticsQuery, date: string): string {
   const afterMonday = (new Date(date).getUTCDay() + SUNDAY_TO_MONDAY) % DAYS_OF_WEEK;
   const first = { day: date, week: shift(date, -afterMonday), month: `${date.slice(0, 7)}-01` }[interval];
   return first < startDate ? startDate : first;
 }
 
 /** The first days of all rows. */
-export function rowsOf(question: Question): string[] {
+export function rowsOf(question: AnalyticsQuery): string[] {
   const rows = new Set<string>();
   for (let date = question.startDate; date <= question.endDate; date = shift(date, 1))
     rows.add(rowOf(question, date));
   return [...rows];
 }
 
-export const isIn = ({ startDate, endDate, timezone }: Question, { at }: Move): boolean => {
+export const isIn = ({ startDate, endDate, timezone }: AnalyticsQuery, { at }: MoneyMovement): boolean => {
   const date = dateIn(timezone, at);
   return startDate <= date && date <= endDate;
 };

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import type { Email } from "../src/platform/email/render-email.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
-export const someAddress = () => `${randomUUID()}@example.com`;
+export const uniqueEmail = () => `${randomUUID()}@example.com`;
 
 /** What was written to a mailbox, newest first, as its owner reads it. */
-export async function lettersTo(market: Market, address: string): Promise<Email[]> {
+export async function emailsTo(market: Market, address: string): Promise<Email[]> {
   const { rows } = await market.query(
     "select id, sealed_letter from mails where recipient = $1 order by id desc",
     [address],
@@ -15,17 +15,17 @@ export async function lettersTo(market: Market, address: string): Promise<Email[
 }
 
 /** What was written to the owner of an account. */
-export async function lettersToUser(market: Market, userId: string): Promise<Email[]> {
+export async function emailsToUser(market: Market, userId: string): Promise<Email[]> {
   const { rows } = await market.query("select email from users where id = $1", [userId]);
-  return lettersTo(market, rows[0].email);
+  return emailsTo(market, rows[0].email);
 }
 
 /** A letter's text without the breaks of its lines. */
-export const asOneLine = (text: string) => text.replace(/\s+/g, " ");
+export const unwrapLines = (text: string) => text.replace(/\s+/g, " ");
 
 /** The token of the link in the newest letter. */
-export async function tokenIn(market: Market, address: string): Promise<string> {
-  const [letter] = await lettersTo(market, address);
+export async function tokenFromEmail(market: Market, address: string): Promise<string> {
+  const [letter] = await emailsTo(market, address);
   const link = /^(\S+)\/auth\/verify#token=([\w-]{43})$/m.exec(letter?.text ?? "");
   assert.ok(link, `no link for ${address}: ${letter?.text}`);
   assert.equal(link[1], market.service.ctx.links.origin());
@@ -33,33 +33,33 @@ export async function tokenIn(market: Market, address: string): Promise<string> 
 }
 
 /** Asks for a link and answers its token. */
-export async function linkFor(market: Market, email: string): Promise<string> {
+export async function requestMagicLink(market: Market, email: string): Promise<string> {
   const reply = await market.as(null).post("/api/auth/magic-link", { email });
   assert.equal(reply.status, 200, reply.text);
-  return tokenIn(market, email);
+  return tokenFromEmail(market, email);
 }
 
 /** Signs in by a mailed link: an account with this address, and its session. */
-export async function signedInByLink(market: Market, email: string): Promise<Client> {
-  const token = await linkFor(market, email);
+export async function signInByLink(market: Market, email: string): Promise<Client> {
+  const token = await requestMagicLink(market, email);
   const reply = await market.as(null).post("/api/auth/verify", { token });
   assert.equal(reply.status, 200, reply.text);
   return market.as(reply.body.sessionToken);
 }
 
 /** Registers, proves the mailbox and so has an account with a password. */
-export async function hasAccount(market: Market, email: string, password: string): Promise<Client> {
+export async function registerAccount(market: Market, email: string, password: string): Promise<Client> {
   const asked = await market.as(null).post("/api/auth/register", { email, password, name: "Ada" });
   assert.equal(asked.status, 200, asked.text);
   const { registrationSecret } = asked.body.data;
-  const token = await tokenIn(market, email);
+  const token = await tokenFromEmail(market, email);
   const reply = await market.as(null).post("/api/auth/verify", { token, registrationSecret });
   assert.equal(reply.status, 200, reply.text);
   return market.as(reply.body.sessionToken);
 }
 
 /** Whether a session still opens anything. */
-export const isIn = async (session: Client): Promise<boolean> =>
+export const isSignedIn = async (session: Client): Promise<boolean> =>
   (await session.get("/v1/purchases")).status === 200;
 
 /** The session's id, from its token. */

@@ -5,12 +5,12 @@ import { createLog } from "../src/core/log.ts";
 import { DeliveryWorker } from "../src/events/webhooks/delivery-worker.ts";
 import { WorkerPresence } from "../src/platform/db/presence.ts";
 
-export interface CourierWish {
+export interface DeliveryWorkerOptions {
   config: Config;
   target: string;
 }
 
-process.once("message", async ({ config, target }: CourierWish) => {
+process.once("message", async ({ config, target }: DeliveryWorkerOptions) => {
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, { log: createLog("silent") });
   const presence = new WorkerPresence({ target }, ctx.pool, ctx.log);
   await presence.start();

@@ -4,17 +4,17 @@ import { forkProgram } from "./child.ts";
 import type { Market } from "./market.ts";
 
 /** What the process is told to do, and where it dies. */
-export interface Doom {
+export interface CrashOptions {
   config: Config;
   target: string;
   /** Where the payment provider listens. */
   provider: string;
   now: Date;
   /** The fail point at which it ends as by kill -9. */
-  diesAt: string;
+  crashesAt: string;
 }
 
-export interface DoomedService {
+export interface CrashingService {
   origin: string;
   child: ChildProcess;
   /** By which signal it ended. */
@@ -23,13 +23,17 @@ export interface DoomedService {
   run(job: string): Promise<void>;
 }
 
-const PROGRAM = new URL("./doomed-service.ts", import.meta.url);
+const PROGRAM = new URL("./crashing-service-process.ts", import.meta.url);
 
 /** A service in a process of its own, on the market's database: it lives until it comes to the named fail point. */
-export async function startDoomed(market: Market, provider: string, diesAt = ""): Promise<DoomedService> {
+export async function startCrashingService(
+  market: Market,
+  provider: string,
+  crashesAt = "",
+): Promise<CrashingService> {
   const { config, now } = market.service.ctx;
-  const doom: Doom = { config, target: market.target, provider, now: now(), diesAt };
-  const { child, ended, answer } = forkProgram(PROGRAM, doom);
+  const options: CrashOptions = { config, target: market.target, provider, now: now(), crashesAt };
+  const { child, ended, answer } = forkProgram(PROGRAM, options);
   const origin = (await answer()) as string;
   return {
     origin,

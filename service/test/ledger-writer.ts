@@ -13,7 +13,7 @@ import type { Tx } from "../src/platform/db/database.ts";
 const DAY_MS = 86_400_000;
 
 /** Who is in the books, by uuid. */
-export interface People {
+export interface LedgerParties {
   sellerId: string;
   buyerId: string;
   referrerId: string;
@@ -21,7 +21,7 @@ export interface People {
 }
 
 /** An order with what became of it. */
-export interface BookOrder extends PostableOrder {
+export interface LedgerOrder extends PostableOrder {
   refundedMinor: bigint;
   dispute: { id: string; amountMinor: bigint; heldMinor: bigint } | null;
   /** What the payment provider has of it for the marketplace. */
@@ -31,17 +31,17 @@ export interface BookOrder extends PostableOrder {
 export const DISPUTE_FEE = 1_500n;
 
 /** What of an order others have: refunded, or held by a dispute. */
-const takenOf = ({ refundedMinor, dispute }: BookOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
-export const freeOf = (order: BookOrder) => order.totalMinor - takenOf(order);
+const takenOf = ({ refundedMinor, dispute }: LedgerOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
+export const freeOf = (order: LedgerOrder) => order.totalMinor - takenOf(order);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
-const sharesOf = (order: BookOrder, taken: bigint, amount: bigint): Entry[] =>
+const sharesOf = (order: LedgerOrder, taken: bigint, amount: bigint): Entry[] =>
   amount === 0n ? [] : shareEntries(order, splitRefund(order, taken, amount));
 
 type Outcome = "payout_completed" | "payout_failed" | "payout_returned";
 
 /** Rows and bookings as the rooms write them, without the rooms: histories that no provider would tell in a test's time. */
-export function booksOf(ctx: Context, people: People) {
+export function ledgerWriter(ctx: Context, people: LedgerParties) {
   const write = (tx: Tx, statement: string) => sql.raw(statement).execute(tx);
 
   /** A completed order, by default of 19.99 with a tax inside, a commission of a fifth and 0.88 for the provider. */
@@ -52,7 +52,7 @@ export function booksOf(ctx: Context, people: People) {
       ...{ feeBasisPoints: 1_000, commissionBasisPoints: 2_000, ...changed },
     };
     const split = splitSale(terms);
-    const order: BookOrder = {
+    const order: LedgerOrder = {
       ...{ ...split, id: ctx.newId(), currency },
       ...{ sellerId: people.sellerId, productId: people.productId, referrerId: people.referrerId },
       ...{ maturesAt: new Date(ctx.now().getTime() + 14 * DAY_MS), refundedMinor: 0n, dispute: null },
@@ -144,7 +144,7 @@ export function booksOf(ctx: Context, people: People) {
    * Gives back some of an order, by other parts than it should where some are given. What nobody disputes goes first, the rest out
    * of what a dispute holds.
    */
-  async function refunds(tx: Tx, order: BookOrder, amount: bigint, parts?: SaleParts): Promise<string> {
+  async function refunds(tx: Tx, order: LedgerOrder, amount: bigint, parts?: SaleParts): Promise<string> {
     const { id, currency } = order;
     const refundId = ctx.newId();
     await tx
@@ -170,7 +170,7 @@ export function booksOf(ctx: Context, people: People) {
   /** Asks for some of an order back; as long as it is open nothing is booked. */
   async function asksForRefund(
     tx: Tx,
-    { id, currency }: BookOrder,
+    { id, currency }: LedgerOrder,
     amount: bigint,
     status: "pending" | "approved" | "processing",
   ): Promise<void> {
@@ -184,7 +184,7 @@ export function booksOf(ctx: Context, people: People) {
   }
 
   /** The buyer's bank sends back what they were given. */
-  async function returnsRefund(tx: Tx, order: BookOrder, refundId: string): Promise<void> {
+  async function returnsRefund(tx: Tx, order: LedgerOrder, refundId: string): Promise<void> {
     await write(tx, `update refunds set returned_at = '${ctx.now().toISOString()}' where id = '${refundId}'`);
     const { rows } = await sql<{ amount: number; buyer: string }>`
       select r.amount_minor as amount, o.buyer_id as buyer
@@ -197,7 +197,7 @@ export function booksOf(ctx: Context, people: People) {
   }
 
   /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
-  async function disputes(tx: Tx, order: BookOrder, amount = freeOf(order)): Promise<string> {
+  async function disputes(tx: Tx, order: LedgerOrder, amount = freeOf(order)): Promise<string> {
     const id = ctx.newId();
     const heldMinor = -most(-amount, -freeOf(order));
     await tx
@@ -216,7 +216,7 @@ export function booksOf(ctx: Context, people: People) {
     return id;
   }
 
-  async function wins(tx: Tx, order: BookOrder): Promise<void> {
+  async function wins(tx: Tx, order: LedgerOrder): Promise<void> {
     const { id, heldMinor } = order.dispute!;
     await close(tx, order, "won");
     await move(tx, order, "dispute_won", id, [
@@ -225,7 +225,7 @@ export function booksOf(ctx: Context, people: People) {
     ]);
   }
 
-  async function loses(tx: Tx, order: BookOrder): Promise<void> {
+  async function loses(tx: Tx, order: LedgerOrder): Promise<void> {
     const { id, amountMinor, heldMinor } = order.dispute!;
     const of = { orderId: order.id };
     order.refundedMinor += heldMinor;
@@ -241,7 +241,7 @@ export function booksOf(ctx: Context, people: People) {
     await move(tx, order, "dispute_lost", id, entries);
   }
 
-  async function close(tx: Tx, order: BookOrder, status: "won" | "lost", lost = ""): Promise<void> {
+  async function close(tx: Tx, order: LedgerOrder, status: "won" | "lost", lost = ""): Promise<void> {
     const { id } = order.dispute!;
     order.dispute = null;
     const closed = `status = '${status}', held_minor = 0, closed_at = '${ctx.now().toISOString()}'${lost}`;
@@ -249,12 +249,15 @@ export function booksOf(ctx: Context, people: People) {
     await settleStatus(tx, order);
   }
 
-  async function hold(tx: Tx, order: BookOrder, heldMinor: bigint): Promise<void> {
+  async function hold(tx: Tx, order: LedgerOrder, heldMinor: bigint): Promise<void> {
     order.dispute!.heldMinor = heldMinor;
     await write(tx, `update disputes set held_minor = ${heldMinor} where id = '${order.dispute!.id}'`);
   }
 
-  async function settleStatus(tx: Tx, { id, refundedMinor, totalMinor, dispute }: BookOrder): Promise<void> {
+  async function settleStatus(
+    tx: Tx,
+    { id, refundedMinor, totalMinor, dispute }: LedgerOrder,
+  ): Promise<void> {
     const byMoney = refundedMinor === totalMinor ? "refunded" : "partially_refunded";
     const status = dispute ? "disputed" : refundedMinor > 0n ? byMoney : "completed";
     await write(
@@ -300,7 +303,7 @@ export function booksOf(ctx: Context, people: People) {
     return id;
   }
 
-  const move = (tx: Tx, order: BookOrder, kind: PostingKind, sourceId: string, entries: Entry[]) =>
+  const move = (tx: Tx, order: LedgerOrder, kind: PostingKind, sourceId: string, entries: Entry[]) =>
     postOrderTransaction(ctx, tx, order, { kind, sourceId, at: ctx.now(), entries });
 
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>

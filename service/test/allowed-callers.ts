@@ -2,9 +2,12 @@ import type { Endpoint } from "@stoa/contract";
 import type { Client, Market } from "./market.ts";
 
 /** Asks every endpoint as somebody whom it lets in: nobody where nobody is asked, else an administrator's session. */
-export async function openDoors(market: Market, member: Client): Promise<(endpoint: Endpoint) => Client> {
+export async function allowedCallers(
+  market: Market,
+  member: Client,
+): Promise<(endpoint: Endpoint) => Client> {
   await market.query("update users set role = 'admin' where id = $1", [member.userId]);
-  const admin = await market.hasSession(member.userId, { secondFactor: true });
+  const admin = await market.createSession(member.userId, { secondFactor: true });
   const nobody = market.as(null);
   return ({ access }) => (access.who === "public" ? nobody : admin);
 }

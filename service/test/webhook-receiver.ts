@@ -2,25 +2,25 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo, Socket } from "node:net";
 
 /** A delivery as it came in. */
-export interface Received {
+export interface ReceivedRequest {
   path: string;
   headers: IncomingHttpHeaders;
   body: string;
 }
 
 /** How a delivery is answered: a status, or whatever one does with a response. */
-export type Answering = number | ((response: ServerResponse, received: Received) => void);
+export type ReceiverResponse = number | ((response: ServerResponse, received: ReceivedRequest) => void);
 
-export interface Receiver {
+export interface WebhookReceiver {
   url: string;
-  received: Received[];
+  received: ReceivedRequest[];
   /** How all are answered from now on; 200 at first. */
-  answer: Answering;
+  answer: ReceiverResponse;
   close(): Promise<void>;
 }
 
 /** A webhook receiver on a loopback port. */
-export async function startReceiver(): Promise<Receiver> {
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const sockets = new Set<Socket>();
   const server = createServer(async (request, response) => {
     const received = { path: request.url!, headers: request.headers, body: await textOf(request) };
@@ -34,7 +34,7 @@ export async function startReceiver(): Promise<Receiver> {
     socket.on("close", () => sockets.delete(socket));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const receiver: Receiver = {
+  const receiver: WebhookReceiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: [],
     answer: 200,

@@ -10,7 +10,7 @@ export const ZIP = "application/zip";
 type Bytes = string | Uint8Array<ArrayBuffer>;
 
 /** Sends a file to be imported; `query` begins with a question mark. */
-export const sends = (
+export const sendImport = (
   client: Client,
   body: Bytes,
   { type = JSONL, query = "", ...headers }: { type?: string; query?: string; [header: string]: string } = {},
