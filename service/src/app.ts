@@ -50,16 +50,16 @@ import { eventRoutes } from "./events/feed/routes.ts";
 import { addInboxPages } from "./events/webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./events/webhooks/routes.ts";
 import { estimateRoutes } from "./execution/estimates/routes.ts";
-import { hearCancels } from "./execution/executions/cancel-execution.ts";
+import { pollCancelRequests } from "./execution/executions/cancel-execution.ts";
 import type { ExecutionKinds } from "./execution/executions/kinds.ts";
-import { RENEW_EVERY_MS, renewLeases } from "./execution/executions/leases.ts";
+import { RENEW_INTERVAL_MS, renewLeases } from "./execution/executions/leases.ts";
 import { executionRoutes } from "./execution/executions/routes.ts";
-import { addMcpDoor } from "./execution/mcp/endpoint.ts";
+import { addMcpEndpoint } from "./execution/mcp/endpoint.ts";
 import { openAiRoutes } from "./execution/openai-api/routes.ts";
 import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { promptRunRoutes } from "./execution/prompt-runs/routes.ts";
 import { providerKeyRoutes } from "./execution/provider-keys/routes.ts";
-import { addReceiptKeys } from "./execution/run-receipts/pages.ts";
+import { addRunReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
 import { workflowRunRoutes } from "./execution/workflow-runs/routes.ts";
 import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
@@ -160,8 +160,8 @@ export async function startService(
   await ctx.presence.start();
   const views = runPeriodically(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = runPeriodically(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired());
-  const cancels = runPeriodically(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
-  const leases = runPeriodically(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
+  const cancels = runPeriodically(HEAR_CANCELS_MS, "cancels", ctx.log, () => pollCancelRequests(ctx));
+  const leases = runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
   await overrides.beforeListening?.();
   await app.listen({ host: config.host, port: config.port });
@@ -179,7 +179,7 @@ export async function startService(
       await drain();
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
       await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
-      await ctx.live.drained();
+      await ctx.liveRuns.waitUntilEmpty();
       clearTimeout(giveUp);
       await evaluator.close();
       await views.stop();
@@ -276,8 +276,8 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addEmailPages(server, ctx);
   addInboxPages(server, ctx);
   addOAuthServer(server, ctx, limits);
-  addReceiptKeys(server, ctx);
-  addMcpDoor(server, {
+  addRunReceiptKeys(server, ctx);
+  addMcpEndpoint(server, {
     ctx,
     limits,
     key: (value) => authenticateApiKey(ctx, value),

@@ -40,8 +40,8 @@ import { deleteWebhookLog, deleteWebhookLogJob } from "./events/webhooks/closed-
 import { checkFailingEndpoints } from "./events/webhooks/endpoint-health.ts";
 import { purgeDeletedEndpoints } from "./events/webhooks/endpoints.ts";
 import { recoverJob, runRecovery } from "./events/webhooks/recoveries.ts";
-import { endAbandonedRuns, forgetTexts } from "./execution/executions/executions.ts";
-import { forgetOldCalls } from "./execution/provider-keys/provider-calls.ts";
+import { eraseOldTexts, failAbandonedRuns } from "./execution/executions/executions.ts";
+import { deleteOldCalls } from "./execution/provider-keys/provider-calls.ts";
 import { eraseOldRunTexts } from "./execution/workflow-runs/text-retention.ts";
 import { deleteOldEmails, sendEmailJob, sendQueuedEmail } from "./platform/email/email-queue.ts";
 import { deleteExpiredIdempotencyKeys } from "./platform/http/idempotency.ts";
@@ -80,9 +80,9 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "verify-ledger", cron: "13 2 * * *", run: () => verifyLedgerNightly(ctx) },
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => updateWordFrequencies(ctx) },
-  { name: "end-abandoned-runs", cron: "* * * * *", run: () => endAbandonedRuns(ctx) },
-  { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
-  { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
+  { name: "end-abandoned-runs", cron: "* * * * *", run: () => failAbandonedRuns(ctx) },
+  { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await eraseOldTexts(ctx)) },
+  { name: "forget-provider-calls", cron: "57 3 * * *", run: () => deleteOldCalls(ctx) },
   { name: "forget-workflow-runs", cron: "19 * * * *", run: () => eraseOldRunTexts(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => eraseViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => deleteExpiredIdempotencyKeys(ctx) },

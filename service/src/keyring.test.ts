@@ -15,7 +15,7 @@ import { flushViews } from "./catalog/search/views.ts";
 import { daysAfter } from "./core/dates.ts";
 import { toUuid } from "./core/ids.ts";
 import { createVault, type MasterKey, type Vault } from "./core/vault.ts";
-import { signingKey } from "./execution/run-receipts/signing-keys.ts";
+import { findOrCreateSigningKey } from "./execution/run-receipts/signing-keys.ts";
 import { rotateKeyring, sealedColumns } from "./keyring.ts";
 import { claimInstallation, installationOf } from "./platform/db/installation.ts";
 import { countSealed, type SealedColumn } from "./platform/db/sealed-columns.ts";
@@ -80,7 +80,8 @@ async function keepsEverything() {
     market.clock.forward(86_400_000);
   }
   await loadSigningKeys(ctx);
-  for (const days of [-400, 0]) await signingKey({ ...ctx, now: () => daysAfter(ctx.now(), days) });
+  for (const days of [-400, 0])
+    await findOrCreateSigningKey({ ...ctx, now: () => daysAfter(ctx.now(), days) });
   await runsWorkflows();
 }
 

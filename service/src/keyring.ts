@@ -6,7 +6,7 @@ import { sealedEvents } from "./events/outbox/outbox.ts";
 import { sealedSecrets } from "./events/webhooks/secrets.ts";
 import { sealedTexts } from "./execution/executions/texts.ts";
 import { sealedKeys } from "./execution/provider-keys/provider-keys.ts";
-import { sealedReceiptKeys } from "./execution/run-receipts/signing-keys.ts";
+import { sealedRunReceiptKeys } from "./execution/run-receipts/signing-keys.ts";
 import { sealedOutputs, sealedResults, sealedStarts } from "./execution/workflow-runs/sealed-texts.ts";
 import { updateInstallationKey } from "./platform/db/installation.ts";
 import { countSealed, type Rewrapped, rewrapColumn } from "./platform/db/sealed-columns.ts";
@@ -22,7 +22,7 @@ export const sealedColumns = [
   sealedKeys,
   sealedEmails,
   sealedOutputs,
-  sealedReceiptKeys,
+  sealedRunReceiptKeys,
   sealedResults,
   sealedSalts,
   sealedSecrets,

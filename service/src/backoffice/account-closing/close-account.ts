@@ -30,7 +30,7 @@ import { endSubscription } from "../../commerce/plans/subscription.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { deleteWebhooksOnAccountClosed } from "../../events/webhooks/closed-account.ts";
-import { forgetAllRuns } from "../../execution/prompt-runs/erase-runs.ts";
+import { eraseRunsOfUser } from "../../execution/prompt-runs/erase-runs.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
@@ -55,7 +55,7 @@ const farewells: ((
   (_ctx, tx, user) => deleteOneTimeTokens(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => deleteIdempotencyKeysOf(tx, user.id),
   (ctx, tx, user) => cancelAllRuns(ctx, tx, user.id, "account_closed"),
-  (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
+  (ctx, tx, user) => eraseRunsOfUser(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => unpublishAll(ctx, tx, user.id, source),
   (_ctx, tx, user) => deleteImportNames(tx, user.id),

@@ -10,72 +10,85 @@ import { checkWorkflow } from "../../formats/workflow-definition/check-workflow.
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { defaultModels, estimateTokens } from "../../integrations/ai-providers/ai-provider.ts";
-import { type Product, versionToRun } from "../prompt-runs/prepare-run.ts";
-import { contextWindowOf, roundUsd, usdOf } from "../provider-keys/cost.ts";
+import { findVersionToRun, type Product } from "../prompt-runs/prepare-run.ts";
+import { findContextWindow, findCostUsd, roundUsd } from "../provider-keys/cost.ts";
 
-interface Wish {
+interface WorkflowEstimateInput {
   variables: Record<string, unknown>;
   options: { version?: string | undefined; model?: string | undefined; maxTokens?: number | undefined };
 }
 
 type Step = Workflow["steps"][number];
-type Doing = Exclude<Step, { type: "map" }> | Extract<Step, { type: "map" }>["do"];
-type Prompt = Extract<Doing, { type: "prompt" }>;
+type StepWork = Exclude<Step, { type: "map" }> | Extract<Step, { type: "map" }>["do"];
+type Prompt = Extract<StepWork, { type: "prompt" }>;
 
 /** What the calls of a workflow's steps would take, as far as that is known before they have given anything to each other. */
-export async function estimateWorkflow(ctx: Context, product: Product, { variables, options }: Wish) {
+export async function estimateWorkflow(
+  ctx: Context,
+  product: Product,
+  { variables, options }: WorkflowEstimateInput,
+) {
   for (const name of ["model", "maxTokens"] as const) {
     if (options[name] !== undefined)
       throw ruleViolation(`options.${name}`, "is said by each step of a workflow");
   }
-  const version = await versionToRun(ctx, product, options.version);
+  const version = await findVersionToRun(ctx, product, options.version);
   const checked = await checkWorkflow(version.content);
   // It was checked when it was written.
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const input = checkInput(checked.workflow.input, variables);
-  if ("problems" in input) throw fieldError("VALIDATION_ERROR", input.problems.map(asVariable));
-  const calls = checked.workflow.steps.flatMap((step) => callsOf(step, ctx.now()));
-  return { version: version.version, calls, cost: sumOf(calls.map(({ cost }) => cost)) };
+  if ("problems" in input) throw fieldError("VALIDATION_ERROR", input.problems.map(toVariableProblem));
+  const calls = checked.workflow.steps.flatMap((step) => estimateCalls(step, ctx.now()));
+  return { version: version.version, calls, cost: sumCosts(calls.map(({ cost }) => cost)) };
 }
 
 /** Here the input is given as `variables`. */
-const asVariable = ({ field, reason }: { field: string; reason: string }) => ({
+const toVariableProblem = ({ field, reason }: { field: string; reason: string }) => ({
   field: field.replace(/^input/, "variables"),
   reason,
 });
 
-function callsOf(step: Step, at: Date): EstimatedCall[] {
-  const doing: Doing = step.type === "map" ? step.do : step;
+function estimateCalls(step: Step, at: Date): EstimatedCall[] {
+  const doing: StepWork = step.type === "map" ? step.do : step;
   if (doing.type !== "prompt" && doing.type !== "product") return [];
   const mayBeNone = step.type === "map" || step.when !== undefined;
   const tries = 1 + (doing.retry?.max ?? 0);
   const calls = { min: mayBeNone ? 0 : 1, max: tries * (step.type === "map" ? MAX_ITEMS : 1) };
-  return [doing.type === "prompt" ? promptCall(step.id, doing, calls, at) : productCall(step.id, calls)];
+  return [
+    doing.type === "prompt"
+      ? estimatePromptCall(step.id, doing, calls, at)
+      : unknownProductCall(step.id, calls),
+  ];
 }
 
-function promptCall(stepId: string, step: Prompt, calls: EstimatedCall["calls"], at: Date): EstimatedCall {
+function estimatePromptCall(
+  stepId: string,
+  step: Prompt,
+  calls: EstimatedCall["calls"],
+  at: Date,
+): EstimatedCall {
   const model = step.model ?? defaultModels[step.provider];
   const call = { provider: step.provider, model, at };
-  const contextWindow = model === null ? null : contextWindowOf({ ...call, model });
-  const promptTokens = promptTokensOf(step, contextWindow);
-  const most = step.options.maxTokens ?? contextWindow;
+  const contextWindow = model === null ? null : findContextWindow({ ...call, model });
+  const promptTokens = estimatePromptTokens(step, contextWindow);
+  const max = step.options.maxTokens ?? contextWindow;
   return {
     stepId,
     provider: step.provider,
     model,
     calls,
     promptTokens,
-    completionTokens: { min: 0, max: most },
+    completionTokens: { min: 0, max: max },
     cost: {
-      min: times(calls.min, usdOf(call, promptTokens.min, 0)),
-      max: times(calls.max, usdOf(call, promptTokens.max, most)),
+      min: multiplyUsd(calls.min, findCostUsd(call, promptTokens.min, 0)),
+      max: multiplyUsd(calls.max, findCostUsd(call, promptTokens.max, max)),
     },
     contextWindow,
     fits: contextWindow === null ? null : promptTokens.min + (step.options.maxTokens ?? 1) <= contextWindow,
   };
 }
 
-function promptTokensOf({ messages }: Prompt, contextWindow: number | null) {
+function estimatePromptTokens({ messages }: Prompt, contextWindow: number | null) {
   const texts = renderMessages(messages, new Map()).map(({ content }) => content);
   const min = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
   const hasValues =
@@ -84,7 +97,7 @@ function promptTokensOf({ messages }: Prompt, contextWindow: number | null) {
 }
 
 /** What another product takes is that product's to say. */
-const productCall = (stepId: string, calls: EstimatedCall["calls"]): EstimatedCall => ({
+const unknownProductCall = (stepId: string, calls: EstimatedCall["calls"]): EstimatedCall => ({
   stepId,
   provider: null,
   model: null,
@@ -96,9 +109,9 @@ const productCall = (stepId: string, calls: EstimatedCall["calls"]): EstimatedCa
   fits: null,
 });
 
-const times = (count: number, usd: number | null) => (usd === null ? null : roundUsd(count * usd));
+const multiplyUsd = (count: number, usd: number | null) => (usd === null ? null : roundUsd(count * usd));
 
-function sumOf(costs: readonly EstimatedCall["cost"][]): EstimatedCall["cost"] {
+function sumCosts(costs: readonly EstimatedCall["cost"][]): EstimatedCall["cost"] {
   const sum = (values: (number | null)[]) =>
     values.reduce((all, one) => (all === null || one === null ? null : roundUsd(all + one)), 0);
   return { min: sum(costs.map(({ min }) => min)), max: sum(costs.map(({ max }) => max)) };

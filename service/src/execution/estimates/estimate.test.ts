@@ -7,8 +7,8 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, newestRun, providersAt, run } from "../../../test/runs.ts";
 import type { ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
-import { withinCost } from "../prompt-runs/max-cost.ts";
-import { costOf } from "../provider-keys/cost.ts";
+import { limitToMaxCost } from "../prompt-runs/max-cost.ts";
+import { priceUsage } from "../provider-keys/cost.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -207,9 +207,9 @@ suite("a run with maxCost", () => {
           messages: [{ role: "user" as const, content }],
           at,
         };
-        let options: ReturnType<typeof withinCost>;
+        let options: ReturnType<typeof limitToMaxCost>;
         try {
-          options = withinCost({ store: true, maxCost }, call);
+          options = limitToMaxCost({ store: true, maxCost }, call);
         } catch {
           return;
         }
@@ -217,7 +217,7 @@ suite("a run with maxCost", () => {
         const completionTokens = options.capTokens ?? 1_000_000;
         const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
         assert.ok(completionTokens >= 1);
-        assert.ok(costOf({ ...call, usage }).estimatedCost <= maxCost);
+        assert.ok(priceUsage({ ...call, usage }).estimatedCost <= maxCost);
       },
     );
     fc.assert(property, { numRuns: 300 });

@@ -8,19 +8,19 @@ import {
   type Message,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { mustBeBought, type Product, prepare, renderedFor } from "../prompt-runs/prepare-run.ts";
-import { contextWindowOf, PRICE_LIST, usdOf } from "../provider-keys/cost.ts";
+import { mustBeEntitled, type Product, prepareRun, renderPrompt } from "../prompt-runs/prepare-run.ts";
+import { findContextWindow, findCostUsd, PRICE_LIST } from "../provider-keys/cost.ts";
 import { estimateWorkflow } from "./estimate-workflow.ts";
 
-interface Estimated {
+interface EstimatedRun {
   version: string;
   calls: EstimatedCall[];
   cost: EstimatedCall["cost"];
 }
 
 /** What a run would take, by what POST /ai/execute would check. Nothing is called, and nothing is written. */
-export async function estimate(ctx: Context, caller: Member, wish: Estimate): Promise<EstimateResult> {
-  const { product, ...estimated } = await estimatedBy(ctx, caller, wish);
+export async function estimateRun(ctx: Context, caller: Member, input: Estimate): Promise<EstimateResult> {
+  const { product, ...estimated } = await estimateProduct(ctx, caller, input);
   const { version: productVersion, calls, cost } = estimated;
   const productId = toId("prod", product.id);
   return {
@@ -33,34 +33,34 @@ export async function estimate(ctx: Context, caller: Member, wish: Estimate): Pr
   };
 }
 
-async function estimatedBy(
+async function estimateProduct(
   ctx: Context,
   caller: Member,
-  { apiKeyId, ...wish }: Estimate,
-): Promise<Estimated & { product: Product }> {
-  if (apiKeyId !== undefined) return withKey(ctx, caller, { ...wish, apiKeyId });
-  const product = await findProductToRun(ctx, caller, wish.productId);
-  mustBeBought(product);
-  if (product.type === "WORKFLOW") return { product, ...(await estimateWorkflow(ctx, product, wish)) };
-  const { version, messages } = await renderedFor(ctx, product, wish);
-  const call = { messages, maxTokens: wish.options.maxTokens, at: ctx.now() };
+  { apiKeyId, ...input }: Estimate,
+): Promise<EstimatedRun & { product: Product }> {
+  if (apiKeyId !== undefined) return estimateWithKey(ctx, caller, { ...input, apiKeyId });
+  const product = await findProductToRun(ctx, caller, input.productId);
+  mustBeEntitled(product);
+  if (product.type === "WORKFLOW") return { product, ...(await estimateWorkflow(ctx, product, input)) };
+  const { version, messages } = await renderPrompt(ctx, product, input);
+  const call = { messages, maxTokens: input.options.maxTokens, at: ctx.now() };
   const calls = product.compatibility.map((id) => {
     const provider = id as ProviderId;
-    const model = wish.options.model ?? product.models[provider] ?? defaultModels[provider];
-    return estimatedCall({ ...call, provider, model });
+    const model = input.options.model ?? product.models[provider] ?? defaultModels[provider];
+    return estimateCall({ ...call, provider, model });
   });
-  return { product, version, calls, cost: rangeOf(calls.map(({ cost }) => cost)) };
+  return { product, version, calls, cost: costRange(calls.map(({ cost }) => cost)) };
 }
 
-async function withKey(ctx: Context, caller: Member, wish: Estimate & { apiKeyId: string }) {
-  const asked: Execute = { ...wish, stream: false, options: { ...wish.options, store: false } };
-  const { product, version, key, model, messages } = await prepare(ctx, caller, asked);
-  const { maxTokens } = wish.options;
-  const call = estimatedCall({ provider: key.provider, model, messages, maxTokens, at: ctx.now() });
+async function estimateWithKey(ctx: Context, caller: Member, input: Estimate & { apiKeyId: string }) {
+  const asked: Execute = { ...input, stream: false, options: { ...input.options, store: false } };
+  const { product, version, key, model, messages } = await prepareRun(ctx, caller, asked);
+  const { maxTokens } = input.options;
+  const call = estimateCall({ provider: key.provider, model, messages, maxTokens, at: ctx.now() });
   return { product, version, calls: [call], cost: call.cost };
 }
 
-interface OneCall {
+interface CallInput {
   provider: ProviderId;
   model: string | null;
   messages: readonly Message[];
@@ -68,31 +68,34 @@ interface OneCall {
   at: Date;
 }
 
-function estimatedCall({ messages, maxTokens, model, ...call }: OneCall): EstimatedCall {
+function estimateCall({ messages, maxTokens, model, ...call }: CallInput): EstimatedCall {
   const promptTokens = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
-  const contextWindow = model === null ? null : contextWindowOf({ ...call, model });
+  const contextWindow = model === null ? null : findContextWindow({ ...call, model });
   const left = contextWindow === null ? null : Math.max(0, contextWindow - promptTokens);
-  const most = left === null ? (maxTokens ?? null) : Math.min(left, maxTokens ?? left);
+  const max = left === null ? (maxTokens ?? null) : Math.min(left, maxTokens ?? left);
   const costWith = (completionTokens: number | null) =>
-    usdOf({ ...call, model }, promptTokens, completionTokens);
+    findCostUsd({ ...call, model }, promptTokens, completionTokens);
   return {
     stepId: null,
     provider: call.provider,
     model,
     calls: { min: 1, max: 1 },
     promptTokens: { min: promptTokens, max: promptTokens },
-    completionTokens: { min: 0, max: most },
-    cost: { min: costWith(0), max: costWith(most) },
+    completionTokens: { min: 0, max: max },
+    cost: { min: costWith(0), max: costWith(max) },
     contextWindow,
     fits: contextWindow === null ? null : promptTokens + (maxTokens ?? 1) <= contextWindow,
   };
 }
 
 /** Of several that could be made, the cheapest and the dearest; nothing is known where one is not. */
-function rangeOf(costs: readonly EstimatedCall["cost"][]): EstimatedCall["cost"] {
+function costRange(costs: readonly EstimatedCall["cost"][]): EstimatedCall["cost"] {
   const [mins, maxs] = [costs.map(({ min }) => min), costs.map(({ max }) => max)];
-  return { min: known(mins) ? Math.min(...mins) : null, max: known(maxs) ? Math.max(...maxs) : null };
+  return {
+    min: areAllKnown(mins) ? Math.min(...mins) : null,
+    max: areAllKnown(maxs) ? Math.max(...maxs) : null,
+  };
 }
 
-const known = (costs: (number | null)[]): costs is number[] =>
+const areAllKnown = (costs: (number | null)[]): costs is number[] =>
   costs.length > 0 && costs.every((cost) => cost !== null);

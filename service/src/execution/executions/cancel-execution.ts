@@ -1,9 +1,9 @@
 import type { Execution } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { mustFind, toExecution } from "./executions.ts";
+import { mustFindExecution, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
-import { type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
+import { type ExecutionRow, listCancelRequests, requestCancel } from "./queries.ts";
 
 /** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
 export async function cancelExecution(
@@ -12,18 +12,18 @@ export async function cancelExecution(
   executionId: string,
   kinds: ExecutionKinds,
 ): Promise<Execution> {
-  const execution = await mustFind(ctx, caller, executionId);
+  const execution = await mustFindExecution(ctx, caller, executionId);
   if (execution.completedAt === null) {
     await requestCancel(ctx.db, execution.id, ctx.now());
     await kinds[execution.type]!.cancel(ctx, execution);
-  } else mustBeCanceled(execution);
-  const canceled = await mustFind(ctx, caller, executionId);
-  if (canceled.completedAt !== null) mustBeCanceled(canceled);
+  } else mustBeAlreadyCanceled(execution);
+  const canceled = await mustFindExecution(ctx, caller, executionId);
+  if (canceled.completedAt !== null) mustBeAlreadyCanceled(canceled);
   return toExecution(canceled);
 }
 
 /** To cancel once more is harmless. */
-function mustBeCanceled({ status }: ExecutionRow): void {
+function mustBeAlreadyCanceled({ status }: ExecutionRow): void {
   if (status === "canceled") return;
   throw new ApiError("INVALID_STATE", "The execution has ended.", {
     current: status,
@@ -32,9 +32,9 @@ function mustBeCanceled({ status }: ExecutionRow): void {
 }
 
 /** While notices may be missed, what was canceled is looked for. */
-export async function hearCancels(ctx: Context): Promise<void> {
-  const { ids } = ctx.live;
+export async function pollCancelRequests(ctx: Context): Promise<void> {
+  const { ids } = ctx.liveRuns;
   if (ids.length === 0 || ctx.notifications.areCurrent()) return;
-  for (const { id, reason } of await findCanceled(ctx.db, ids))
-    ctx.live.get(id)?.giveUp(reason ?? "canceled");
+  for (const { id, reason } of await listCancelRequests(ctx.db, ids))
+    ctx.liveRuns.get(id)?.abort(reason ?? "canceled");
 }

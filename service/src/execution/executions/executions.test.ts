@@ -14,7 +14,7 @@ import {
 import { becomes } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
-import { endAbandonedRuns, forgetTexts } from "./executions.ts";
+import { eraseOldTexts, failAbandonedRuns } from "./executions.ts";
 
 const DAY = 86_400_000;
 const SECOND = 1_000;
@@ -318,11 +318,11 @@ suite("texts", () => {
   test("are forgotten after 30 days, the run is not", async () => {
     const { executionId, usage } = await runToCompletion(owner, { productId });
     market.clock.forward(30 * DAY);
-    await forgetTexts(market.service.ctx);
+    await eraseOldTexts(market.service.ctx);
     assert.notEqual((await read(owner, executionId)).output, null, "30 days are not over");
     const { executionId: younger } = await runToCompletion(owner, { productId });
     market.clock.forward(1);
-    await forgetTexts(market.service.ctx);
+    await eraseOldTexts(market.service.ctx);
     const kept = await read(owner, executionId);
     assert.deepEqual([kept.output, kept.variables], [null, null]);
     assert.deepEqual([kept.status, kept.usage], ["completed", usage]);
@@ -341,10 +341,10 @@ test("a run whose process died is failed once its lease is over, and stays so", 
     });
     await held.arrivals(1);
     shop.clock.forward(RUN_LEASE_MS);
-    await endAbandonedRuns(shop.service.ctx);
+    await failAbandonedRuns(shop.service.ctx);
     assert.equal((await newestRun(by)).status, "running", "the lease is not over");
     shop.clock.forward(1);
-    await endAbandonedRuns(shop.service.ctx);
+    await failAbandonedRuns(shop.service.ctx);
     const { status, error, completedAt } = await newestRun(by);
     assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
     assert.equal(completedAt, shop.clock.now.toISOString());

@@ -4,20 +4,20 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
-import { tellsDeath } from "./leases.ts";
+import { areExpiredLeasesConclusive } from "./leases.ts";
 import {
   type ExecutionRow,
   eraseExecution,
   eraseTextsBefore,
-  failAbandoned,
+  failAllAbandoned,
   findExecution,
   findTexts,
   listExecutions,
 } from "./queries.ts";
 import { openTexts } from "./texts.ts";
-import { usageOf } from "./usage.ts";
+import { toUsage } from "./usage.ts";
 
-const TEXTS_KEPT_DAYS = 30;
+const TEXT_RETENTION_DAYS = 30;
 
 export function toExecution(row: ExecutionRow): Execution {
   return {
@@ -29,7 +29,7 @@ export function toExecution(row: ExecutionRow): Execution {
     productVersion: row.productVersion,
     provider: row.provider,
     model: row.model,
-    usage: usageOf(row),
+    usage: toUsage(row),
     duration: row.durationMs === null ? null : row.durationMs / 1000,
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
     createdAt: row.createdAt.toISOString(),
@@ -67,7 +67,11 @@ export async function listOwnExecutions(
   return mapPage(page, toExecution);
 }
 
-export async function mustFind(ctx: Context, caller: Member, executionId: string): Promise<ExecutionRow> {
+export async function mustFindExecution(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+): Promise<ExecutionRow> {
   const id = toUuid("exec", executionId);
   const row = id ? await findExecution(ctx.db, caller.userId, id) : undefined;
   if (!row) throw new ApiError("EXECUTION_NOT_FOUND");
@@ -79,7 +83,7 @@ export async function readExecution(
   caller: Member,
   executionId: string,
 ): Promise<ExecutionDetail> {
-  const row = await mustFind(ctx, caller, executionId);
+  const row = await mustFindExecution(ctx, caller, executionId);
   const sealed = (await findTexts(ctx.db, row.id))?.sealed;
   const texts = sealed ? openTexts(ctx, row, sealed) : null;
   return {
@@ -91,19 +95,20 @@ export async function readExecution(
   };
 }
 
-export async function removeExecution(ctx: Context, caller: Member, executionId: string) {
-  const { id } = await mustFind(ctx, caller, executionId);
+export async function deleteExecution(ctx: Context, caller: Member, executionId: string) {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
   if (await eraseExecution(ctx.db, id, ctx.now())) return { id: toId("exec", id), deleted: true as const };
   throw new ApiError("INVALID_STATE", "The execution has not ended: cancel it first.", {
-    current: (await mustFind(ctx, caller, executionId)).status,
+    current: (await mustFindExecution(ctx, caller, executionId)).status,
     allowed: ["completed", "failed", "canceled"],
   });
 }
 
 /** Ends runs whose process died. */
-export async function endAbandonedRuns(ctx: Context): Promise<void> {
-  if (tellsDeath(ctx)) await failAbandoned(ctx.db, ctx.now());
+export async function failAbandonedRuns(ctx: Context): Promise<void> {
+  if (areExpiredLeasesConclusive(ctx)) await failAllAbandoned(ctx.db, ctx.now());
 }
 
 /** After 30 days. */
-export const forgetTexts = (ctx: Context) => eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXTS_KEPT_DAYS));
+export const eraseOldTexts = (ctx: Context) =>
+  eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXT_RETENTION_DAYS));

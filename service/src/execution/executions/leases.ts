@@ -3,10 +3,10 @@ import type { Context } from "../../core/context.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 
 /** Several times within a lease, so that a slow round loses none. */
-export const RENEW_EVERY_MS = 15_000;
+export const RENEW_INTERVAL_MS = 15_000;
 
 /** Says of the runs and calls of this process that somebody still works on them. Asks the database although there are none. */
-export async function renewLeases({ db, live, now, databaseUptime }: Context): Promise<void> {
+export async function renewLeases({ db, liveRuns: live, now, databaseUptime }: Context): Promise<void> {
   const { ids, callIds } = live;
   const until = new Date(now().getTime() + LEASE_MS);
   const renewal = sql`
@@ -20,4 +20,5 @@ export async function renewLeases({ db, live, now, databaseUptime }: Context): P
  * Whether a lease that is over tells that its process died. After an outage of the database it does not: whoever holds the end of a
  * run renews the lease or records the end within the time of a lease.
  */
-export const tellsDeath = ({ databaseUptime }: Context): boolean => databaseUptime.hasBeenUpFor(LEASE_MS);
+export const areExpiredLeasesConclusive = ({ databaseUptime }: Context): boolean =>
+  databaseUptime.hasBeenUpFor(LEASE_MS);

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** Those of others than its author, whatever became of them in their histories. */
-export async function countRunsOf(db: Queries, product: { id: string; authorId: string }, lately: Date) {
+export async function countProductRuns(db: Queries, product: { id: string; authorId: string }, lately: Date) {
   const { rows } = await sql<ProductRuns>`
     select count(*)::int as total,
            (count(*) filter (where status = 'completed'))::int as completed,
@@ -16,7 +16,7 @@ export async function countRunsOf(db: Queries, product: { id: string; authorId: 
 }
 
 /** A prompt that a step of a workflow ran. */
-export interface CountedRun {
+export interface ProductRun {
   userId: string;
   productId: string;
   productVersion: string;
@@ -27,9 +27,9 @@ export interface CountedRun {
 }
 
 /** A run of a product that is in nobody's history: what it took stands in the run that it was a step of. */
-export const insertCountedRun = (
+export const insertProductRun = (
   db: Queries,
-  { id, userId, status, ...run }: CountedRun & { id: string; now: Date },
+  { id, userId, status, ...run }: ProductRun & { id: string; now: Date },
 ) =>
   db
     .insertInto("executions")

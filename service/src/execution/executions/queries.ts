@@ -4,7 +4,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Paging } from "../../platform/db/paging.ts";
 
 /** Why all that somebody runs ends. */
-export type LeavingReason = "account_banned" | "account_closed";
+export type AccountCancelReason = "account_banned" | "account_closed";
 
 export type ExecutionType = "PROMPT" | "WORKFLOW";
 export type ExecutionMode = "sync" | "async" | "stream";
@@ -38,7 +38,7 @@ export interface ExecutionRow {
   cancelRequestedAt: Date | null;
 }
 
-const ownExecutions = (db: Queries, userId: string) =>
+const selectExecutions = (db: Queries, userId: string) =>
   db
     .selectFrom("executions")
     .where("user_id", "=", userId)
@@ -65,7 +65,7 @@ const ownExecutions = (db: Queries, userId: string) =>
     .$castTo<ExecutionRow>();
 
 export const findExecution = (db: Queries, userId: string, id: string) =>
-  ownExecutions(db, userId).where("id", "=", id).executeTakeFirst();
+  selectExecutions(db, userId).where("id", "=", id).executeTakeFirst();
 
 /** Apart from the row: texts can be megabytes, and lists show none. */
 export const findTexts = (db: Queries, id: string) =>
@@ -81,7 +81,7 @@ export interface ExecutionFilter extends Paging {
 }
 
 export async function listExecutions(db: Queries, userId: string, filter: ExecutionFilter) {
-  let own = ownExecutions(db, userId);
+  let own = selectExecutions(db, userId);
   if (filter.status) own = own.where("status", "=", filter.status);
   if (filter.type) own = own.where("type", "=", filter.type);
   if (filter.mode) own = own.where("mode", "=", filter.mode);
@@ -107,12 +107,12 @@ export interface NewWorkflowRow {
 }
 
 /** A statement, or a part of the one that also writes down whoever runs it. */
-export const insertingWorkflow = (execution: NewWorkflowRow) => sql`
+export const insertWorkflowSql = (execution: NewWorkflowRow) => sql`
   insert into executions (id, type, user_id, product_id, product_version, mode, status, sealed_texts, created_at)
   values (${execution.id}, 'WORKFLOW', ${execution.userId}, ${execution.productId}, ${execution.productVersion}, ${execution.mode},
           'queued', ${execution.sealedTexts}, ${execution.createdAt})`;
 
-export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
+export const requestCancelByIds = (db: Queries, ids: string[], now: Date) =>
   db
     .updateTable("executions")
     .set({ cancel_requested_at: now })
@@ -140,7 +140,11 @@ export interface WorkflowChange {
 }
 
 /** A statement without its condition's end, so that whoever runs it can say when. Texts of a row that was deleted do not come back. */
-export const movingWorkflow = (id: string, from: readonly ExecutionStatus[], change: WorkflowChange) => sql`
+export const updateWorkflowSql = (
+  id: string,
+  from: readonly ExecutionStatus[],
+  change: WorkflowChange,
+) => sql`
   update executions
      set status = ${change.status},
          sealed_texts = case when deleted_at is null then coalesce(${change.sealedTexts ?? null}, sealed_texts) end,
@@ -182,7 +186,7 @@ export async function eraseExecution(db: Queries, id: string, now: Date): Promis
   return numUpdatedRows > 0n;
 }
 
-const failingAsAbandoned = (db: Queries, now: Date) =>
+const failAbandonedQuery = (db: Queries, now: Date) =>
   db
     .updateTable("executions")
     .set({
@@ -196,13 +200,13 @@ const failingAsAbandoned = (db: Queries, now: Date) =>
     .where("lease_until", "<", now);
 
 /** Runs whose process died: nobody will end them. */
-export const failAbandoned = (db: Queries, now: Date) => failingAsAbandoned(db, now).execute();
+export const failAllAbandoned = (db: Queries, now: Date) => failAbandonedQuery(db, now).execute();
 
 export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
-  failingAsAbandoned(db, now).where("id", "=", id).execute();
+  failAbandonedQuery(db, now).where("id", "=", id).execute();
 
 /** What a run has said so far, for readers of other processes. */
-export const sharePartial = (db: Queries, id: string, sealed: string) =>
+export const updatePartialOutput = (db: Queries, id: string, sealed: string) =>
   sql`
     with shared as (
       update executions set sealed_texts = ${sealed}
@@ -210,7 +214,7 @@ export const sharePartial = (db: Queries, id: string, sealed: string) =>
     select pg_notify('execution_move', id::text) from shared`.execute(db);
 
 /** Tells whoever runs it that somebody reads along, or whoever reads along that it moved. */
-export const tellOf = (db: Queries, what: "execution_watch" | "execution_move", id: string) =>
+export const notifyExecution = (db: Queries, what: "execution_watch" | "execution_move", id: string) =>
   sql`select pg_notify(${what}, ${id})`.execute(db);
 
 /** Asks for the end of what has not ended, and tells every process so. */
@@ -235,17 +239,17 @@ export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
     .where("lease_until", "<", now)
     .execute();
 
-export const findCanceled = (db: Queries, ids: readonly string[]) =>
+export const listCancelRequests = (db: Queries, ids: readonly string[]) =>
   db
     .selectFrom("executions")
     .where("id", "in", [...ids])
     .where("cancel_requested_at", "is not", null)
     .select(["id", "cancel_reason as reason"])
-    .$castTo<{ id: string; reason: LeavingReason | null }>()
+    .$castTo<{ id: string; reason: AccountCancelReason | null }>()
     .execute();
 
 /** Asks for the end of all that somebody runs, and tells every process so; workflows are told by a trigger. */
-export const requestCancelOfUser = (db: Queries, userId: string, reason: LeavingReason, now: Date) =>
+export const requestCancelByUser = (db: Queries, userId: string, reason: AccountCancelReason, now: Date) =>
   sql`
     with asked as (
       update executions set cancel_requested_at = coalesce(cancel_requested_at, ${now}), cancel_reason = ${reason}
@@ -263,7 +267,7 @@ export const eraseTextsBefore = (db: Queries, before: Date) =>
     .execute();
 
 /** The rows stay as runs of their products; what they hold does not. What runs a workflow forgets it with its row, so that it ends here. */
-export async function eraseExecutionsOf(db: Queries, userId: string, now: Date): Promise<void> {
+export async function eraseExecutionsOfUser(db: Queries, userId: string, now: Date): Promise<void> {
   await db
     .updateTable("executions")
     .set({ status: "canceled", error_code: sql`cancel_reason`, completed_at: now })

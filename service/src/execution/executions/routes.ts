@@ -1,15 +1,15 @@
 import { api } from "@stoa/contract";
 import { type Route, repeatableRoute, route } from "../../platform/http/route.ts";
 import { cancelExecution } from "./cancel-execution.ts";
-import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
+import { deleteExecution, listOwnExecutions, readExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 import { readProductRuns } from "./product-runs.ts";
-import { streamExecution } from "./stream-events.ts";
+import { streamExecutionEvents } from "./stream-events.ts";
 
 export const executionRoutes = (kinds: ExecutionKinds): Route[] => [
   route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
     // A browser that comes back by itself asks the same address again, and knows better what it heard.
-    streamExecution(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
+    streamExecutionEvents(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
   ),
   repeatableRoute(
     "A canceled execution stays canceled.",
@@ -20,7 +20,7 @@ export const executionRoutes = (kinds: ExecutionKinds): Route[] => [
   route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
   route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
   route(api.ai.removeExecution, (ctx, caller, { params }) =>
-    removeExecution(ctx, caller, params.executionId),
+    deleteExecution(ctx, caller, params.executionId),
   ),
   route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),
 ];

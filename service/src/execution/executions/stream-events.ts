@@ -2,7 +2,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
 import { EventStreamResponse } from "../../platform/http/route.ts";
-import { mustFind } from "./executions.ts";
+import { mustFindExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 
 const MAX_STREAMS = 100;
@@ -12,14 +12,14 @@ const streams = new ConcurrencyLimit(
 );
 
 /** The events of an execution, from the beginning or from after one that was heard, up to the one that ends it. */
-export async function streamExecution(
+export async function streamExecutionEvents(
   ctx: Context,
   caller: Member,
   executionId: string,
   lastEventId: string | null,
   kinds: ExecutionKinds,
 ): Promise<EventStreamResponse> {
-  const execution = await mustFind(ctx, caller, executionId);
+  const execution = await mustFindExecution(ctx, caller, executionId);
   const kind = kinds[execution.type]!;
   if (!kind.isEventId(lastEventId))
     throw invalidRequest("Last-Event-ID", "is none of this execution's events");
@@ -33,7 +33,7 @@ export async function streamExecution(
 }
 
 /** Whether it is a run under way whose request is answered with a stream: anybody may read along before its first word. */
-export async function runsAsStream(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
-  const { mode, completedAt } = await mustFind(ctx, caller, executionId);
+export async function isStreaming(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
+  const { mode, completedAt } = await mustFindExecution(ctx, caller, executionId);
   return mode === "stream" && completedAt === null;
 }

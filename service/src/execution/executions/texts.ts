@@ -2,18 +2,18 @@ import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 
 /** What went in and what came out: a prompt's variables and its text, a workflow's input and its result. */
-export interface Texts {
+export interface ExecutionTexts {
   variables: Record<string, unknown>;
   output: unknown;
 }
 
 /** Whose execution it is: what is sealed for one opens for no other. */
-export interface Sealed {
+export interface ExecutionRef {
   id: string;
   userId: string;
 }
 
-const contextOf = ({ userId, id }: Sealed) => `execution|${userId}|${id}`;
+const contextOf = ({ userId, id }: ExecutionRef) => `execution|${userId}|${id}`;
 
 export const sealedTexts = sealedColumn({
   table: "executions",
@@ -23,8 +23,8 @@ export const sealedTexts = sealedColumn({
   contextOf,
 });
 
-export const sealTexts = (ctx: Context, execution: Sealed, texts: Texts): string =>
+export const sealTexts = (ctx: Context, execution: ExecutionRef, texts: ExecutionTexts): string =>
   ctx.vault.seal(JSON.stringify(texts), contextOf(execution));
 
-export const openTexts = (ctx: Context, execution: Sealed, sealed: string): Texts =>
+export const openTexts = (ctx: Context, execution: ExecutionRef, sealed: string): ExecutionTexts =>
   JSON.parse(ctx.vault.open(sealed, contextOf(execution)));

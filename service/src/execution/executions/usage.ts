@@ -1,12 +1,18 @@
 import type { ExecutionRow } from "./queries.ts";
 
-type Counted = Pick<
+type UsageColumns = Pick<
   ExecutionRow,
   "promptTokens" | "completionTokens" | "costUsd" | "costKnown" | "usageEstimated"
 >;
 
 /** What a run used, as the history tells it; null: nothing is known of it. */
-export function usageOf({ promptTokens, completionTokens, costUsd, costKnown, usageEstimated }: Counted) {
+export function toUsage({
+  promptTokens,
+  completionTokens,
+  costUsd,
+  costKnown,
+  usageEstimated,
+}: UsageColumns) {
   if (promptTokens === null || completionTokens === null) return null;
   return {
     promptTokens,

@@ -4,35 +4,35 @@ import { PRICE_LIST } from "../provider-keys/cost.ts";
 import {
   type ExecutionMode,
   type ExecutionStatus,
-  insertingWorkflow,
-  movingWorkflow,
+  insertWorkflowSql,
   reopenWorkflow,
-  requestCancelOfAll,
+  requestCancelByIds,
+  updateWorkflowSql,
   type WorkflowChange,
 } from "./queries.ts";
-import { type Sealed, sealTexts, type Texts } from "./texts.ts";
+import { type ExecutionRef, type ExecutionTexts, sealTexts } from "./texts.ts";
 
-export interface NewWorkflowExecution extends Sealed {
+export interface NewWorkflowExecution extends ExecutionRef {
   productId: string;
   productVersion: string;
   mode: ExecutionMode;
   /** null: nothing is to be stored. */
-  texts: Texts | null;
+  texts: ExecutionTexts | null;
 }
 
 /** A workflow's row in the history, `queued`: a part of the statement of the engine that will run it. */
-export const addingWorkflowExecution = (ctx: Context, { texts, ...execution }: NewWorkflowExecution) =>
-  insertingWorkflow({
+export const insertWorkflowExecutionSql = (ctx: Context, { texts, ...execution }: NewWorkflowExecution) =>
+  insertWorkflowSql({
     ...execution,
     sealedTexts: texts && sealTexts(ctx, execution, texts),
     createdAt: ctx.now(),
   });
 
-export interface WorkflowMove {
+export interface WorkflowTransition {
   from: readonly ExecutionStatus[];
   to: ExecutionStatus;
   /** In the place of what was kept so far; left out, that stays. */
-  texts?: Texts;
+  texts?: ExecutionTexts;
   error?: { code: string; message: string };
   /** The sums of its steps. */
   usage?: NonNullable<WorkflowChange["usage"]>;
@@ -40,22 +40,26 @@ export interface WorkflowMove {
 }
 
 /** Of those that have not ended. */
-export const askToCancel = async (db: Queries, ids: string[], now: Date): Promise<void> => {
-  if (ids.length > 0) await requestCancelOfAll(db, ids, now);
+export const requestCancelOf = async (db: Queries, ids: string[], now: Date): Promise<void> => {
+  if (ids.length > 0) await requestCancelByIds(db, ids, now);
 };
 
 /** One that has ended runs on: `queued` again, without its end. False: it has not. */
 export const reopenWorkflowExecution = reopenWorkflow;
 
-const ended: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>(["completed", "failed", "canceled"]);
+const END_STATUSES: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
+  "completed",
+  "failed",
+  "canceled",
+]);
 
 /** Moves a workflow's row out of a state of `from`: a part of the engine's own statement (`with …`), which adds when. */
-export const movingWorkflowExecution = (ctx: Context, execution: Sealed, move: WorkflowMove) =>
-  movingWorkflow(execution.id, move.from, {
+export const updateWorkflowExecutionSql = (ctx: Context, execution: ExecutionRef, move: WorkflowTransition) =>
+  updateWorkflowSql(execution.id, move.from, {
     status: move.to,
     ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
     ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
     ...(move.usage && { usage: move.usage, priceList: PRICE_LIST }),
     ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
-    ...(ended.has(move.to) && { completedAt: ctx.now() }),
+    ...(END_STATUSES.has(move.to) && { completedAt: ctx.now() }),
   });

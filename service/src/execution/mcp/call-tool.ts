@@ -8,13 +8,13 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { CancelExecution, GetExecution } from "./execution-tools.ts";
-import { awaitEnd, giveUp, toResult } from "./executions.ts";
-import { promptNameIn } from "./names.ts";
-import { findNamed } from "./products.ts";
-import { refusalOf } from "./results.ts";
-import { runPrompt } from "./run-prompt.ts";
-import { runWorkflow } from "./run-workflow.ts";
-import type { Call } from "./tool-call.ts";
+import { cancelRun, toExecutionResult, waitForEnd } from "./executions.ts";
+import { parsePromptName } from "./names.ts";
+import { findProductByName } from "./products.ts";
+import { toErrorResult } from "./results.ts";
+import { runPromptTool } from "./run-prompt.ts";
+import { runWorkflowTool } from "./run-workflow.ts";
+import type { ToolCall } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
 
@@ -22,35 +22,35 @@ type Arguments = Record<string, unknown>;
 export async function callTool(
   ctx: Context,
   caller: Member,
-  { name, arguments: given = {} }: CallToolRequest["params"],
-  call: Call,
+  { name, arguments: args = {} }: CallToolRequest["params"],
+  call: ToolCall,
 ): Promise<CallToolResult> {
   try {
-    if (name === "get_execution") return await getExecution(ctx, caller, given, call);
-    if (name === "cancel_execution") return await cancelExecution(ctx, caller, given);
-    return await runProduct(ctx, caller, name, given, call);
+    if (name === "get_execution") return await getExecution(ctx, caller, args, call);
+    if (name === "cancel_execution") return await cancelExecution(ctx, caller, args);
+    return await runProduct(ctx, caller, name, args, call);
   } catch (error) {
-    if (error instanceof ApiError) return refusalOf(error);
+    if (error instanceof ApiError) return toErrorResult(error);
     throw error;
   }
 }
 
-async function getExecution(ctx: Context, caller: Member, given: Arguments, call: Call) {
-  const wish = parseNew(GetExecution, given, "arguments");
-  await awaitEnd(ctx, caller, wish, call);
-  return toResult(ctx, caller, wish.executionId);
+async function getExecution(ctx: Context, caller: Member, args: Arguments, call: ToolCall) {
+  const input = parseNew(GetExecution, args, "arguments");
+  await waitForEnd(ctx, caller, input, call);
+  return toExecutionResult(ctx, caller, input.executionId);
 }
 
-async function cancelExecution(ctx: Context, caller: Member, given: Arguments) {
-  const { executionId } = parseNew(CancelExecution, given, "arguments");
-  await giveUp(ctx, caller, executionId);
-  return toResult(ctx, caller, executionId);
+async function cancelExecution(ctx: Context, caller: Member, args: Arguments) {
+  const { executionId } = parseNew(CancelExecution, args, "arguments");
+  await cancelRun(ctx, caller, executionId);
+  return toExecutionResult(ctx, caller, executionId);
 }
 
-async function runProduct(ctx: Context, caller: Member, name: string, given: Arguments, call: Call) {
-  const promptName = promptNameIn(name);
-  const product = promptName === null ? undefined : await findNamed(ctx, caller, promptName);
+async function runProduct(ctx: Context, caller: Member, name: string, args: Arguments, call: ToolCall) {
+  const promptName = parsePromptName(name);
+  const product = promptName === null ? undefined : await findProductByName(ctx, caller, promptName);
   if (!product) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "You have no tool of this name.");
-  const run = product.type === "PROMPT" ? runPrompt : runWorkflow;
-  return run(ctx, caller, product, given, call);
+  const run = product.type === "PROMPT" ? runPromptTool : runWorkflowTool;
+  return run(ctx, caller, product, args, call);
 }

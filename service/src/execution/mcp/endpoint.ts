@@ -8,37 +8,39 @@ import { type AuthDependencies, authenticateRequest } from "../../platform/http/
 import { parseJsonBody } from "../../platform/http/json-body.ts";
 import { disconnectSignalOf } from "../../platform/http/request-info.ts";
 import { requireSameOrigin } from "../../platform/http/same-origin.ts";
-import { sendWeb, toWebRequest } from "./fetch-adapter.ts";
-import { Cancels, type Message, SESSION_HEADER } from "./request-cancellation.ts";
+import { sendWebResponse, toWebRequest } from "./fetch-adapter.ts";
+import { type McpMessage, RequestCancellation, SESSION_HEADER } from "./request-cancellation.ts";
 
 /** As nginx has it in its log; nobody reads it otherwise. */
 const CLIENT_CLOSED_REQUEST = 499;
 const ACCESS = { who: "member", permission: "ai:execute" } as const;
 
 /** Keys, and tokens that were given for this resource: no cookie, which a page of others could make a browser send. */
-type Way = Pick<AuthDependencies, "ctx" | "limits"> & Pick<CredentialLookup, "key" | "token">;
+type McpEndpointOptions = Pick<AuthDependencies, "ctx" | "limits"> & Pick<CredentialLookup, "key" | "token">;
 
 /** Where programs speak the Model Context Protocol over HTTP. */
-export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Way): void {
+export function addMcpEndpoint(app: FastifyInstance, { ctx, limits, key, token }: McpEndpointOptions): void {
   const identify = { key, token, session: async () => null, guest: () => null };
-  const handler = once(async () => (await import("./server.ts")).openHandler(ctx));
-  const cancels = new Cancels(ctx);
+  const handler = once(async () => (await import("./server.ts")).createMcpRequestHandler(ctx));
+  const cancels = new RequestCancellation(ctx);
   app.route({
     method: ["GET", "POST", "DELETE"],
     url: "/mcp",
     exposeHeadRoute: false,
     onRequest: async (request, reply) => {
-      await authenticateRequest({ ctx, identify, limits }, request, reply, { presented: inHeader(request) });
+      await authenticateRequest({ ctx, identify, limits }, request, reply, {
+        presented: toPresentedCredentials(request),
+      });
       // As the protocol wants it, against names that lead a browser to this machine.
       requireSameOrigin(request, ctx.links.origin(), "no objection");
       mustBeAllowed(request.caller!, ACCESS);
     },
     handler: async (request, reply) => {
       const caller = request.caller as Member;
-      const message = messageIn(request);
+      const message = parseMessage(request);
       const signal = AbortSignal.any([
         disconnectSignalOf(reply),
-        await cancels.hear(caller, request, reply, message),
+        await cancels.track(caller, request, reply, message),
       ]);
       const { fetch } = await handler();
       // The library listens from now on, and would miss who hung up before.
@@ -47,12 +49,12 @@ export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Wa
       const asked = toWebRequest(request, ctx.links.origin(), signal);
       const answer = await fetch(asked, { authInfo, parsedBody: message });
       if (message?.method === "initialize" && answer.ok) reply.header(SESSION_HEADER, randomUUID());
-      return sendWeb(reply, answer);
+      return sendWebResponse(reply, answer);
     },
   });
 }
 
-const inHeader = ({ headers: { authorization } }: FastifyRequest) => ({
+const toPresentedCredentials = ({ headers: { authorization } }: FastifyRequest) => ({
   authorization,
   apiKeyInQuery: undefined,
   sessionCookie: undefined,
@@ -61,9 +63,9 @@ const inHeader = ({ headers: { authorization } }: FastifyRequest) => ({
 });
 
 /** A hundred messages in one request would count as one. */
-function messageIn({ body, headers }: FastifyRequest): Message | undefined {
+function parseMessage({ body, headers }: FastifyRequest): McpMessage | undefined {
   if (!Buffer.isBuffer(body)) return undefined;
   const message = parseJsonBody(body, headers["content-type"]);
   if (Array.isArray(message)) throw invalidRequest("body", "must be one message: send each by itself");
-  return message as Message | undefined;
+  return message as McpMessage | undefined;
 }

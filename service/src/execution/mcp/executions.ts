@@ -2,71 +2,75 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { ExecutionDetail } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { cancelExecution } from "../executions/cancel-execution.ts";
-import { mustFind, readExecution } from "../executions/executions.ts";
+import { mustFindExecution, readExecution } from "../executions/executions.ts";
 import { promptKind } from "../prompt-runs/prompt-kind.ts";
 import { listOwnSteps } from "../workflow-runs/steps.ts";
 import { workflowKind } from "../workflow-runs/workflow-kind.ts";
 import { MAX_WAIT_SECONDS } from "./execution-tools.ts";
-import { resultOf } from "./results.ts";
-import type { Call } from "./tool-call.ts";
+import { toToolResult } from "./results.ts";
+import type { ToolCall } from "./tool-call.ts";
 
-const LOOK_AT_STEPS = { page: 1, limit: 100 };
+const FIRST_STEPS = { page: 1, limit: 100 };
 const kinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
 
 /** Until a workflow's execution has ended, or waits for somebody's decision, or the time is up. */
-export async function awaitEnd(
+export async function waitForEnd(
   ctx: Context,
   caller: Member,
   { executionId, waitSeconds = MAX_WAIT_SECONDS }: { executionId: string; waitSeconds?: number },
-  { signal, tell }: Call,
+  { signal, reportProgress }: ToolCall,
 ): Promise<void> {
-  const execution = await mustFind(ctx, caller, executionId);
-  // One that has ended is told over, to who wants to hear how it went: it may have been quicker than this look.
-  if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !tell)) return;
+  const execution = await mustFindExecution(ctx, caller, executionId);
+  // One that has ended is payload over, to who wants to hear how it went: it may have been quicker than this look.
+  if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !reportProgress)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
-  let heard = 0;
+  let count = 0;
   for await (const { type } of workflowKind.streamEvents(ctx, execution, null, over)) {
-    await tell?.(++heard, type!);
-    if (MAY_WAIT.has(type!) && (await waitsForOwner(ctx, caller, executionId))) return;
+    await reportProgress?.(++count, type!);
+    if (WAITING_EVENTS.has(type!) && (await isWaitingForOwner(ctx, caller, executionId))) return;
   }
 }
 
 /** Of an approval, and of the last step beside it. */
-const MAY_WAIT = new Set(["step.waiting", "execution.waiting"]);
+const WAITING_EVENTS = new Set(["step.waiting", "execution.waiting"]);
 
 /** Whether nothing goes on in it before somebody has decided. */
-async function waitsForOwner(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
-  const { status } = await mustFind(ctx, caller, executionId);
-  return status === "waiting" && (await approvalsOf(ctx, caller, executionId)).length > 0;
+async function isWaitingForOwner(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
+  const { status } = await mustFindExecution(ctx, caller, executionId);
+  return status === "waiting" && (await listOpenApprovals(ctx, caller, executionId)).length > 0;
 }
 
 /** The steps that wait for a decision of its owner; what was decided goes on at any moment. */
-async function approvalsOf(ctx: Context, caller: Member, executionId: string): Promise<string[]> {
-  const { items } = await listOwnSteps(ctx, caller, executionId, LOOK_AT_STEPS);
+async function listOpenApprovals(ctx: Context, caller: Member, executionId: string): Promise<string[]> {
+  const { items } = await listOwnSteps(ctx, caller, executionId, FIRST_STEPS);
   return items
     .filter(({ type, status, decision }) => type === "approval" && status === "waiting" && decision === null)
     .map(({ stepId }) => stepId);
 }
 
-export const giveUp = (ctx: Context, caller: Member, executionId: string) =>
+export const cancelRun = (ctx: Context, caller: Member, executionId: string) =>
   cancelExecution(ctx, caller, executionId, kinds);
 
 /** How an execution stands, and what came of it. */
-export async function toResult(ctx: Context, caller: Member, executionId: string): Promise<CallToolResult> {
+export async function toExecutionResult(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+): Promise<CallToolResult> {
   const execution = await readExecution(ctx, caller, executionId);
   const { id, status, output, error, usage } = execution;
-  const waitingFor = status === "waiting" ? await approvalsOf(ctx, caller, executionId) : [];
-  const told = { executionId: id, status, output, error, usage, waitingFor };
-  return resultOf(wordsFor(ctx, execution, waitingFor), told);
+  const waitingFor = status === "waiting" ? await listOpenApprovals(ctx, caller, executionId) : [];
+  const payload = { executionId: id, status, output, error, usage, waitingFor };
+  return toToolResult(describeExecution(ctx, execution, waitingFor), payload);
 }
 
 /** A run that came to nothing has failed as a call, too. */
-export const asRun = (result: CallToolResult): CallToolResult => {
+export const markFailedRun = (result: CallToolResult): CallToolResult => {
   const { status } = result.structuredContent as Pick<ExecutionDetail, "status">;
   return status === "failed" || status === "canceled" ? { ...result, isError: true } : result;
 };
 
-function wordsFor(
+function describeExecution(
   ctx: Context,
   { id, status, output, error }: ExecutionDetail,
   waitingFor: string[],

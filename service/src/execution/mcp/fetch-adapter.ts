@@ -15,7 +15,7 @@ export function toWebRequest(
 }
 
 /** What the library answers: a document, or a stream that goes out as it comes. */
-export async function sendWeb(reply: FastifyReply, response: Response): Promise<FastifyReply> {
+export async function sendWebResponse(reply: FastifyReply, response: Response): Promise<FastifyReply> {
   // Whether the connection stays is for our own server to say.
   for (const [name, value] of response.headers) if (name !== "connection") reply.header(name, value);
   reply.code(response.status);

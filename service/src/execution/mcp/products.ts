@@ -2,29 +2,34 @@ import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { mustBeBought, type Product } from "../prompt-runs/prepare-run.ts";
-import { endOfIdIn } from "./names.ts";
-import { findByEndOfId, listRunnable, type Part, type Runnable } from "./queries.ts";
+import { mustBeEntitled, type Product } from "../prompt-runs/prepare-run.ts";
+import { parseIdSuffix } from "./names.ts";
+import {
+  findProductByIdSuffix,
+  listRunnableProducts,
+  type RunnableFilter,
+  type RunnableProduct,
+} from "./queries.ts";
 
 const PAGE = 100;
 
 export interface RunnablePage {
-  products: Runnable[];
+  products: RunnableProduct[];
   /** Says where the next page begins; left out on the last one. */
   nextCursor?: string;
 }
 
 /** A page of what the caller may run. A cursor is the id of the last product before it. */
-export async function listPage(
+export async function listProductPage(
   ctx: Context,
   caller: Member,
-  types: Part["types"],
+  types: RunnableFilter["types"],
   cursor: string | undefined,
 ): Promise<RunnablePage> {
   const after = cursor === undefined ? null : toUuid("prod", cursor);
   if (cursor !== undefined && after === null)
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "The cursor is none of ours.");
-  const found = await listRunnable(ctx.db, caller.userId, { types, after, limit: PAGE + 1 });
+  const found = await listRunnableProducts(ctx.db, caller.userId, { types, after, limit: PAGE + 1 });
   const products = found.slice(0, PAGE);
   return found.length > PAGE ? { products, nextCursor: toId("prod", products.at(-1)!.id) } : { products };
 }
@@ -33,11 +38,15 @@ export async function listPage(
  * The product of that name as the caller may run it now; undefined: nothing of theirs was ever called so. Throws what
  * `POST /ai/execute` would say of it: what was given back must be bought again.
  */
-export async function findNamed(ctx: Context, caller: Member, name: string): Promise<Product | undefined> {
-  const end = endOfIdIn(name);
-  const id = end && (await findByEndOfId(ctx.db, caller.userId, end));
+export async function findProductByName(
+  ctx: Context,
+  caller: Member,
+  name: string,
+): Promise<Product | undefined> {
+  const end = parseIdSuffix(name);
+  const id = end && (await findProductByIdSuffix(ctx.db, caller.userId, end));
   if (!id) return undefined;
   const product = await findProductToRun(ctx, caller, toId("prod", id));
-  mustBeBought(product);
+  mustBeEntitled(product);
   return product;
 }

@@ -12,11 +12,11 @@ import { toVisibleLine, toVisibleText, type Variable } from "@stoa/contract";
 import { recordReveal } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
-import { type Product, renderedFor } from "../prompt-runs/prepare-run.ts";
-import { sellersText } from "./descriptions.ts";
-import { promptNameOf } from "./names.ts";
-import { findNamed, listPage } from "./products.ts";
-import type { Runnable } from "./queries.ts";
+import { type Product, renderPrompt } from "../prompt-runs/prepare-run.ts";
+import { quoteSellerText } from "./descriptions.ts";
+import { toPromptName } from "./names.ts";
+import { findProductByName, listProductPage } from "./products.ts";
+import type { RunnableProduct } from "./queries.ts";
 
 /** The prompts that the caller may run, newest first. */
 export async function listPrompts(
@@ -24,14 +24,14 @@ export async function listPrompts(
   caller: Member,
   cursor: string | undefined,
 ): Promise<ListPromptsResult> {
-  const { products, ...page } = await listPage(ctx, caller, ["PROMPT"], cursor);
+  const { products, ...page } = await listProductPage(ctx, caller, ["PROMPT"], cursor);
   return { prompts: products.map(toPrompt), ...page };
 }
 
-const toPrompt = (product: Runnable): Prompt => ({
-  name: promptNameOf(product),
+const toPrompt = (product: RunnableProduct): Prompt => ({
+  name: toPromptName(product),
   title: toVisibleLine(product.title),
-  description: sellersText(product),
+  description: quoteSellerText(product),
   arguments: product.variables.map(toArgument),
 });
 
@@ -50,10 +50,13 @@ export async function getPrompt(
   { name, arguments: variables = {} }: GetPromptRequest["params"],
 ): Promise<GetPromptResult> {
   const product = await mustFindPrompt(ctx, caller, name);
-  const { messages } = await renderedFor(ctx, product, { variables, options: {} });
+  const { messages } = await renderPrompt(ctx, product, { variables, options: {} });
   await recordReveal(ctx, caller, product);
   const { authorName, versionDescription: description } = product;
-  return { description: sellersText({ authorName, description }), messages: messages.map(toPromptMessage) };
+  return {
+    description: quoteSellerText({ authorName, description }),
+    messages: messages.map(toPromptMessage),
+  };
 }
 
 /** MCP has no system's messages. */
@@ -63,7 +66,7 @@ const toPromptMessage = ({ role, content }: Message) => ({
 });
 
 async function mustFindPrompt(ctx: Context, caller: Member, name: string): Promise<Product> {
-  const product = await findNamed(ctx, caller, name);
+  const product = await findProductByName(ctx, caller, name);
   if (product?.type === "PROMPT") return product;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, "You have no prompt of this name.");
 }

@@ -2,7 +2,7 @@ import type { Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-export interface Runnable {
+export interface RunnableProduct {
   id: string;
   type: "PROMPT" | "WORKFLOW";
   /** These three of the version that would run. */
@@ -14,16 +14,20 @@ export interface Runnable {
   definition: string | null;
 }
 
-export interface Part {
-  types: Runnable["type"][];
+export interface RunnableFilter {
+  types: RunnableProduct["type"][];
   /** The last one before it; null: from the beginning. */
   after: string | null;
   limit: number;
 }
 
 /** Part of what somebody may run, newest first, each with the version of their line. */
-export async function listRunnable(db: Queries, userId: string, { types, after, limit }: Part) {
-  const { rows } = await sql<Runnable>`
+export async function listRunnableProducts(
+  db: Queries,
+  userId: string,
+  { types, after, limit }: RunnableFilter,
+) {
+  const { rows } = await sql<RunnableProduct>`
     select p.id, p.type, v.title, v.description, u.name as "authorName", v.variables,
            case p.type when 'WORKFLOW' then v.content end as definition
       from runnable_products mine
@@ -41,7 +45,11 @@ export async function listRunnable(db: Queries, userId: string, { types, after, 
 }
 
 /** The product whose id ends so, of those that somebody wrote or ever bought. Whether they may run it is another question. */
-export async function findByEndOfId(db: Queries, userId: string, end: string): Promise<string | undefined> {
+export async function findProductByIdSuffix(
+  db: Queries,
+  userId: string,
+  end: string,
+): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
     select id from products where author_id = ${userId} and right(id::text, 12) = ${end}
     union

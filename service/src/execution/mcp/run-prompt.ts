@@ -5,67 +5,70 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { EventStreamResponse } from "../../platform/http/route.ts";
 import { parseNew } from "../../platform/http/validate.ts";
-import { defaultKeyFor } from "../prompt-runs/default-key.ts";
+import { findDefaultKey } from "../prompt-runs/default-key.ts";
 import { executePrompt } from "../prompt-runs/execute.ts";
 import type { Product } from "../prompt-runs/prepare-run.ts";
-import { resultOf } from "./results.ts";
-import type { Call } from "./tool-call.ts";
+import { toToolResult } from "./results.ts";
+import type { ToolCall } from "./tool-call.ts";
 
 /** Answered in the words of this door, so that nothing but the call says how. */
-const asTheCallSays = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };
+const NO_PREFERENCES = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };
 
 type Arguments = Record<string, unknown>;
 
 /** Runs a prompt once, as `POST /ai/execute` does; the arguments are its variables. */
-export async function runPrompt(
+export async function runPromptTool(
   ctx: Context,
   caller: Member,
   product: Product,
-  given: Arguments,
-  call: Call,
+  args: Arguments,
+  call: ToolCall,
 ): Promise<CallToolResult> {
-  const { apiKeyId, variables } = apart(product, given);
-  const wish = parseNew(
+  const { apiKeyId, variables } = splitArguments(product, args);
+  const input = parseNew(
     api.ai.execute.body!,
     {
       productId: toId("prod", product.id),
-      apiKeyId: apiKeyId ?? (await defaultKeyFor(ctx, caller, product, undefined)),
+      apiKeyId: apiKeyId ?? (await findDefaultKey(ctx, caller, product, undefined)),
       variables,
-      stream: call.tell !== null,
+      stream: call.reportProgress !== null,
     },
     "arguments",
   );
-  const facts = { ...asTheCallSays, disconnectSignal: () => call.signal };
-  const answer = await executePrompt(ctx, caller, wish, facts);
+  const facts = { ...NO_PREFERENCES, disconnectSignal: () => call.signal };
+  const answer = await executePrompt(ctx, caller, input, facts);
   const result =
-    answer instanceof EventStreamResponse ? await heardOut(answer, call) : (answer as ExecutionResult);
-  return resultOf(result.output, result);
+    answer instanceof EventStreamResponse ? await waitForResult(answer, call) : (answer as ExecutionResult);
+  return toToolResult(result.output, result);
 }
 
 /** A variable called apiKeyId is the author's. */
-function apart({ variables }: Product, given: Arguments): { apiKeyId?: unknown; variables: Arguments } {
-  if (variables.some(({ name }) => name === "apiKeyId")) return { variables: given };
-  const { apiKeyId, ...others } = given;
+function splitArguments(
+  { variables }: Product,
+  args: Arguments,
+): { apiKeyId?: unknown; variables: Arguments } {
+  if (variables.some(({ name }) => name === "apiKeyId")) return { variables: args };
+  const { apiKeyId, ...others } = args;
   return { apiKeyId, variables: others };
 }
 
 /** Follows the run to its end, and tells how long its output is meanwhile. */
-async function heardOut(
+async function waitForResult(
   { events, onEnd: ended }: EventStreamResponse,
-  { signal, tell }: Call,
+  { signal, reportProgress }: ToolCall,
 ): Promise<ExecutionResult> {
   let characters = 0;
   try {
     for await (const { type, data } of events(signal)) {
-      const told = JSON.parse(data!);
-      if (type === "execution.completed") return told;
-      if (type === "execution.failed") throw new ApiError(told.code, told.message, told.details);
+      const payload = JSON.parse(data!);
+      if (type === "execution.completed") return payload;
+      if (type === "execution.failed") throw new ApiError(payload.code, payload.message, payload.details);
       if (type !== "output.delta") continue;
-      characters += told.text.length;
-      await tell?.(characters, `${characters} characters so far`);
+      characters += payload.text.length;
+      await reportProgress?.(characters, `${characters} characters so far`);
     }
   } finally {
     ended();
   }
-  throw new ApiError("INVALID_STATE", "Nobody waited for the run, so it was given up.");
+  throw new ApiError("INVALID_STATE", "Nobody waited for the run, so it was args up.");
 }

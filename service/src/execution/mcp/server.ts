@@ -11,11 +11,11 @@ import { VERSION } from "../../core/version.ts";
 import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import { callTool } from "./call-tool.ts";
 import { completeArgument, getPrompt, listPrompts } from "./prompts.ts";
-import { wordsOf } from "./results.ts";
-import { toCall } from "./tool-call.ts";
+import { toErrorText } from "./results.ts";
+import { toToolCall } from "./tool-call.ts";
 import { listTools } from "./tools.ts";
 
-const ABOUT = { name: "stoa", title: "Stoa", version: VERSION };
+const SERVER_INFO = { name: "stoa", title: "Stoa", version: VERSION };
 const OPTIONS = {
   // No listChanged: nothing is kept between two requests that could tell of a change.
   capabilities: { tools: {}, prompts: {}, completions: {} },
@@ -24,43 +24,47 @@ const OPTIONS = {
 };
 
 /** Answers every revision that the library knows, each request by itself. */
-export const openHandler = (ctx: Context): McpHttpHandler =>
-  createMcpHandler(({ authInfo }) => serverFor(ctx, authInfo!.extra!["caller"] as Member));
+export const createMcpRequestHandler = (ctx: Context): McpHttpHandler =>
+  createMcpHandler(({ authInfo }) => createServer(ctx, authInfo!.extra!["caller"] as Member));
 
 /** The low-level server, because lists are asked of the database a page at a time: McpServer would have to know all tools first. */
-function serverFor(ctx: Context, caller: Member): Server {
-  const server = new Server(ABOUT, OPTIONS);
+function createServer(ctx: Context, caller: Member): Server {
+  const server = new Server(SERVER_INFO, OPTIONS);
   server.setRequestHandler("tools/list", ({ params }) =>
-    told(ctx, () => listTools(ctx, caller, params?.cursor)),
+    withProtocolErrors(ctx, () => listTools(ctx, caller, params?.cursor)),
   );
   server.setRequestHandler("tools/call", ({ params }, facts) =>
-    told(ctx, () => callTool(ctx, caller, params, toCall(facts))),
+    withProtocolErrors(ctx, () => callTool(ctx, caller, params, toToolCall(facts))),
   );
   server.setRequestHandler("prompts/list", ({ params }) =>
-    told(ctx, () => listPrompts(ctx, caller, params?.cursor)),
+    withProtocolErrors(ctx, () => listPrompts(ctx, caller, params?.cursor)),
   );
-  server.setRequestHandler("prompts/get", ({ params }) => told(ctx, () => getPrompt(ctx, caller, params)));
+  server.setRequestHandler("prompts/get", ({ params }) =>
+    withProtocolErrors(ctx, () => getPrompt(ctx, caller, params)),
+  );
   server.setRequestHandler("completion/complete", ({ params }) =>
-    told(ctx, () => completeArgument(ctx, caller, params)),
+    withProtocolErrors(ctx, () => completeArgument(ctx, caller, params)),
   );
   return server;
 }
 
 /** The library tells the message of whatever is thrown, so what may be told is said here. */
-async function told<T>(ctx: Context, answer: () => Promise<T>): Promise<T> {
+async function withProtocolErrors<T>(ctx: Context, answer: () => Promise<T>): Promise<T> {
   try {
     return await answer();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    if (error instanceof ApiError) throw inItsWords(error);
+    if (error instanceof ApiError) throw toProtocolError(error);
     ctx.log.error({ err: error }, "an MCP request failed unexpectedly");
-    throw inItsWords(new ApiError(isDatabaseUnavailable(error) ? "SERVICE_UNAVAILABLE" : "INTERNAL_ERROR"));
+    throw toProtocolError(
+      new ApiError(isDatabaseUnavailable(error) ? "SERVICE_UNAVAILABLE" : "INTERNAL_ERROR"),
+    );
   }
 }
 
-const inItsWords = (error: ApiError) =>
+const toProtocolError = (error: ApiError) =>
   new ProtocolError(
     error.status < 500 ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError,
-    wordsOf(error),
+    toErrorText(error),
     { code: error.code },
   );

@@ -1,11 +1,11 @@
 import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
 import { toVisibleLine, type Variable } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { sellersText, withVisibleTexts } from "./descriptions.ts";
+import { quoteSellerText, withVisibleTexts } from "./descriptions.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
-import { toolNameOf } from "./names.ts";
-import { listPage } from "./products.ts";
-import type { Runnable } from "./queries.ts";
+import { toToolName } from "./names.ts";
+import { listProductPage } from "./products.ts";
+import type { RunnableProduct } from "./queries.ts";
 
 /** What can be run, newest first, after the tools that look after runs. */
 export async function listTools(
@@ -13,7 +13,7 @@ export async function listTools(
   caller: Member,
   cursor: string | undefined,
 ): Promise<ListToolsResult> {
-  const { products, ...page } = await listPage(ctx, caller, ["PROMPT", "WORKFLOW"], cursor);
+  const { products, ...page } = await listProductPage(ctx, caller, ["PROMPT", "WORKFLOW"], cursor);
   const tools = products.map(toTool);
   return { tools: cursor === undefined ? [...executionTools, ...tools] : tools, ...page };
 }
@@ -26,10 +26,10 @@ const annotations = {
   openWorldHint: true,
 };
 
-const toTool = (product: Runnable): Tool => ({
-  name: toolNameOf(product),
+const toTool = (product: RunnableProduct): Tool => ({
+  name: toToolName(product),
   title: toVisibleLine(product.title),
-  description: `Runs a ${product.type.toLowerCase()} with your own provider key, which may cost you money there.\n\n${sellersText(product)}`,
+  description: `Runs a ${product.type.toLowerCase()} with your own provider key, which may cost you money there.\n\n${quoteSellerText(product)}`,
   annotations,
   ...(product.type === "PROMPT" ? promptSchemas(product) : workflowSchemas(product)),
 });
@@ -45,7 +45,7 @@ const API_KEYS = {
   additionalProperties: ID,
 };
 
-const promptSchemas = ({ variables }: Runnable): Schemas => ({
+const promptSchemas = ({ variables }: RunnableProduct): Schemas => ({
   inputSchema: {
     type: "object",
     properties: {
@@ -74,7 +74,7 @@ const isNeeded = ({ required, default: standard }: Variable) => required && stan
 
 const toSchema = ({ name: _, required: __, ...schema }: Variable) => ({ type: "string", ...schema });
 
-function workflowSchemas({ definition }: Runnable): Schemas {
+function workflowSchemas({ definition }: RunnableProduct): Schemas {
   const { input } = withVisibleTexts(JSON.parse(definition!)) as { input: Schema };
   return {
     inputSchema: { ...input, properties: { apiKeys: API_KEYS, ...input.properties } },

@@ -2,11 +2,11 @@ import type { CreateChatCompletion, Variable } from "@stoa/contract";
 import { invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { findShapeProblem, MAX_MEMBERS } from "../../platform/http/json-body.ts";
 
-type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
+type MessageInput = Pick<CreateChatCompletion, "messages" | "metadata">;
 
-interface Turn {
+interface ConversationTurn {
   /** Its place in the request. */
-  at: string;
+  path: string;
   role: string;
   text: string;
   /** The last user message, which would hold the variables. */
@@ -14,44 +14,45 @@ interface Turn {
 }
 
 /** What a request says for the variables: each by its name, or a text alone; and where that stands. */
-export type Said = {
-  at: string;
+export type ExtractedInput = {
+  path: string;
   /** The messages that hold no variables: a system message, the turns before; beside `metadata.variables` the last user message, too. */
-  conversation: Turn[];
+  conversation: ConversationTurn[];
 } & ({ variables: Record<string, unknown> } | { text: string });
 
 /** A prompt that declares a variable of this name takes the conversation: as JSON text, a list of {role, content}. */
 const CONVERSATION = "conversation";
 
 /** `metadata.variables` if given, else the last user message. Throws if neither can be read. */
-export function saidIn({ messages, metadata }: Wish): Said {
+export function extractInput({ messages, metadata }: MessageInput): ExtractedInput {
   const given = metadata?.variables;
   const last = messages.findLastIndex(({ role }) => role === "user");
-  const turns = turnsOf(messages, last);
-  if (given !== undefined) return { variables: named(given), at: "metadata.variables", conversation: turns };
+  const turns = toTurns(messages, last);
+  if (given !== undefined)
+    return { variables: parseVariables(given), path: "metadata.variables", conversation: turns };
   const conversation = turns.filter(({ isLast }) => !isLast);
   const at = `messages[${last}].content`;
-  const text = last === -1 ? "" : textOf(messages[last]!.content ?? "", at);
+  const text = last === -1 ? "" : joinText(messages[last]!.content ?? "", at);
   // An empty message is what clients send that must send one.
-  if (text.trim() === "") return { variables: {}, at, conversation };
-  const variables = objectIn(text, at);
-  return variables ? { variables, at, conversation } : { text, at, conversation };
+  if (text.trim() === "") return { variables: {}, path: at, conversation };
+  const variables = parseObject(text, at);
+  return variables ? { variables, path: at, conversation } : { text, path: at, conversation };
 }
 
 /** An empty message says nothing that could be lost. */
-const turnsOf = (messages: Wish["messages"], last: number): Turn[] =>
+const toTurns = (messages: MessageInput["messages"], last: number): ConversationTurn[] =>
   messages.flatMap(({ role, content }, index) => {
-    const text = textOf(content ?? "", `messages[${index}].content`);
-    return text.trim() === "" ? [] : [{ at: `messages[${index}]`, role, text, isLast: index === last }];
+    const text = joinText(content ?? "", `messages[${index}].content`);
+    return text.trim() === "" ? [] : [{ path: `messages[${index}]`, role, text, isLast: index === last }];
   });
 
-function named(given: string | Record<string, unknown>): Record<string, unknown> {
-  const variables = typeof given === "string" ? objectIn(given, "metadata.variables") : given;
+function parseVariables(given: string | Record<string, unknown>): Record<string, unknown> {
+  const variables = typeof given === "string" ? parseObject(given, "metadata.variables") : given;
   if (!variables) throw invalidRequest("metadata.variables", "must be a JSON object");
   return variables;
 }
 
-function textOf(content: string | { type: string; text?: string | undefined }[], at: string): string {
+function joinText(content: string | { type: string; text?: string | undefined }[], at: string): string {
   if (typeof content === "string") return content;
   const texts = content.map(({ type, text }, index) => {
     if (type === "text" && text !== undefined) return text;
@@ -61,7 +62,7 @@ function textOf(content: string | { type: string; text?: string | undefined }[],
 }
 
 /** null: it is no JSON text of an object. */
-function objectIn(text: string, at: string): Record<string, unknown> | null {
+function parseObject(text: string, at: string): Record<string, unknown> | null {
   if (!/^\s*\{/.test(text)) return null;
   const fault = findShapeProblem(Buffer.from(text), MAX_MEMBERS);
   try {
@@ -75,32 +76,38 @@ function objectIn(text: string, at: string): Record<string, unknown> | null {
 }
 
 /** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */
-export function variablesOf(said: Said, declared: readonly Variable[]): Record<string, unknown> {
+export function toVariables(
+  extracted: ExtractedInput,
+  declared: readonly Variable[],
+): Record<string, unknown> {
   if (!declared.some(({ name }) => name === CONVERSATION)) {
-    mustStandAlone(said);
-    return ownVariables(said, declared);
+    mustHaveNoConversation(extracted);
+    return toDeclaredVariables(extracted, declared);
   }
-  const turns = said.conversation.map(({ role, text }) => ({ role, content: text }));
+  const turns = extracted.conversation.map(({ role, text }) => ({ role, content: text }));
   const others = declared.filter(({ name }) => name !== CONVERSATION);
-  return { [CONVERSATION]: JSON.stringify(turns), ...ownVariables(said, others) };
+  return { [CONVERSATION]: JSON.stringify(turns), ...toDeclaredVariables(extracted, others) };
 }
 
-function mustStandAlone({ conversation: [turn] }: Said): void {
+function mustHaveNoConversation({ conversation: [turn] }: ExtractedInput): void {
   if (!turn) return;
   const reason = turn.isLast
     ? "would be ignored beside metadata.variables: leave its content empty, or send the variables in it and no metadata.variables"
     : `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
-  throw ruleViolation(turn.at, reason);
+  throw ruleViolation(turn.path, reason);
 }
 
 /** A text alone is the value of the one variable that must be given, or of the only one that there is. */
-function ownVariables(said: Said, declared: readonly Variable[]): Record<string, unknown> {
-  if ("variables" in said) return said.variables;
+function toDeclaredVariables(
+  extracted: ExtractedInput,
+  declared: readonly Variable[],
+): Record<string, unknown> {
+  if ("variables" in extracted) return extracted.variables;
   // A prompt without variables says the same whatever it is told.
   if (declared.length === 0) return {};
   const needed = declared.filter((variable) => variable.required && variable.default === undefined);
   const [only, another] = needed.length === 0 ? declared : needed;
-  if (!another) return { [only!.name]: said.text };
+  if (!another) return { [only!.name]: extracted.text };
   const names = declared.map(({ name }) => name).join(", ");
-  throw ruleViolation(said.at, `must be a JSON object with the variables of this prompt: ${names}`);
+  throw ruleViolation(extracted.path, `must be a JSON object with the variables of this prompt: ${names}`);
 }

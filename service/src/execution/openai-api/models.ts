@@ -4,28 +4,28 @@ import { findRunnableVersion } from "../../catalog/products/product-lookup.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { listRunnable } from "./queries.ts";
+import { listRunnablePrompts } from "./queries.ts";
 
 /** OpenAI's list has no pages: beyond this nobody looks for a name in it. */
 const MAX_MODELS = 1_000;
 
-export const modelId = (productId: string, version: string) => `${productId}@${version}`;
+export const toModelId = (productId: string, version: string) => `${productId}@${version}`;
 
 /** `prod_…@1.2.0`: a product, and the version of it that is meant, if one is. */
-export function toNamed(model: string): { productId: string; version: string | undefined } {
+export function parseModelId(model: string): { productId: string; version: string | undefined } {
   const at = model.indexOf("@");
   return at === -1
     ? { productId: model, version: undefined }
     : { productId: model.slice(0, at), version: model.slice(at + 1) };
 }
 
-interface ModelFacts {
+interface ModelSource {
   title: string;
   authorName: string;
   createdAt: Date;
 }
 
-const toModel = (id: string, { title, authorName, createdAt }: ModelFacts): OpenAiModel => ({
+const toModel = (id: string, { title, authorName, createdAt }: ModelSource): OpenAiModel => ({
   id,
   object: "model",
   created: Math.floor(createdAt.getTime() / 1000),
@@ -34,13 +34,13 @@ const toModel = (id: string, { title, authorName, createdAt }: ModelFacts): Open
 });
 
 export async function listModels(ctx: Context, caller: Member) {
-  const rows = await listRunnable(ctx.db, caller.userId, MAX_MODELS);
+  const rows = await listRunnablePrompts(ctx.db, caller.userId, MAX_MODELS);
   return { object: "list" as const, data: rows.map((row) => toModel(toId("prod", row.id), row)) };
 }
 
 /** What is for sale, but not the caller's, is no model of theirs. */
 export async function readModel(ctx: Context, caller: Member, id: string): Promise<OpenAiModel> {
-  const { productId, version } = toNamed(id);
+  const { productId, version } = parseModelId(id);
   const product = await findProductToRun(ctx, caller, productId);
   if (product.reason === "none" || product.type !== "PROMPT") throw new ApiError("PRODUCT_NOT_FOUND");
   const which = { major: product.major, pinned: version };

@@ -1,7 +1,7 @@
 import { ApiError, type FieldProblem, fieldError } from "../../core/errors.ts";
 
 /** Where a door's request holds what the run beneath calls otherwise. */
-const fields: Record<string, string> = {
+const fieldNames: Record<string, string> = {
   productId: "model",
   "options.version": "model",
   "options.model": "metadata.model",
@@ -9,10 +9,10 @@ const fields: Record<string, string> = {
 };
 
 /** `gpt-5` and the like are no models here, and the clients' users do not know what is. */
-const NO_MODEL = "No product has this id: GET /v1/openai/models lists those that you may run.";
+const UNKNOWN_MODEL = "No product has this id: GET /v1/openai/models lists those that you may run.";
 
 /** What is at fault where the error itself names no field. */
-const faultOf: Partial<Record<ApiError["code"], string>> = {
+const fieldOfCode: Partial<Record<ApiError["code"], string>> = {
   PRODUCT_NOT_FOUND: "model",
   PRODUCT_UNAVAILABLE: "model",
   VERSION_NOT_FOUND: "model",
@@ -21,23 +21,26 @@ const faultOf: Partial<Record<ApiError["code"], string>> = {
 };
 
 /** The error of a run, with the fields named as the request at this door has them. */
-export function inItsTerms(error: unknown, variablesAt: string): unknown {
+export function withOpenAiFields(error: unknown, variablesAt: string): unknown {
   if (!(error instanceof ApiError)) return error;
   const { code, details, message, retryAfterSeconds } = error;
   const problems = details?.["errors"] as FieldProblem[] | undefined;
   if ((code === "INVALID_REQUEST" || code === "VALIDATION_ERROR") && problems)
     return fieldError(
       code,
-      problems.map((problem) => renamed(problem, variablesAt)),
+      problems.map((problem) => renameField(problem, variablesAt)),
     );
-  const field = faultOf[code];
-  const said = code === "PRODUCT_NOT_FOUND" ? NO_MODEL : message;
+  const field = fieldOfCode[code];
+  const text = code === "PRODUCT_NOT_FOUND" ? UNKNOWN_MODEL : message;
   if (!field) return error;
-  const named = said.includes(field) ? said : `${field}: ${said}`;
+  const named = text.includes(field) ? text : `${field}: ${text}`;
   return new ApiError(code, named, { ...details, field }, retryAfterSeconds);
 }
 
-function renamed({ field, ...problem }: FieldProblem, variablesAt: string): FieldProblem {
+function renameField({ field, ...problem }: FieldProblem, variablesAt: string): FieldProblem {
   const inVariables = /^variables(\..*)?$/s.exec(field);
-  return { ...problem, field: fields[field] ?? (inVariables ? variablesAt + (inVariables[1] ?? "") : field) };
+  return {
+    ...problem,
+    field: fieldNames[field] ?? (inVariables ? variablesAt + (inVariables[1] ?? "") : field),
+  };
 }

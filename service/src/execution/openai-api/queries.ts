@@ -1,7 +1,7 @@
 import type { Queries } from "../../platform/db/database.ts";
 
 /** The prompts that somebody may run, newest first. */
-export const listRunnable = (db: Queries, userId: string, limit: number) =>
+export const listRunnablePrompts = (db: Queries, userId: string, limit: number) =>
   db
     .selectFrom("runnable_products as mine")
     .innerJoin("products", "products.id", "mine.product_id")

@@ -15,7 +15,7 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
-import { followLive } from "./stream-run.ts";
+import { streamLiveEvents } from "./stream-run.ts";
 
 const MEMORY = 1_000_000;
 const PIECE = 100_000;
@@ -88,12 +88,12 @@ suite("the memory of a process for answers", () => {
     const listener = await streamRun(market.service.origin, owner, wish);
     await listener.ended;
     await mustBeFree();
-    const live = ctx.live.begin(ctx.newId());
-    live.say("x".repeat(2 * PIECE));
-    const reader = followLive(live, 0, new AbortController().signal);
+    const live = ctx.liveRuns.begin(ctx.newId());
+    live.append("x".repeat(2 * PIECE));
+    const reader = streamLiveEvents(live, 0, new AbortController().signal);
     assert.equal((await reader.next()).value?.type, "execution.started");
     live.end({ type: "execution.completed", data: {} });
-    ctx.live.remove(live.id);
+    ctx.liveRuns.remove(live.id);
     assert.equal(answerMemory.held, 2 * PIECE);
     await reader.return(undefined);
     assert.equal(answerMemory.held, 0);

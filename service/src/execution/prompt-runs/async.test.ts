@@ -7,7 +7,7 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { followRun, gatedPieces, readWholeStream } from "../../../test/run-streams.ts";
 import { createProviderKey, providersAt, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { endAbandonedRuns } from "../executions/executions.ts";
+import { failAbandonedRuns } from "../executions/executions.ts";
 import { RUN_LEASE_MS } from "./run-record.ts";
 
 const ASYNC = { prefer: "respond-async" };
@@ -144,15 +144,15 @@ test("a run whose process died is told as failed, and is called by nobody again"
   const { executionId } = (await accepted()).body.data;
   await arrival;
   // As after a kill: nobody here knows of it.
-  const { live } = market.service.ctx;
+  const { liveRuns: live } = market.service.ctx;
   const lost = live.ids.map((id) => live.get(id)!);
   for (const { id } of lost) live.remove(id);
   const reader = await followRun(market.origin, owner, executionId);
   await reader.waitForEvents(1);
   market.clock.forward(RUN_LEASE_MS + 1);
-  await endAbandonedRuns(market.service.ctx);
+  await failAbandonedRuns(market.service.ctx);
   const { end } = await readWholeStream(reader);
   assert.equal(end.code, "INTERNAL_ERROR");
   assert.equal(provider.requests.length, before + 1);
-  for (const run of lost) run.giveUp("canceled");
+  for (const run of lost) run.abort("canceled");
 });

@@ -13,7 +13,7 @@ import {
   startBlockedProvider,
 } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { endAbandonedRuns } from "../executions/executions.ts";
+import { failAbandonedRuns } from "../executions/executions.ts";
 import { renewLeases } from "../executions/leases.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 import { RUN_LEASE_MS } from "./run-record.ts";
@@ -41,11 +41,11 @@ test("a run whose process is killed is told as failed by another one, and frees 
   assert.equal(await doomed.ended, "SIGKILL");
 
   held.answer();
-  await endAbandonedRuns(ctx);
+  await failAbandonedRuns(ctx);
   assert.equal((await newestRun(owner)).status, "running", "it may still be slow");
   assertError(await run(owner, wish), 429, "KEY_CONCURRENCY_LIMIT");
   market.clock.forward(RUN_LEASE_MS + 1);
-  await endAbandonedRuns(ctx);
+  await failAbandonedRuns(ctx);
   const { status, error } = await newestRun(owner);
   assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
   market.clock.forward(LEASE_MS - RUN_LEASE_MS);
@@ -73,12 +73,12 @@ test("a run whose end is held while the database is away for longer than its lea
   market.clock.forward(2 * RUN_LEASE_MS);
   for (const node of [ctx, other.ctx]) await assert.rejects(renewLeases(node), { code: "57P01" });
   await comesBack({ butNot: "new.status = 'completed'" });
-  await endAbandonedRuns(other.ctx);
+  await failAbandonedRuns(other.ctx);
   assert.equal((await newestRun(owner)).status, "running");
   await renewLeases(ctx);
   market.clock.forward(RUN_LEASE_MS);
   await renewLeases(other.ctx);
-  await endAbandonedRuns(other.ctx);
+  await failAbandonedRuns(other.ctx);
   assert.equal((await newestRun(owner)).status, "running", "its lease was renewed");
   await comesBack();
   await becomes(

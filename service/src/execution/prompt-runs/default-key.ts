@@ -7,16 +7,16 @@ import {
   defaultModels,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { toUsable } from "../provider-keys/provider-keys.ts";
+import { toUsableKey } from "../provider-keys/provider-keys.ts";
 import { type KeyRow, listValidKeys } from "../provider-keys/queries.ts";
 import type { Product } from "./prepare-run.ts";
-import { mustLetThrough } from "./run-prompt.ts";
+import { mustBeReachable } from "./run-prompt.ts";
 
 /**
  * The key of a run that names none: the caller's newest valid and reachable one that the product and a known model fit, else in the test
  * environment the sandbox.
  */
-export async function defaultKeyFor(
+export async function findDefaultKey(
   ctx: Context,
   caller: Member,
   product: Product,
@@ -26,29 +26,29 @@ export async function defaultKeyFor(
   const fits = (provider: ProviderId) =>
     anyModelProviders.has(provider) || product.compatibility.includes(provider);
   const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
-  const key = firstReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
+  const key = findReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
   if (key) return toId("pkey", key.id);
-  if (sandboxStandsIn(ctx)) return "sandbox";
+  if (isSandboxDefault(ctx)) return "sandbox";
   throw ruleViolation("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
 }
 
 /** Whether a run that lacks a key is the sandbox's. */
-export const sandboxStandsIn = ({ config }: Context): boolean =>
+export const isSandboxDefault = ({ config }: Context): boolean =>
   config.sandbox && config.environment === "test";
 
 /** The caller's newest valid key of each provider, by the provider. */
-export async function newestKeysOf(ctx: Context, caller: Member): Promise<Record<string, string>> {
+export async function listNewestKeys(ctx: Context, caller: Member): Promise<Record<string, string>> {
   const byProvider = Map.groupBy(await listValidKeys(ctx.db, caller.userId), ({ provider }) => provider);
   return Object.fromEntries(
-    [...byProvider].map(([provider, keys]) => [provider, toId("pkey", firstReachable(ctx, keys)!.id)]),
+    [...byProvider].map(([provider, keys]) => [provider, toId("pkey", findReachable(ctx, keys)!.id)]),
   );
 }
 
 /** The first whose provider is not left alone for now; where all are, the first, so that its caller is told so. */
-function firstReachable(ctx: Context, keys: KeyRow[]): KeyRow | undefined {
+function findReachable(ctx: Context, keys: KeyRow[]): KeyRow | undefined {
   const isReachable = (key: KeyRow) => {
     try {
-      mustLetThrough(ctx, toUsable(ctx, key));
+      mustBeReachable(ctx, toUsableKey(ctx, key));
       return true;
     } catch {
       return false;

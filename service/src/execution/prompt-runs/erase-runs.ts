@@ -1,14 +1,18 @@
 import type { Context } from "../../core/context.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { eraseExecutionsOf, type LeavingReason, requestCancelOfUser } from "../executions/queries.ts";
-import { eraseKeysOf } from "../provider-keys/queries.ts";
+import {
+  type AccountCancelReason,
+  eraseExecutionsOfUser,
+  requestCancelByUser,
+} from "../executions/queries.ts";
+import { eraseKeysOfUser } from "../provider-keys/queries.ts";
 
 /** Of all that they run: where it does, it ends, and says this reason. */
-export const askToCancelAllOf = (ctx: Context, db: Queries, userId: string, reason: LeavingReason) =>
-  requestCancelOfUser(db, userId, reason, ctx.now());
+export const cancelRunsOfUser = (ctx: Context, db: Queries, userId: string, reason: AccountCancelReason) =>
+  requestCancelByUser(db, userId, reason, ctx.now());
 
 /** Of an account that closes: no secret of its provider keys stays, and no text that it ran. It was asked to cancel what runs. */
-export async function forgetAllRuns(ctx: Context, db: Queries, userId: string): Promise<void> {
-  await eraseKeysOf(db, userId, ctx.now());
-  await eraseExecutionsOf(db, userId, ctx.now());
+export async function eraseRunsOfUser(ctx: Context, db: Queries, userId: string): Promise<void> {
+  await eraseKeysOfUser(db, userId, ctx.now());
+  await eraseExecutionsOfUser(db, userId, ctx.now());
 }

@@ -8,7 +8,7 @@ import { type ProviderServer, startProviderServer } from "../../../test/provider
 import { createProviderKey, newestRun, providersAt, run, startBlockedProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
-import { endAbandonedRuns } from "../executions/executions.ts";
+import { failAbandonedRuns } from "../executions/executions.ts";
 import { renewLeases } from "../executions/leases.ts";
 
 /** Far longer than any step of these tests takes, far shorter than a test may. */
@@ -184,7 +184,7 @@ suite("a provider that is silent for long", () => {
       shop.clock.forward(60_000);
       await renewLeases(ctx);
     }
-    await endAbandonedRuns(ctx);
+    await failAbandonedRuns(ctx);
     assertError(await run(somebody, wish), 429, "KEY_CONCURRENCY_LIMIT");
     held.answer();
     assert.equal((await running).status, 200);

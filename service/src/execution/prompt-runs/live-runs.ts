@@ -1,31 +1,31 @@
 import { GrowingText } from "../../core/growing-text.ts";
 import { type AnswerAllocation, AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
 import type { Notifications } from "../../platform/db/notifications.ts";
-import type { LeavingReason } from "../executions/queries.ts";
+import type { AccountCancelReason } from "../executions/queries.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
     /** The prompt runs of this process that have not ended. */
-    live: LiveRuns;
+    liveRuns: LiveRuns;
   }
 }
 
 /** Why a run is given up before its provider has answered. */
-export type GivenUp = "client_gone" | "canceled" | LeavingReason;
+export type AbortReason = "client_gone" | "canceled" | AccountCancelReason;
 
 /** The event that ends a run, and what an answer in its place would throw. */
-export interface Ending {
+export interface EndEvent {
   type: "execution.completed" | "execution.failed";
   data: unknown;
 }
 
 /** Without a notice. */
-const LOOK_AGAIN_MS = 1_000;
+const POLL_MS = 1_000;
 
 const never = new AbortController().signal;
 
 /** In UTF-16 units: a run is not read of its provider while its reader is so far behind. */
-export const MOST_UNREAD = 256 * 1024;
+export const MAX_UNREAD = 256 * 1024;
 /** In milliseconds: a stream whose run says nothing is opened all the same, so that its reader hears that it is alive. */
 const OPENS_AFTER_MS = 20_000;
 
@@ -33,14 +33,14 @@ const OPENS_AFTER_MS = 20_000;
 export class LiveRun {
   readonly id: string;
   readonly text = new GrowingText();
-  ending: Ending | null = null;
+  endEvent: EndEvent | null = null;
   /** Resolves when its end is recorded that was held while the database was away; null: it was not held. */
-  heldEnd: Promise<unknown> | null = null;
+  pendingEnd: Promise<unknown> | null = null;
   /** Whoever gave it up first. */
-  givenUp: GivenUp | null = null;
+  abortReason: AbortReason | null = null;
   /** Called when another process has a reader of it. */
   onWatch: () => void = () => {};
-  readonly #giveUp = new AbortController();
+  readonly #aborter = new AbortController();
   readonly #held: AnswerAllocation;
   #holders = 1;
   /** How much the reader has taken whom the run waits for; null: it waits for nobody. */
@@ -54,24 +54,24 @@ export class LiveRun {
   }
 
   /** A reader holds its text after the run has ended, too, however slow they are. */
-  hold(): void {
+  retain(): void {
     if (this.#holders++ === 0) this.#held.grow(this.text.length);
   }
 
-  letGo(): void {
+  release(): void {
     if (--this.#holders === 0) this.#held.release();
   }
 
-  get hasMoved(): boolean {
-    return this.text.length > 0 || this.ending !== null;
+  get hasStarted(): boolean {
+    return this.text.length > 0 || this.endEvent !== null;
   }
 
   /** From now on the run goes no faster than its reader. */
-  keepPace(): void {
+  enableBackpressure(): void {
     this.#readTo ??= 0;
   }
 
-  readTo(place: number): void {
+  onRead(place: number): void {
     if (this.#readTo === null) return;
     this.#readTo = place;
     if (!this.isAhead) this.#wakeRun();
@@ -79,11 +79,11 @@ export class LiveRun {
 
   /** What its reader has not taken is as much as may be held for them. */
   get isAhead(): boolean {
-    return this.#readTo !== null && this.text.length - this.#readTo > MOST_UNREAD;
+    return this.#readTo !== null && this.text.length - this.#readTo > MAX_UNREAD;
   }
 
   /** Resolves when its reader has come nearer, or the run was given up. */
-  async untilRead(): Promise<void> {
+  async waitForReader(): Promise<void> {
     while (this.isAhead && !this.signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wakeRun = resolve;
@@ -93,36 +93,36 @@ export class LiveRun {
 
   /** Aborts when the run is given up. */
   get signal(): AbortSignal {
-    return this.#giveUp.signal;
+    return this.#aborter.signal;
   }
 
-  giveUp(why: GivenUp): void {
-    if (this.ending) return;
-    this.givenUp ??= why;
-    this.#giveUp.abort();
+  abort(reason: AbortReason): void {
+    if (this.endEvent) return;
+    this.abortReason ??= reason;
+    this.#aborter.abort();
     this.#wakeRun();
   }
 
   /** Nobody waits for it once that aborts; null: it goes on without them. */
-  giveUpOn(clientGone: AbortSignal | null): void {
-    if (clientGone?.aborted) this.giveUp("client_gone");
-    clientGone?.addEventListener("abort", () => this.giveUp("client_gone"), { once: true });
+  abortOn(clientGone: AbortSignal | null): void {
+    if (clientGone?.aborted) this.abort("client_gone");
+    clientGone?.addEventListener("abort", () => this.abort("client_gone"), { once: true });
   }
 
-  say(piece: string): void {
+  append(piece: string): void {
     this.text.add(piece);
     // The provider's answer has grown as much, within what is left.
     this.#held.grow(piece.length);
-    this.#tell();
+    this.#wakeReaders();
   }
 
-  end(ending: Ending): void {
-    this.ending = ending;
-    this.#tell();
+  end(ending: EndEvent): void {
+    this.endEvent = ending;
+    this.#wakeReaders();
   }
 
   /** Resolves with the next word or the end, or when the signal aborts. */
-  moved(signal: AbortSignal): Promise<void> {
+  waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     // For each word of each stream: a `finally` would be two promises more.
@@ -137,11 +137,11 @@ export class LiveRun {
     return promise;
   }
 
-  async ended(): Promise<void> {
-    while (!this.ending) await this.moved(never);
+  async waitForEnd(): Promise<void> {
+    while (!this.endEvent) await this.waitForChange(never);
   }
 
-  #tell(): void {
+  #wakeReaders(): void {
     for (const resolve of this.#waiting) resolve();
   }
 }
@@ -164,7 +164,7 @@ export class LiveRuns {
     this.#answerMemory = answerMemory;
     notices.register({
       on: {
-        execution_cancel: (told) => this.#cancel(told),
+        execution_cancel: (payload) => this.#cancel(payload),
         execution_watch: (id) => this.get(id)?.onWatch(),
         execution_move: (id) => {
           for (const resolve of this.#readers.get(id) ?? []) resolve();
@@ -176,9 +176,9 @@ export class LiveRuns {
   }
 
   /** An id, and the reason where its owner did not ask. */
-  #cancel(told: string): void {
-    const [id, reason = "canceled"] = told.split(" ");
-    this.get(id!)?.giveUp(reason as GivenUp);
+  #cancel(payload: string): void {
+    const [id, reason = "canceled"] = payload.split(" ");
+    this.get(id!)?.abort(reason as AbortReason);
   }
 
   get(id: string): LiveRun | undefined {
@@ -201,7 +201,7 @@ export class LiveRuns {
   }
 
   remove(id: string): void {
-    this.#runs.get(id)?.letGo();
+    this.#runs.get(id)?.release();
     this.#runs.delete(id);
     if (this.#runs.size > 0) return;
     this.#empty.resolve();
@@ -209,11 +209,11 @@ export class LiveRuns {
   }
 
   /** Resolves when a run of another process may have more to read, or the signal aborts. */
-  async movedElsewhere(id: string, signal: AbortSignal): Promise<void> {
+  async waitForRemoteChange(id: string, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const readers = this.#readers.get(id) ?? new Set();
     this.#readers.set(id, readers.add(resolve));
-    const over = AbortSignal.any([signal, AbortSignal.timeout(LOOK_AGAIN_MS)]);
+    const over = AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]);
     over.addEventListener("abort", () => resolve(), { once: true });
     if (!over.aborted) await promise;
     readers.delete(resolve);
@@ -221,7 +221,7 @@ export class LiveRuns {
   }
 
   /** Resolves when nothing runs any more: some go on although nobody waits for them. */
-  async drained(): Promise<void> {
+  async waitUntilEmpty(): Promise<void> {
     if (this.#runs.size > 0) await this.#empty.promise;
   }
 }

@@ -21,24 +21,24 @@ export type RunOptions = Execute["options"] & { capTokens?: number };
  * The options with `maxTokens` so low that the run cannot cost more than `maxCost`. The tokens of the prompt are
  * counted as its bytes, because no tokenizer of those providers makes more of a text: a promise is no rule of thumb.
  */
-export function withinCost(options: Execute["options"], call: CostlyCall): RunOptions {
+export function limitToMaxCost(options: Execute["options"], call: CostlyCall): RunOptions {
   const { maxCost, maxTokens } = options;
   if (maxCost === undefined || call.provider === "sandbox") return options;
-  const most = mostOutputTokens(maxCost, call);
+  const most = maxOutputTokens(maxCost, call);
   if (maxTokens !== undefined) return { ...options, maxTokens: Math.min(maxTokens, most) };
   return most < MANY_TOKENS ? { ...options, capTokens: most } : options;
 }
 
-function mostOutputTokens(maxCost: number, call: CostlyCall): number {
+function maxOutputTokens(maxCost: number, call: CostlyCall): number {
   const rates = ratesOf(call);
-  if (!rates) throw ruleViolation("options.maxCost", noPrice(call));
+  if (!rates) throw ruleViolation("options.maxCost", unknownPriceReason(call));
   const { promptUsd, tokenUsd } = rates;
   const costWith = (tokens: number) => roundUsd(promptUsd + tokens * tokenUsd);
   const least = costWith(1);
   if (least > maxCost)
     throw ruleViolation(
       "options.maxCost",
-      `must be at least ${inUsd(least)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
+      `must be at least ${formatUsd(least)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
     );
   let most = tokenUsd > 0 ? Math.floor((maxCost - promptUsd) / tokenUsd) : Number.POSITIVE_INFINITY;
   // The division is of doubles: its last token may be one too many.
@@ -46,8 +46,8 @@ function mostOutputTokens(maxCost: number, call: CostlyCall): number {
   return Math.min(most, MANY_TOKENS);
 }
 
-export const noPrice = ({ model, provider }: Pick<CostlyCall, "model" | "provider">): string =>
+export const unknownPriceReason = ({ model, provider }: Pick<CostlyCall, "model" | "provider">): string =>
   `cannot be kept, because the price list has no price of ${model} of ${provider}: choose a model with a price (POST /v1/ai/estimate shows the cost if it is known), or leave maxCost out`;
 
 /** As a decimal that may be sent as it is. */
-const inUsd = (usd: number) => usd.toFixed(8).replace(/0+$/, "");
+const formatUsd = (usd: number) => usd.toFixed(8).replace(/0+$/, "");

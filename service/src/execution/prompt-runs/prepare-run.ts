@@ -10,13 +10,13 @@ import {
   defaultModels,
   type Message,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { keyToRunWith, type UsableKey } from "../provider-keys/provider-keys.ts";
-import { type RunOptions, withinCost } from "./max-cost.ts";
+import { findUsableKey, type UsableKey } from "../provider-keys/provider-keys.ts";
+import { limitToMaxCost, type RunOptions } from "./max-cost.ts";
 
 export type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
 /** A run that may begin: whose key it takes, of what, and what will be asked. */
-export interface Prepared {
+export interface PreparedRun {
   product: Product;
   key: UsableKey;
   model: string;
@@ -27,19 +27,19 @@ export interface Prepared {
 }
 
 /** What the caller may run, checked and rendered. Nothing is written. */
-export async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Prepared> {
+export async function prepareRun(ctx: Context, caller: Member, input: Execute): Promise<PreparedRun> {
   // At the same time; of two that fail, the product's is told.
   const [foundProduct, foundKey] = await Promise.allSettled([
-    findProductToRun(ctx, caller, wish.productId),
-    keyToRunWith(ctx, caller, wish.apiKeyId),
+    findProductToRun(ctx, caller, input.productId),
+    findUsableKey(ctx, caller, input.apiKeyId),
   ]);
-  const product = mustBeFulfilled(foundProduct);
-  const key = mustBeFulfilled(foundKey);
-  mustBeBought(product);
+  const product = fulfilledOrThrow(foundProduct);
+  const key = fulfilledOrThrow(foundKey);
+  mustBeEntitled(product);
   if (product.type !== "PROMPT") throw ruleViolation("productId", "is a workflow, not a prompt");
-  mustFit(product, key);
-  const { version, messages } = await renderedFor(ctx, product, wish);
-  const model = modelFor(product, key, wish.options.model);
+  mustSupportProvider(product, key);
+  const { version, messages } = await renderPrompt(ctx, product, input);
+  const model = findModel(product, key, input.options.model);
   const call = { provider: key.provider, model, messages, at: ctx.now() };
   return {
     product,
@@ -47,30 +47,30 @@ export async function prepare(ctx: Context, caller: Member, wish: Execute): Prom
     model,
     version,
     messages,
-    variables: wish.variables as Record<string, string>,
-    options: withinCost(wish.options, call),
+    variables: input.variables as Record<string, string>,
+    options: limitToMaxCost(input.options, call),
   };
 }
 
 /** The messages of the version that the caller may run, with the values in them. */
-export async function renderedFor(
+export async function renderPrompt(
   ctx: Context,
   product: Product,
   { variables, options }: { variables: Record<string, unknown>; options: { version?: string | undefined } },
 ): Promise<{ version: string; messages: Message[] }> {
-  const version = await versionToRun(ctx, product, options.version);
+  const version = await findVersionToRun(ctx, product, options.version);
   const checked = checkVariables(version.variables, variables);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const messages = renderMessages(parseMessages(version.contentFormat, version.content), checked.values);
   return { version: version.version, messages };
 }
 
-function mustBeFulfilled<Value>(settled: PromiseSettledResult<Value>): Value {
+function fulfilledOrThrow<Value>(settled: PromiseSettledResult<Value>): Value {
   if (settled.status === "rejected") throw settled.reason;
   return settled.value;
 }
 
-export function mustBeBought(product: Product): void {
+export function mustBeEntitled(product: Product): void {
   if (product.reason !== "none") return;
   throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", {
     source: "marketplace",
@@ -78,7 +78,7 @@ export function mustBeBought(product: Product): void {
   });
 }
 
-function mustFit(product: Product, key: UsableKey): void {
+function mustSupportProvider(product: Product, key: UsableKey): void {
   if (anyModelProviders.has(key.provider) || product.compatibility.includes(key.provider)) return;
   throw new ApiError(
     "PROVIDER_NOT_SUPPORTED",
@@ -88,15 +88,15 @@ function mustFit(product: Product, key: UsableKey): void {
 }
 
 /** A pinned version must be of the line that the caller may run; without a pin it is that line's newest. */
-export async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
+export async function findVersionToRun(ctx: Context, product: Product, pinned: string | undefined) {
   if (pinned === undefined || pinned === product.version) return product;
   const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
   if (!version) throw ruleViolation("options.version", "is not a version that you may run");
   return version;
 }
 
-function modelFor(product: Product, key: UsableKey, wished: string | undefined): string {
-  const model = wished ?? product.models[key.provider] ?? defaultModels[key.provider];
+function findModel(product: Product, key: UsableKey, requested: string | undefined): string {
+  const model = requested ?? product.models[key.provider] ?? defaultModels[key.provider];
   if (!model)
     throw ruleViolation(
       "options.model",

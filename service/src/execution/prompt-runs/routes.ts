@@ -1,17 +1,18 @@
 import { api } from "@stoa/contract";
 import { type Route, streamRoute, withoutCacheChange } from "../../platform/http/route.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
-import { runsAsStream, streamExecution } from "../executions/stream-events.ts";
-import { executePrompt, modeOf, resumePrompt } from "./execute.ts";
+import { isStreaming, streamExecutionEvents } from "../executions/stream-events.ts";
+import { executePrompt, findMode, resumePrompt } from "./execute.ts";
 
 export const promptRunRoutes = (kinds: ExecutionKinds): Route[] => [
   withoutCacheChange(
     streamRoute(api.ai.execute, (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts), {
-      replayStream: (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+      replayStream: (ctx, caller, executionId) =>
+        streamExecutionEvents(ctx, caller, executionId, null, kinds),
       findRunningStream: async (ctx, caller, executionId) =>
-        (await runsAsStream(ctx, caller, executionId)) ? executionId : null,
+        (await isStreaming(ctx, caller, executionId)) ? executionId : null,
       resume: (ctx, caller, executionId, { body }, facts) =>
-        resumePrompt(ctx, caller, executionId, modeOf(body, facts)),
+        resumePrompt(ctx, caller, executionId, findMode(body, facts)),
     }),
   ),
 ];

@@ -10,102 +10,102 @@ import {
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { errorBodyOf } from "../../platform/http/error-response.ts";
-import { costOf } from "../provider-keys/cost.ts";
-import { hold, usageOfFailed } from "../provider-keys/provider-calls.ts";
+import { priceUsage } from "../provider-keys/cost.ts";
+import { findUsageOfFailure, keepLeaseRenewed } from "../provider-keys/provider-calls.ts";
 import type { UsableKey } from "../provider-keys/provider-keys.ts";
 import type { LiveRun } from "./live-runs.ts";
-import type { Prepared } from "./prepare-run.ts";
-import { completed, failed, type Run, type Spent } from "./run-record.ts";
+import type { PreparedRun } from "./prepare-run.ts";
+import { type PromptRun, type RunUsage, recordCompleted, recordFailed } from "./run-record.ts";
 import { shareWhenWatched } from "./share-output.ts";
 import { traceRun } from "./trace.ts";
 
-export type Outcome = { result: ExecutionResult } | { error: ApiError };
+export type RunResult = { result: ExecutionResult } | { error: ApiError };
 
 /** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
-export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
+export async function runPrompt(ctx: Context, run: PromptRun, prepared: PreparedRun): Promise<RunResult> {
   shareWhenWatched(ctx, run);
-  const leave = hold(ctx, run.call);
-  const outcome = await traceRun(ctx, run, prepared, () =>
+  const leave = keepLeaseRenewed(ctx, run.call);
+  const result = await traceRun(ctx, run, prepared, () =>
     callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause)),
   );
   run.live.end(
-    "result" in outcome
-      ? { type: "execution.completed", data: outcome.result }
-      : { type: "execution.failed", data: errorBodyOf(ctx, outcome.error) },
+    "result" in result
+      ? { type: "execution.completed", data: result.result }
+      : { type: "execution.failed", data: errorBodyOf(ctx, result.error) },
   );
   const remove = () => {
     leave();
-    ctx.live.remove(run.id);
+    ctx.liveRuns.remove(run.id);
   };
   // While its end is held its leases are renewed, so that nobody takes it for abandoned.
-  if (run.live.heldEnd !== null) void run.live.heldEnd.then(remove);
+  if (run.live.pendingEnd !== null) void run.live.pendingEnd.then(remove);
   else remove();
-  return outcome;
+  return result;
 }
 
-function toUnexpected(ctx: Context, { id }: Run, cause: unknown): Outcome {
+function toUnexpected(ctx: Context, { id }: PromptRun, cause: unknown): RunResult {
   ctx.log.error({ execution: id, err: cause }, "why a run failed could not be recorded");
   return { error: new ApiError("INTERNAL_ERROR", undefined, { executionId: toId("exec", id) }) };
 }
 
-async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
+async function callAndRecord(ctx: Context, run: PromptRun, prepared: PreparedRun): Promise<RunResult> {
   const progress = new CallProgress();
   try {
-    mustLetThrough(ctx, prepared.key);
-    await noteFirstUse(ctx, run, prepared);
-    const answer = await ask(ctx, run, prepared, progress);
-    return { result: await finish(ctx, run, prepared, answer) };
+    mustBeReachable(ctx, prepared.key);
+    await recordFirstUse(ctx, run, prepared);
+    const answer = await callProvider(ctx, run, prepared, progress);
+    return { result: await complete(ctx, run, prepared, answer) };
   } catch (cause) {
-    return { error: await failed(ctx, run, cause, spentBy(ctx, prepared, cause, progress)) };
+    return { error: await recordFailed(ctx, run, cause, findFailedUsage(ctx, prepared, cause, progress)) };
   }
 }
 
 /** Where the provider is left alone for a while nothing is sent, and nothing was used. */
-export const mustLetThrough = (ctx: Context, { provider, secret, baseUrl }: UsableKey): void =>
+export const mustBeReachable = (ctx: Context, { provider, secret, baseUrl }: UsableKey): void =>
   ctx.integrations.ai.mustBeAvailable?.({ provider, apiKey: secret, baseUrl });
 
 /** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
-export async function noteFirstUse(
+export async function recordFirstUse(
   ctx: Context,
-  { userId }: Pick<Run, "userId">,
-  { product }: Pick<Prepared, "product">,
+  { userId }: Pick<PromptRun, "userId">,
+  { product }: Pick<PreparedRun, "product">,
 ): Promise<void> {
   if (product.reason === "purchased" && !product.usedAt) await recordFirstUse(ctx, userId, product.id);
 }
 
 /** Whole for who waits for all of it; else in pieces. */
-async function ask(
+async function callProvider(
   ctx: Context,
-  { live, mode, call: opened }: Run,
-  prepared: Prepared,
+  { live, mode, call: opened }: PromptRun,
+  prepared: PreparedRun,
   progress: CallProgress,
 ): Promise<ProviderAnswer> {
-  const asked = toCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+  const asked = toProviderCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
   const call = {
     ...asked,
     progress,
     options: { ...asked.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
   };
-  if (mode !== "sync") return inPieces(ctx.integrations.ai.stream(call), live);
+  if (mode !== "sync") return appendChunks(ctx.integrations.ai.stream(call), live);
   const answer = await ctx.integrations.ai.run(call);
-  live.say(answer.output);
+  live.append(answer.output);
   return answer;
 }
 
-async function inPieces(
+async function appendChunks(
   pieces: AsyncGenerator<string, ProviderAnswer, undefined>,
   live: LiveRun,
 ): Promise<ProviderAnswer> {
   for (;;) {
     const { done, value } = await pieces.next();
     if (done) return value;
-    live.say(value);
-    if (live.isAhead) await live.untilRead();
+    live.append(value);
+    if (live.isAhead) await live.waitForReader();
   }
 }
 
-function toCall(
-  { key, model, messages, product, version, options }: Prepared,
+function toProviderCall(
+  { key, model, messages, product, version, options }: PreparedRun,
   signal: AbortSignal,
 ): ProviderCall {
   return {
@@ -124,23 +124,28 @@ function toCall(
   };
 }
 
-const priceOf = (ctx: Context, { key, model }: Prepared, usage: TokenUsage, answeredModel = model) =>
-  costOf({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
+const priceOf = (ctx: Context, { key, model }: PreparedRun, usage: TokenUsage, answeredModel = model) =>
+  priceUsage({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
 
 /** A provider may bill although it gave no answer. */
-function spentBy(ctx: Context, prepared: Prepared, cause: unknown, progress: CallProgress): Spent | null {
-  const usage = usageOfFailed(cause, prepared.messages, progress);
+function findFailedUsage(
+  ctx: Context,
+  prepared: PreparedRun,
+  cause: unknown,
+  progress: CallProgress,
+): RunUsage | null {
+  const usage = findUsageOfFailure(cause, prepared.messages, progress);
   return usage && { usage, cost: priceOf(ctx, prepared, usage) };
 }
 
-async function finish(
+async function complete(
   ctx: Context,
-  run: Run,
-  prepared: Prepared,
+  run: PromptRun,
+  prepared: PreparedRun,
   answer: ProviderAnswer,
 ): Promise<ExecutionResult> {
   const cost = priceOf(ctx, prepared, answer.usage, answer.model);
-  const durationMs = await completed(ctx, run, answer, cost);
+  const durationMs = await recordCompleted(ctx, run, answer, cost);
   const { promptTokens, completionTokens, totalTokens, estimated = false } = answer.usage;
   return {
     executionId: toId("exec", run.id),

@@ -4,10 +4,10 @@ import { prepared } from "../../platform/db/prepared.ts";
 import type { ExecutionMode } from "../executions/queries.ts";
 import {
   type CallEnd,
-  endingCall,
+  endCallSql,
   type Reservation,
-  type Reserved,
-  reserveCall,
+  type ReservationResult,
+  reserveCallSql,
 } from "../provider-keys/queries.ts";
 
 export interface NewExecution {
@@ -28,10 +28,10 @@ export async function insertExecution(
   db: Queries,
   run: NewExecution,
   reservation: Reservation | null,
-): Promise<Reserved> {
+): Promise<ReservationResult> {
   const name = reservation ? "begin_run" : "begin_run_without_key";
-  const reserving = reservation ? reserveCall(reservation) : sql<Reserved>`'{}'::jsonb`;
-  const { rows } = await sql<{ call: Reserved }>`${prepared(name)}
+  const reserving = reservation ? reserveCallSql(reservation) : sql<ReservationResult>`'{}'::jsonb`;
+  const { rows } = await sql<{ call: ReservationResult }>`${prepared(name)}
     with reserved as materialized (select ${reserving} as call),
     written as (
       insert into executions (id, user_id, product_id, product_version, provider_key_id, provider, model, mode, status, lease_until, created_at)
@@ -68,7 +68,7 @@ export interface ExecutionEnd {
  */
 export const endExecution = (db: Queries, id: string, end: ExecutionEnd, call: CallEnd | null) =>
   sql`${prepared("end_run")}
-  with ${endingCall(call)}
+  with ${endCallSql(call)}
   update executions
      set status = ${end.status}, model = coalesce(${end.model ?? null}, model), finish_reason = ${end.finish_reason ?? null},
          sealed_texts = case when deleted_at is null then ${end.sealed_texts ?? null} end,

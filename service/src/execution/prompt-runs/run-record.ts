@@ -10,23 +10,23 @@ import { isDatabaseUnavailable } from "../../platform/db/database.ts";
 import type { ExecutionMode } from "../executions/queries.ts";
 import { sealTexts } from "../executions/texts.ts";
 import { type Cost, PRICE_LIST } from "../provider-keys/cost.ts";
-import { record } from "../provider-keys/durable-write.ts";
+import { writeDurably } from "../provider-keys/durable-write.ts";
 import {
-  type CallOutcome,
+  type CallResult,
   type OpenCall,
   toCallEnd,
   toOpenCall,
-  withReserved,
+  withReservation,
 } from "../provider-keys/provider-calls.ts";
 import type { LiveRun } from "./live-runs.ts";
-import type { Prepared } from "./prepare-run.ts";
+import type { PreparedRun } from "./prepare-run.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
 
 /** A process renews the leases of its runs well before they are over. */
 export const RUN_LEASE_MS = 90_000;
 
 /** A run that is written down as running, and must be ended by whoever began it. */
-export interface Run {
+export interface PromptRun {
   id: string;
   userId: string;
   mode: ExecutionMode;
@@ -43,20 +43,20 @@ export interface Run {
 export async function startRun(
   ctx: Context,
   caller: Member,
-  prepared: Prepared,
+  prepared: PreparedRun,
   mode: ExecutionMode,
-): Promise<Run> {
+): Promise<PromptRun> {
   const id = ctx.newId();
   const createdAt = ctx.now();
   let call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
   // Known before its row is: whoever finds that can cancel it.
-  const live = ctx.live.begin(id);
+  const live = ctx.liveRuns.begin(id);
   try {
     const run = toRow(caller, prepared, { id, mode, createdAt });
-    const reserved = await writeRun(ctx, run, call);
-    call &&= withReserved(call, reserved);
+    const reserved = await insertRun(ctx, run, call);
+    call &&= withReservation(call, reserved);
   } catch (error) {
-    ctx.live.remove(id);
+    ctx.liveRuns.remove(id);
     throw error;
   }
   return {
@@ -67,7 +67,7 @@ export async function startRun(
 }
 
 /** Bound to the Idempotency-Key of its request, so that no repeat calls the provider again. */
-async function writeRun(
+async function insertRun(
   ctx: Context,
   run: NewExecution,
   call: OpenCall | null,
@@ -84,8 +84,8 @@ async function writeRun(
 
 const toRow = (
   { userId }: Member,
-  { product, version, key, model }: Prepared,
-  run: Pick<Run, "id" | "mode" | "createdAt">,
+  { product, version, key, model }: PreparedRun,
+  run: Pick<PromptRun, "id" | "mode" | "createdAt">,
 ): NewExecution => ({
   ...run,
   userId,
@@ -97,28 +97,28 @@ const toRow = (
   leaseUntil: new Date(run.createdAt.getTime() + RUN_LEASE_MS),
 });
 
-const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);
+const durationOf = (run: PromptRun) => Math.round(performance.now() - run.startedAtMs);
 
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
-function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
-  const callEnd = toCallEnd(ctx, run.call, outcome);
+function recordEnd(ctx: Context, run: PromptRun, values: ExecutionEnd, result: CallResult): Promise<void> {
+  const callEnd = toCallEnd(ctx, run.call, result);
   const write = async () => {
     const { numAffectedRows } = await endExecution(ctx.db, run.id, values, callEnd);
     if (numAffectedRows === 0n)
       ctx.log.warn({ execution: run.id }, "a run ended after another process had failed or canceled it");
   };
-  return record(ctx, { execution: run.id }, write, (written) => {
-    run.live.heldEnd = written;
+  return writeDurably(ctx, { execution: run.id }, write, (written) => {
+    run.live.pendingEnd = written;
   });
 }
 
 /** What was used of the provider, by its count or ours, and what that costs. */
-export interface Spent {
+export interface RunUsage {
   usage: TokenUsage;
   cost: Cost;
 }
 
-const spentValues = ({ usage, cost }: Spent) => ({
+const usageColumns = ({ usage, cost }: RunUsage) => ({
   prompt_tokens: usage.promptTokens,
   completion_tokens: usage.completionTokens,
   cost_usd: cost.estimatedCost,
@@ -128,7 +128,12 @@ const spentValues = ({ usage, cost }: Spent) => ({
 });
 
 /** Records the answer, and tells how long it took. */
-export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, cost: Cost): Promise<number> {
+export async function recordCompleted(
+  ctx: Context,
+  run: PromptRun,
+  answer: ProviderAnswer,
+  cost: Cost,
+): Promise<number> {
   const duration_ms = durationOf(run);
   const ended: ExecutionEnd = {
     status: "completed",
@@ -136,18 +141,23 @@ export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, 
     sealed_texts: run.variables && sealTexts(ctx, run, { variables: run.variables, output: answer.output }),
     finish_reason: answer.finishReason,
     attempts: answer.attempts,
-    ...spentValues({ usage: answer.usage, cost }),
+    ...usageColumns({ usage: answer.usage, cost }),
     duration_ms,
     completed_at: ctx.now(),
   };
-  await end(ctx, run, ended, { cost });
+  await recordEnd(ctx, run, ended, { cost });
   return duration_ms;
 }
 
 /** Records why there is no answer, with what came of it, and gives the error to throw. Nothing in that quotes the prompt or the key. */
-export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spent | null): Promise<ApiError> {
+export async function recordFailed(
+  ctx: Context,
+  run: PromptRun,
+  cause: unknown,
+  spent: RunUsage | null,
+): Promise<ApiError> {
   const { recorded, error } = toFailure(ctx, run, cause);
-  const { text, givenUp } = run.live;
+  const { text, abortReason: givenUp } = run.live;
   const hasTexts = run.variables && text.length > 0;
   const ended: ExecutionEnd = {
     status: givenUp ? "canceled" : "failed",
@@ -158,33 +168,33 @@ export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spen
     }),
     ...(cause instanceof ProviderError && { fault: JSON.stringify(cause.details) }),
     attempts: cause instanceof ProviderError ? cause.attempts : 0,
-    ...(spent && spentValues(spent)),
+    ...(spent && usageColumns(spent)),
     duration_ms: durationOf(run),
     completed_at: ctx.now(),
   };
-  await end(ctx, run, ended, { cause, cost: spent?.cost ?? null });
+  await recordEnd(ctx, run, ended, { cause, cost: spent?.cost ?? null });
   return error;
 }
 
-export const canceledBy = {
+export const cancelMessages = {
   client_gone: "The caller went away.",
   canceled: "The execution was canceled.",
   account_banned: "The account was banned.",
   account_closed: "The account was closed.",
 } as const;
 
-function toFailure(ctx: Context, { id, live }: Run, cause: unknown) {
+function toFailure(ctx: Context, { id, live }: PromptRun, cause: unknown) {
   const executionId = toId("exec", id);
   if (cause instanceof ProviderError) {
     const details = { ...cause.details, executionId };
     const error = new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds);
     return { recorded: cause.code, error };
   }
-  if (live.givenUp) {
+  if (live.abortReason) {
     const details = { executionId, current: "canceled" };
     return {
-      recorded: live.givenUp,
-      error: new ApiError("INVALID_STATE", canceledBy[live.givenUp], details),
+      recorded: live.abortReason,
+      error: new ApiError("INVALID_STATE", cancelMessages[live.abortReason], details),
     };
   }
   if (ctx.shutdown.aborted) {

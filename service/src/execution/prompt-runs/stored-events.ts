@@ -5,75 +5,75 @@ import { GrowingText } from "../../core/growing-text.ts";
 import { toId } from "../../core/ids.ts";
 import { errorBodyOf } from "../../platform/http/error-response.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
-import { type ExecutionRow, findExecution, findTexts, tellOf } from "../executions/queries.ts";
+import { type ExecutionRow, findExecution, findTexts, notifyExecution } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
-import { usageOf } from "../executions/usage.ts";
-import type { Ending } from "./live-runs.ts";
-import { delta, ended, started } from "./stream-run.ts";
+import { toUsage } from "../executions/usage.ts";
+import type { EndEvent } from "./live-runs.ts";
+import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./stream-run.ts";
 
 /** How often whoever runs it hears that somebody reads along here. */
-const WATCH_EVERY_MS = 1_000;
+const WATCH_INTERVAL_MS = 1_000;
 
 /**
  * A prompt's events as the database tells them: of a run that another process carries out what that one lets be seen,
  * and of one that has ended all that is kept.
  */
-export async function* followStored(
+export async function* streamStoredEvents(
   ctx: Context,
   execution: ExecutionRow,
   place: number,
   signal: AbortSignal,
 ): AsyncGenerator<StreamedEvent> {
-  if (place === 0) yield started(execution.id);
+  if (place === 0) yield toStartedEvent(execution.id);
   let watchedAt = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     const row = await findExecution(ctx.db, execution.userId, execution.id);
     // Deleted while it was read: nobody may hear more of it.
     if (!row) return;
     const hasEnded = row.completedAt !== null;
-    const { text, isLast } = sliceOf(await outputOf(ctx, row), place);
+    const { text, isLast } = sliceOutput(await readOutput(ctx, row), place);
     const begin = place;
     const pieceAt = () => text.after(place - begin, hasEnded && isLast);
     for (let piece = pieceAt(); piece !== ""; piece = pieceAt()) {
       place += piece.length;
-      yield delta(piece, place);
+      yield toDeltaEvent(piece, place);
     }
     if (!isLast) continue;
-    if (hasEnded) return yield ended(endingOf(ctx, row, await outputOf(ctx, row)));
-    if (performance.now() - watchedAt > WATCH_EVERY_MS) {
-      await tellOf(ctx.db, "execution_watch", row.id);
+    if (hasEnded) return yield toStreamedEnd(toEndEvent(ctx, row, await readOutput(ctx, row)));
+    if (performance.now() - watchedAt > WATCH_INTERVAL_MS) {
+      await notifyExecution(ctx.db, "execution_watch", row.id);
       watchedAt = performance.now();
     }
-    await ctx.live.movedElsewhere(row.id, signal);
+    await ctx.liveRuns.waitForRemoteChange(row.id, signal);
   }
 }
 
 /** In UTF-16 units: a reader who is slow holds no more of a text, which is read again for the next slice. */
 const SLICE = 512 * 1024;
 
-function sliceOf(output: string | null, place: number): { text: GrowingText; isLast: boolean } {
+function sliceOutput(output: string | null, place: number): { text: GrowingText; isLast: boolean } {
   const left = output?.slice(place) ?? "";
   // A copy: a part of a string would hold all of it.
   const copy = Buffer.from(left.slice(0, SLICE), "utf16le").toString("utf16le");
   return { text: new GrowingText(copy), isLast: left.length <= SLICE };
 }
 
-export async function outputOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
+export async function readOutput(ctx: Context, row: ExecutionRow): Promise<string | null> {
   const sealed = (await findTexts(ctx.db, row.id))?.sealed;
   return sealed ? (openTexts(ctx, row, sealed).output as string) : null;
 }
 
-function endingOf(ctx: Context, row: ExecutionRow, output: string | null): Ending {
-  const error = errorOf(row);
+function toEndEvent(ctx: Context, row: ExecutionRow, output: string | null): EndEvent {
+  const error = toRunError(row);
   if (error) return { type: "execution.failed", data: errorBodyOf(ctx, error) };
-  return { type: "execution.completed", data: resultOf(row, output) };
+  return { type: "execution.completed", data: toExecutionResult(row, output) };
 }
 
 /** The result as it was answered; its output is null where it is not kept. */
-export const resultOf = <Output>(row: ExecutionRow, output: Output) => ({
+export const toExecutionResult = <Output>(row: ExecutionRow, output: Output) => ({
   executionId: toId("exec", row.id),
   output,
-  usage: usageOf(row),
+  usage: toUsage(row),
   metadata: {
     model: row.model,
     duration: (row.durationMs ?? 0) / 1000,
@@ -86,7 +86,7 @@ export const resultOf = <Output>(row: ExecutionRow, output: Output) => ({
 });
 
 /** null: it completed, or runs. */
-export function errorOf(row: ExecutionRow): ApiError | null {
+export function toRunError(row: ExecutionRow): ApiError | null {
   if (row.status !== "failed" && row.status !== "canceled") return null;
   const executionId = toId("exec", row.id);
   const message = row.errorMessage ?? undefined;

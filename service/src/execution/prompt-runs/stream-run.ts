@@ -1,9 +1,9 @@
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
-import type { Ending, LiveRun } from "./live-runs.ts";
-import type { Outcome } from "./run-prompt.ts";
-import type { Run } from "./run-record.ts";
+import type { EndEvent, LiveRun } from "./live-runs.ts";
+import type { RunResult } from "./run-prompt.ts";
+import type { PromptRun } from "./run-record.ts";
 
 /** The id of the event that ends a stream: whoever heard it heard all. */
 const END = "end";
@@ -17,70 +17,70 @@ const never = new AbortController().signal;
  */
 export async function streamRun(
   ctx: Context,
-  run: Run,
-  outcome: Promise<Outcome>,
+  run: PromptRun,
+  result: Promise<RunResult>,
   clientGone: AbortSignal | null,
 ): Promise<EventStreamResponse> {
   const { live } = run;
-  if (clientGone) live.keepPace();
+  if (clientGone) live.enableBackpressure();
   // A proxy between would take a longer silence for the end of the connection.
-  if (!live.hasMoved) await live.moved(AbortSignal.timeout(ctx.live.opensAfterMs));
-  if (live.ending && live.text.length === 0) {
-    const ended = await outcome;
+  if (!live.hasStarted) await live.waitForChange(AbortSignal.timeout(ctx.liveRuns.opensAfterMs));
+  if (live.endEvent && live.text.length === 0) {
+    const ended = await result;
     if ("error" in ended) throw ended.error;
   }
   return new EventStreamResponse({
     name: toId("exec", run.id),
     endSignal: never,
     // Of a reader who takes nothing, too; one who heard all changes nothing any more.
-    onEnd: () => clientGone && live.giveUp("client_gone"),
-    events: (signal) => followLive(live, 0, signal, (place) => live.readTo(place)),
+    onEnd: () => clientGone && live.abort("client_gone"),
+    events: (signal) => streamLiveEvents(live, 0, signal, (place) => live.onRead(place)),
   });
 }
 
 /** From after so many units of output, up to the end. */
-export async function* followLive(
+export async function* streamLiveEvents(
   live: LiveRun,
   place: number,
   signal: AbortSignal,
   read: (place: number) => void = () => {},
 ): AsyncGenerator<StreamedEvent> {
-  live.hold();
+  live.retain();
   try {
-    if (place === 0) yield started(live.id);
+    if (place === 0) yield toStartedEvent(live.id);
     while (!signal.aborted) {
       read(place);
-      const piece = live.text.after(place, live.ending !== null);
+      const piece = live.text.after(place, live.endEvent !== null);
       place += piece.length;
-      if (piece !== "") yield delta(piece, place);
-      else if (live.ending) return yield ended(live.ending);
-      else await live.moved(signal);
+      if (piece !== "") yield toDeltaEvent(piece, place);
+      else if (live.endEvent) return yield toStreamedEnd(live.endEvent);
+      else await live.waitForChange(signal);
     }
   } finally {
-    live.letGo();
+    live.release();
   }
 }
 
-export const started = (id: string): StreamedEvent => ({
+export const toStartedEvent = (id: string): StreamedEvent => ({
   id: "0",
   type: "execution.started",
   data: JSON.stringify({ executionId: toId("exec", id) }),
 });
 
-export const delta = (text: string, place: number): StreamedEvent => ({
+export const toDeltaEvent = (text: string, place: number): StreamedEvent => ({
   id: String(place),
   type: "output.delta",
   data: JSON.stringify({ text }),
 });
 
-export const ended = ({ type, data }: Ending): StreamedEvent => ({
+export const toStreamedEnd = ({ type, data }: EndEvent): StreamedEvent => ({
   id: END,
   type,
   data: JSON.stringify(data),
 });
 
 /** How much of the output somebody has who heard an event last; null: no event has this id. */
-export function placeOf(lastEventId: string | null): number | null {
+export function parseOffset(lastEventId: string | null): number | null {
   if (lastEventId === null) return 0;
   if (lastEventId === END) return Number.POSITIVE_INFINITY;
   return /^\d{1,9}$/.test(lastEventId) ? Number(lastEventId) : null;

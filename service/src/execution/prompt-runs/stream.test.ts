@@ -19,8 +19,8 @@ import { BLOCK, GrowingText } from "../../core/growing-text.ts";
 import { newUuid, toUuid } from "../../core/ids.ts";
 import { EventStreamResponse, type StreamedEvent } from "../../platform/http/route.ts";
 import { executePrompt } from "./execute.ts";
-import { LiveRun, MOST_UNREAD } from "./live-runs.ts";
-import { followLive } from "./stream-run.ts";
+import { LiveRun, MAX_UNREAD } from "./live-runs.ts";
+import { streamLiveEvents } from "./stream-run.ts";
 
 const MARKER = "the-authors-secret-prompt";
 const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
@@ -292,7 +292,7 @@ test("nothing is lost or heard twice over any reconnects, at whichever process",
 });
 
 test("a stream of a run that says nothing is opened after a while, and ends with its fault", async () => {
-  const { live } = market.service.ctx;
+  const { liveRuns: live } = market.service.ctx;
   const { opensAfterMs } = live;
   live.opensAfterMs = 0;
   provider.next("reset");
@@ -303,10 +303,10 @@ test("a stream of a run that says nothing is opened after a while, and ends with
 
 test("a process whose memory is full of answers begins no run until some have ended", async () => {
   const { ctx } = market.service;
-  const held = ctx.live.begin(ctx.newId());
-  for (let megabytes = 0; megabytes < 65; megabytes++) held.say("x".repeat(1_048_576));
+  const held = ctx.liveRuns.begin(ctx.newId());
+  for (let megabytes = 0; megabytes < 65; megabytes++) held.append("x".repeat(1_048_576));
   assertError(await run(owner, { productId }), 503, "SERVICE_UNAVAILABLE");
-  ctx.live.remove(held.id);
+  ctx.liveRuns.remove(held.id);
   assert.equal((await run(owner, { productId })).status, 200);
 });
 
@@ -353,13 +353,13 @@ suite("whoever goes away", () => {
     const pieces = Array.from({ length: 30 }, () => "x".repeat(100_000));
     provider.next({ stream: { pieces } });
     const stream = await opensUnread();
-    const live = market.service.ctx.live.get(toUuid("exec", stream.name!)!)!;
+    const live = market.service.ctx.liveRuns.get(toUuid("exec", stream.name!)!)!;
     await becomes(() => live.isAhead, Boolean);
     // Another run hears all of the same answer: in that time this one could have, too.
     provider.next({ stream: { pieces } });
     assert.equal((await runToCompletion(owner, wishOf("openai"))).output.length, 3_000_000);
     const { text } = live;
-    assert.ok(text.length <= MOST_UNREAD + 100_000, `${text.length} characters are held for nobody`);
+    assert.ok(text.length <= MAX_UNREAD + 100_000, `${text.length} characters are held for nobody`);
     let told = "";
     const events: string[] = [];
     for await (const { type, data } of stream.events(new AbortController().signal)) {
@@ -473,12 +473,13 @@ suite("the pieces of a text", () => {
           const live = new LiveRun(newUuid(new Date()));
           const told: StreamedEvent[] = [];
           const reading = (async () => {
-            for await (const event of followLive(live, place, new AbortController().signal)) told.push(event);
+            for await (const event of streamLiveEvents(live, place, new AbortController().signal))
+              told.push(event);
           })();
           // Halves of letters come, too, and some lie at the end of a block.
-          live.say(begin);
+          live.append(begin);
           for (const letter of said.join("")) {
-            for (const half of letter.split("")) live.say(half);
+            for (const half of letter.split("")) live.append(half);
             await Promise.resolve();
           }
           live.end({ type: "execution.completed", data: {} });

@@ -1,28 +1,28 @@
 import { estimateTokens, type Message } from "../../integrations/ai-providers/ai-provider.ts";
-import { contextWindowOf, costOf, type PricedCall } from "./cost.ts";
+import { findContextWindow, type PricedCall, priceUsage } from "./cost.ts";
 import type { CallPrice } from "./queries.ts";
 
 /** A call that names no maxTokens may answer so much on a key with a budget: more would hold too much of it. */
-const MOST_TOKENS = 32_768;
+const MAX_TOKENS = 32_768;
 /** The rest of a budget that pays for less than this is no answer. */
-const LEAST_TOKENS = 500;
+const MIN_TOKENS = 500;
 /** What a message takes beside its text: its role, and marks around it. */
-const TOKENS_OF_A_MESSAGE = 10;
+const TOKENS_PER_MESSAGE = 10;
 /** Prices of output are by the million. */
 const MANY_TOKENS = 1_000_000;
 
 type UnpricedCall = Omit<PricedCall, "usage" | "askedModel"> & { messages: readonly Message[] };
 
 /** The tokens of the prompt are counted as its bytes, because no tokenizer makes more of a text: a promise is no rule of thumb. */
-const mostPromptTokens = (messages: readonly Message[]) =>
-  messages.reduce((sum, { content }) => sum + Buffer.byteLength(content) + TOKENS_OF_A_MESSAGE, 0);
+const maxPromptTokens = (messages: readonly Message[]) =>
+  messages.reduce((sum, { content }) => sum + Buffer.byteLength(content) + TOKENS_PER_MESSAGE, 0);
 
 /** The most that a prompt costs, and a token of its answer, in USD; null where nobody knows the price. */
 export function ratesOf({ messages, ...call }: UnpricedCall): { promptUsd: number; tokenUsd: number } | null {
-  const promptTokens = mostPromptTokens(messages);
+  const promptTokens = maxPromptTokens(messages);
   const costWith = (completionTokens: number) => {
     const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
-    return costOf({ ...call, usage });
+    return priceUsage({ ...call, usage });
   };
   const { estimatedCost: promptUsd, costKnown } = costWith(0);
   if (!costKnown) return null;
@@ -38,24 +38,24 @@ export interface AnswerLimits {
 
 /** What a call reserves of a budget; null where nobody knows its price. */
 export function priceOfCall({
-  options: { maxTokens, capTokens = MOST_TOKENS },
+  options: { maxTokens, capTokens = MAX_TOKENS },
   ...call
 }: UnpricedCall & { options: AnswerLimits }): CallPrice | null {
   const rates = ratesOf(call);
   if (!rates) return null;
   const promptTokens = call.messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
   const usage = { promptTokens, completionTokens: 0, totalTokens: promptTokens };
-  const mostTokens = maxTokens ?? Math.min(capTokens, tokensLeft(call, promptTokens));
+  const mostTokens = maxTokens ?? Math.min(capTokens, remainingTokens(call, promptTokens));
   return {
     ...rates,
-    mostTokens,
-    leastTokens: maxTokens ?? Math.min(LEAST_TOKENS, mostTokens),
-    deadUsd: costOf({ ...call, usage }).estimatedCost,
+    maxTokens: mostTokens,
+    minTokens: maxTokens ?? Math.min(MIN_TOKENS, mostTokens),
+    abandonedUsd: priceUsage({ ...call, usage }).estimatedCost,
   };
 }
 
 /** A model refuses to be asked for more than its window holds beside the prompt. */
-function tokensLeft(call: UnpricedCall, promptTokens: number): number {
-  const left = (contextWindowOf(call) ?? MANY_TOKENS) - promptTokens;
-  return Math.max(LEAST_TOKENS, Math.min(MOST_TOKENS, left));
+function remainingTokens(call: UnpricedCall, promptTokens: number): number {
+  const left = (findContextWindow(call) ?? MANY_TOKENS) - promptTokens;
+  return Math.max(MIN_TOKENS, Math.min(MAX_TOKENS, left));
 }

@@ -6,7 +6,7 @@ import {
   type ProviderId,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { costOf, type PricedCall, roundUsd } from "./cost.ts";
+import { type PricedCall, priceUsage, roundUsd } from "./cost.ts";
 
 const used = (
   promptTokens: number,
@@ -20,7 +20,7 @@ const used = (
 });
 
 function priceOf(provider: ProviderId, model: string, usage: TokenUsage, more: Partial<PricedCall> = {}) {
-  return costOf({ provider, model, usage, at: new Date("2026-11-01T12:00:00Z"), ...more });
+  return priceUsage({ provider, model, usage, at: new Date("2026-11-01T12:00:00Z"), ...more });
 }
 
 test("a call costs its tokens at the list price, without the noise of binary fractions", () => {

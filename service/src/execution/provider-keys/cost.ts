@@ -46,7 +46,7 @@ const manifest = readFileSync(new URL("../../../package.json", import.meta.url),
 export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
 
 /** How many tokens a model takes and gives together; null where nobody has written that down. */
-export function contextWindowOf({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
+export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];
   if (!providerId) return null;
   const listed = calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId, timestamp: at });
@@ -54,7 +54,7 @@ export function contextWindowOf({ provider, model, at }: Omit<PricedCall, "usage
 }
 
 /** What a call costs its caller at the provider's list price, by the price list that was installed. */
-export function costOf({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
+export function priceUsage({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
   if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
   const providerId = listedProviders[provider];
   if (!providerId) return unknownCost;
@@ -65,7 +65,7 @@ export function costOf({ provider, model, askedModel = model, usage, at }: Price
 }
 
 /** What so many tokens cost; null where one of them is not known, or the price is not. */
-export function usdOf(
+export function findCostUsd(
   { provider, model, at }: Pick<PricedCall, "provider" | "at"> & { model: string | null },
   promptTokens: number | null,
   completionTokens: number | null,
@@ -74,12 +74,12 @@ export function usdOf(
   if (provider === "sandbox") return 0;
   if (model === null || promptTokens === null || completionTokens === null) return null;
   const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
-  const { estimatedCost, costKnown } = costOf({ provider, model, usage, at });
+  const { estimatedCost, costKnown } = priceUsage({ provider, model, usage, at });
   return costKnown ? estimatedCost : null;
 }
 
 /** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */
-const USUAL_OUTPUT_TOKENS = 500;
+const DEFAULT_OUTPUT_TOKENS = 500;
 
 export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
   messages: readonly Message[];
@@ -88,11 +88,11 @@ export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "a
 
 /** What a call will cost about, in USD, before anybody counted: 0 where the price is unknown. */
 export const expectedCostOf = (call: ExpectedCall): number =>
-  costOf({ ...call, usage: expectedUsageOf(call) }).estimatedCost;
+  priceUsage({ ...call, usage: estimateUsage(call) }).estimatedCost;
 
-export function expectedUsageOf({ messages, options }: ExpectedCall): TokenUsage {
+export function estimateUsage({ messages, options }: ExpectedCall): TokenUsage {
   const promptTokens = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
-  const completionTokens = options.maxTokens ?? USUAL_OUTPUT_TOKENS;
+  const completionTokens = options.maxTokens ?? DEFAULT_OUTPUT_TOKENS;
   return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
 }
 

@@ -6,7 +6,7 @@ import { isDatabaseUnavailable, retryWhileUnavailable } from "../../platform/db/
  * away it is held and tried again: once more at once, since a pool may hold a connection that is gone, then behind whoever waits,
  * who gets the answer all the same. `write` may be done twice. Never rejects. `onHeld` gets the end of what is written later.
  */
-export async function record(
+export async function writeDurably(
   ctx: Context,
   what: Record<string, string>,
   write: () => Promise<unknown>,

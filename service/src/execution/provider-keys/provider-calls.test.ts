@@ -12,16 +12,16 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { type ProviderAnswer, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
-import { monthOf } from "./month-cost.ts";
+import { monthStartOf } from "./month-cost.ts";
 import {
+  deleteOldCalls,
   endCall,
-  forgetOldCalls,
   type KeyedCall,
   LEASE_MS,
   makeCall,
   openCall as takePart,
 } from "./provider-calls.ts";
-import { keyToRunWith } from "./provider-keys.ts";
+import { findUsableKey } from "./provider-keys.ts";
 import { countCalls } from "./queries.ts";
 
 /** At gpt-4o's 10 USD a million tokens, which makes 0.01 USD a run, and a little for the prompt. */
@@ -62,7 +62,7 @@ async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Cont
     arrived.resolve();
     return told.promise;
   };
-  const key = await keyToRunWith(ctx, { userId: owner.userId } as Member, apiKeyId);
+  const key = await findUsableKey(ctx, { userId: owner.userId } as Member, apiKeyId);
   const ended = callWithKey(
     { ...ctx, integrations: { ...ctx.integrations, ai: { ...ctx.integrations.ai, run } } },
     {
@@ -262,7 +262,7 @@ suite("a budget", () => {
     };
     const someAtATime = async () => {
       for (let n = 0; n < 20; n++)
-        await countCalls(market.service.ctx.db, toUuid("pkey", key)!, monthOf(market.clock.now), 3);
+        await countCalls(market.service.ctx.db, toUuid("pkey", key)!, monthStartOf(market.clock.now), 3);
     };
     await Promise.all([
       ...calls.map((call) => call.answers()),
@@ -382,7 +382,7 @@ suite("concurrency", () => {
 test("a key that is removed between the look at it and the call is not called", async () => {
   const key = await createProviderKey(owner);
   const { ctx } = market.service;
-  const found = await keyToRunWith(ctx, { userId: owner.userId } as Member, key);
+  const found = await findUsableKey(ctx, { userId: owner.userId } as Member, key);
   await owner.delete(`/v1/ai/keys/${key}`);
   const call = callWithKey(ctx, {
     key: found,
@@ -413,9 +413,9 @@ test("calls are forgotten when no budget counts them any more", async () => {
   const { ctx } = market.service;
   const count = async () =>
     (await market.query("select count(*)::int as count from provider_calls")).rows[0].count;
-  await forgetOldCalls(ctx);
+  await deleteOldCalls(ctx);
   assert.ok((await count()) > 0);
   market.clock.forward(63 * 86_400_000);
-  await forgetOldCalls(ctx);
+  await deleteOldCalls(ctx);
   assert.equal(await count(), 0);
 });

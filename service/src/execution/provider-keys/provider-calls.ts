@@ -12,27 +12,27 @@ import {
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { type AnswerLimits, priceOfCall } from "./call-price.ts";
-import { type Cost, costOf } from "./cost.ts";
-import { record } from "./durable-write.ts";
-import { monthOf } from "./month-cost.ts";
-import { type SealedKey, toUsable } from "./provider-keys.ts";
+import { type Cost, priceUsage } from "./cost.ts";
+import { writeDurably } from "./durable-write.ts";
+import { monthStartOf } from "./month-cost.ts";
+import { type SealedKey, toUsableKey } from "./provider-keys.ts";
 import {
   type CallEnd,
-  endCallAlone,
-  forgetCallsBefore,
+  deleteCallsBefore,
   type KeyRefusal,
   type LateRefusal,
-  movingCalls,
+  moveCallsSql,
   type Reservation,
-  type Reserved,
-  reserveCallAlone,
-  reservedCalls,
+  type ReservationResult,
+  reservationResultsSql,
+  reserveCall,
+  updateEndedCall,
 } from "./queries.ts";
 
 /** Renewed as long as the process lives (leases.ts): a call may take half an hour. */
 export const LEASE_MS = 90_000;
 /** Budgets count one month; the one before may still be looked at. */
-const CALLS_KEPT_DAYS = 62;
+const RETENTION_DAYS = 62;
 
 /** A call that takes its part of its key's limits until it is ended. */
 export interface OpenCall {
@@ -42,7 +42,7 @@ export interface OpenCall {
   maxTokens?: number | undefined;
 }
 
-export interface CallWish {
+export interface CallInput {
   /** Whose part it is. */
   executionId: string;
   model: string;
@@ -51,23 +51,23 @@ export interface CallWish {
 }
 
 /** What a call takes of its key's limits; the sandbox has neither. Nothing is written yet. */
-export function toOpenCall(ctx: Context, key: SealedKey, wish: CallWish): OpenCall | null {
+export function toOpenCall(ctx: Context, key: SealedKey, input: CallInput): OpenCall | null {
   if (key.id === null) return null;
   const now = ctx.now();
   const reservation = {
     callId: ctx.newId(),
     providerKeyId: key.id,
-    executionId: wish.executionId,
+    executionId: input.executionId,
     // Only a budget asks, and looking a price up takes longer than all the rest.
-    price: key.monthlyBudgetUsd === null ? null : priceOfCall({ ...wish, provider: key.provider, at: now }),
+    price: key.monthlyBudgetUsd === null ? null : priceOfCall({ ...input, provider: key.provider, at: now }),
     startedAt: now,
-    monthStart: monthOf(now),
+    monthStart: monthStartOf(now),
     leaseUntil: new Date(now.getTime() + LEASE_MS),
   };
   return { reservation, key };
 }
 
-const RESERVED =
+const BUDGET_RESERVED =
   "What is left of the stored key's monthly budget is reserved by calls under way. Wait until one has ended, lower maxTokens, or raise monthlyBudget.";
 
 /** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND where something stands against a call. */
@@ -75,76 +75,76 @@ export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {
   if (refusedBy === undefined) return;
   const details = { source: "marketplace" };
   if (refusedBy === "reserved")
-    throw new ApiError("KEY_BUDGET_EXCEEDED", RESERVED, { ...details, reason: "reserved" }, 1);
+    throw new ApiError("KEY_BUDGET_EXCEEDED", BUDGET_RESERVED, { ...details, reason: "reserved" }, 1);
   if (refusedBy === "forgotten") throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, details);
   if (refusedBy === "concurrency") throw new ApiError("KEY_CONCURRENCY_LIMIT", undefined, details, 1);
   throw new ApiError("KEY_BUDGET_EXCEEDED", undefined, details);
 }
 
 /** How a call ended: what the provider counted, or failed with. */
-export type CallOutcome = { cost: Cost } | { cause: unknown; cost: Cost | null };
+export type CallResult = { cost: Cost } | { cause: unknown; cost: Cost | null };
 
 /** A key that works is valid whatever was thought of it, and one that is refused is not. */
-function verdictOf(key: SealedKey, outcome: CallOutcome): CallEnd["verdict"] {
-  if (!("cause" in outcome)) return key.status === "valid" ? null : "valid";
-  const { cause } = outcome;
+function findNewKeyStatus(key: SealedKey, result: CallResult): CallEnd["keyStatus"] {
+  if (!("cause" in result)) return key.status === "valid" ? null : "valid";
+  const { cause } = result;
   return cause instanceof ProviderError && cause.code === "PROVIDER_KEY_INVALID" ? "invalid" : null;
 }
 
-export function toCallEnd(ctx: Context, call: OpenCall | null, outcome: CallOutcome): CallEnd | null {
+export function toCallEnd(ctx: Context, call: OpenCall | null, result: CallResult): CallEnd | null {
   if (!call) return null;
   const { providerKeyId, callId } = call.reservation;
   return {
     callId,
     key: { id: providerKeyId, sealedKey: call.key.sealedKey },
-    costUsd: outcome.cost?.estimatedCost ?? 0,
-    verdict: verdictOf(call.key, outcome),
+    costUsd: result.cost?.estimatedCost ?? 0,
+    keyStatus: findNewKeyStatus(call.key, result),
     endedAt: ctx.now(),
   };
 }
 
 /** Parts of the statement of a room that makes many calls (`with …`), and a column that tells what stands against those that open. */
-export const movingCallsOf = (
+export const toMoveCallsSql = (
   { ended, opened }: { ended: readonly CallEnd[]; opened: readonly OpenCall[] },
   condition: RawBuilder<unknown>,
 ) => ({
-  parts: movingCalls(ended, opened.map(toOpening), condition),
-  reserved: reservedCalls,
+  parts: moveCallsSql(ended, opened.map(toOpenedCall), condition),
+  reserved: reservationResultsSql,
 });
 
-const toOpening = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd } }: OpenCall) => ({
+const toOpenedCall = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd } }: OpenCall) => ({
   reservation,
   key: { sealedKey, status, hasBudget: monthlyBudgetUsd !== null },
 });
 
-export type { CallEnd, LateRefusal, Reserved };
+export type { CallEnd, LateRefusal, ReservationResult as Reserved };
 
-export type KeyedCall = CallWish &
+export type KeyedCall = CallInput &
   Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };
 
 /** Takes its part of the key's limits for a call that stands in no other statement. Throws what `mustBeWithinLimits` does. */
-export async function openCall(ctx: Context, key: SealedKey, wish: CallWish): Promise<OpenCall | null> {
-  const call = toOpenCall(ctx, key, wish);
-  return call && withReserved(call, await reserveCallAlone(ctx.db, call.reservation));
+export async function openCall(ctx: Context, key: SealedKey, input: CallInput): Promise<OpenCall | null> {
+  const call = toOpenCall(ctx, key, input);
+  return call && withReservation(call, await reserveCall(ctx.db, call.reservation));
 }
 
 /** The call with what it was given of its key's limits. Throws what `mustBeWithinLimits` does. */
-export function withReserved(call: OpenCall, { refusedBy, maxTokens }: Reserved): OpenCall {
+export function withReservation(call: OpenCall, { refusedBy, maxTokens }: ReservationResult): OpenCall {
   mustBeWithinLimits(refusedBy);
   return { ...call, maxTokens: maxTokens ?? undefined };
 }
 
 /** `usage`: what the call has used although it gave no answer; null: nothing that anybody bills. */
-type Failed = { cause: unknown; usage: TokenUsage | null };
+type FailedCall = { cause: unknown; usage: TokenUsage | null };
 
 /** What came of a call; `end` is what its key is still to be told, null where it has no limits. */
-export type Made = ({ answer: ProviderAnswer; cost: Cost } | Failed) & { end: CallEnd | null };
+export type FinishedCall = ({ answer: ProviderAnswer; cost: Cost } | FailedCall) & { end: CallEnd | null };
 
 /**
  * What a call that gave no answer has used: by the provider's count, else by our estimate where it was abandoned once the
  * provider had it (its caller went, its time was over), or broke off after the model had begun to write. null: nothing.
  */
-export function usageOfFailed(
+export function findUsageOfFailure(
   cause: unknown,
   messages: readonly Message[],
   progress: CallProgress,
@@ -167,29 +167,29 @@ export function usageOfFailed(
 export async function makeCall(
   ctx: Context,
   call: OpenCall | null,
-  { key, executionId: _, ...wish }: KeyedCall,
-): Promise<Made> {
+  { key, executionId: _, ...input }: KeyedCall,
+): Promise<FinishedCall> {
   const { provider, baseUrl } = key;
   const progress = new CallProgress();
-  hold(ctx, call);
+  keepLeaseRenewed(ctx, call);
   const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
-    costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
+    priceUsage({ provider, model, askedModel: input.model, usage, at: ctx.now() });
   try {
     const answer = await ctx.integrations.ai.run({
-      ...{ provider, baseUrl, apiKey: toUsable(ctx, key).secret },
-      ...{ ...wish, progress, options: { ...wish.options, capTokens: call?.maxTokens } },
+      ...{ provider, baseUrl, apiKey: toUsableKey(ctx, key).secret },
+      ...{ ...input, progress, options: { ...input.options, capTokens: call?.maxTokens } },
     });
     const cost = priceOf(answer.model, answer.usage);
     return { answer, cost, end: toCallEnd(ctx, call, { cost }) };
   } catch (cause) {
-    const usage = usageOfFailed(cause, wish.messages, progress);
-    const cost = usage && priceOf(wish.model, usage);
+    const usage = findUsageOfFailure(cause, input.messages, progress);
+    const cost = usage && priceOf(input.model, usage);
     return { cause, usage, end: toCallEnd(ctx, call, { cause, cost }) };
   }
 }
 
 /** Has a call's lease renewed until what is answered is called. */
-export function hold({ live }: Context, call: OpenCall | null): () => void {
+export function keepLeaseRenewed({ liveRuns: live }: Context, call: OpenCall | null): () => void {
   if (!call) return () => {};
   const { callId } = call.reservation;
   live.callIds.add(callId);
@@ -197,15 +197,16 @@ export function hold({ live }: Context, call: OpenCall | null): () => void {
 }
 
 /** Its end is written down: the lease that it had is renewed no more. */
-export const releaseCall = ({ live }: Context, { callId }: CallEnd): void => void live.callIds.delete(callId);
+export const releaseCall = ({ liveRuns: live }: Context, { callId }: CallEnd): void =>
+  void live.callIds.delete(callId);
 
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
 export async function endCall(ctx: Context, end: CallEnd): Promise<void> {
   let written: Promise<unknown> = Promise.resolve();
-  await record(
+  await writeDurably(
     ctx,
     { call: end.callId },
-    () => endCallAlone(ctx.db, end),
+    () => updateEndedCall(ctx.db, end),
     (later) => {
       written = later;
     },
@@ -213,6 +214,6 @@ export async function endCall(ctx: Context, end: CallEnd): Promise<void> {
   void written.then(() => releaseCall(ctx, end));
 }
 
-export async function forgetOldCalls(ctx: Context): Promise<void> {
-  await forgetCallsBefore(ctx.db, daysAfter(ctx.now(), -CALLS_KEPT_DAYS));
+export async function deleteOldCalls(ctx: Context): Promise<void> {
+  await deleteCallsBefore(ctx.db, daysAfter(ctx.now(), -RETENTION_DAYS));
 }

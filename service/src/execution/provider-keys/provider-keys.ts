@@ -7,7 +7,7 @@ import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
-import { countSpent } from "./month-cost.ts";
+import { countMonthCost } from "./month-cost.ts";
 import {
   countKeys,
   eraseKey,
@@ -15,8 +15,8 @@ import {
   insertKey,
   type KeyRow,
   listKeys,
-  noteVerdict,
   updateKey,
+  updateKeyStatus,
 } from "./queries.ts";
 
 const MAX_KEYS = 100;
@@ -35,7 +35,7 @@ export const sealedKeys = sealedColumn({
   contextOf: ({ userId, id }) => sealContext(userId, id),
 });
 
-function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | undefined): void {
+function mustHaveValidBaseUrl(ctx: Context, provider: string, baseUrl: string | undefined): void {
   if (baseUrl === undefined) {
     if (provider !== "openai-compatible") return;
     throw invalidRequest("baseUrl", "is required for openai-compatible");
@@ -64,7 +64,7 @@ function toProviderKey(key: KeyRow): ProviderKey {
 /** What is kept of a key beside its sealed form: short keys show nothing, because four characters were too many. */
 const last4Of = (key: string) => (key.length >= 12 ? key.slice(-4) : "");
 
-async function mustFind(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
+async function mustFindKey(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
   const id = toUuid("pkey", providerKeyId);
   const key = id ? await findKey(ctx.db, caller.userId, id) : undefined;
   if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, { source: "marketplace" });
@@ -72,24 +72,24 @@ async function mustFind(ctx: Context, caller: Member, providerKeyId: string): Pr
 }
 
 /** As it is now; a key that was forgotten meanwhile is not found. */
-async function shown(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+async function readKey(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
   const key = await findKey(ctx.db, caller.userId, id);
   if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
   return toProviderKey(key);
 }
 
 /** Each change of a stored secret stands in the audit log; the secret itself does not. */
-const recordKey = (
+const auditKeyChange = (
   ctx: Context,
   tx: Tx,
   { userId }: Member,
   source: RequestSource,
-  deed: string,
+  change: string,
   id: string,
 ) =>
   recordAudit(ctx, tx, {
     actorId: userId,
-    action: `provider_key.${deed}`,
+    action: `provider_key.${change}`,
     target: { type: "provider_key", id: toId("pkey", id) },
     source,
   });
@@ -97,39 +97,39 @@ const recordKey = (
 export async function storeKey(
   ctx: Context,
   caller: Member,
-  wish: CreateProviderKey,
+  input: CreateProviderKey,
   source: RequestSource,
 ): Promise<ProviderKey> {
-  mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
+  mustHaveValidBaseUrl(ctx, input.provider, input.baseUrl);
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
-    if ((await countKeys(tx, caller.userId)) >= MAX_KEYS) throw tooMany();
+    if ((await countKeys(tx, caller.userId)) >= MAX_KEYS) throw tooManyKeys();
     await insertKey(tx, {
       id,
       user_id: caller.userId,
-      provider: wish.provider,
-      name: wish.name,
-      sealed_key: ctx.vault.seal(wish.key, sealContext(caller.userId, id)),
-      last4: last4Of(wish.key),
-      base_url: wish.baseUrl ?? null,
+      provider: input.provider,
+      name: input.name,
+      sealed_key: ctx.vault.seal(input.key, sealContext(caller.userId, id)),
+      last4: last4Of(input.key),
+      base_url: input.baseUrl ?? null,
       status: "unverified",
-      monthly_budget_usd: wish.monthlyBudget ?? null,
-      max_concurrency: wish.maxConcurrency ?? null,
+      monthly_budget_usd: input.monthlyBudget ?? null,
+      max_concurrency: input.maxConcurrency ?? null,
       created_at: ctx.now(),
     });
-    await recordKey(ctx, tx, caller, source, "stored", id);
+    await auditKeyChange(ctx, tx, caller, source, "stored", id);
     await ctx.idempotencyKey?.bind(tx, toId("pkey", id));
   });
-  return verifiedIfTold(ctx, caller, id);
+  return verifyIfPossible(ctx, caller, id);
 }
 
 /** Of a key that was stored under the same Idempotency-Key: the provider is asked about it, if it has not told. */
 export async function resumeKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
-  const { id, status } = await mustFind(ctx, caller, providerKeyId);
-  return status === "unverified" ? verifiedIfTold(ctx, caller, id) : shown(ctx, caller, id);
+  const { id, status } = await mustFindKey(ctx, caller, providerKeyId);
+  return status === "unverified" ? verifyIfPossible(ctx, caller, id) : readKey(ctx, caller, id);
 }
 
-const tooMany = () =>
+const tooManyKeys = () =>
   new ApiError(
     "VALIDATION_ERROR",
     `An account may have ${MAX_KEYS} provider keys. Remove one that nothing uses.`,
@@ -147,8 +147,8 @@ export async function changeKey(
   change: ChangeProviderKey,
   source: RequestSource,
 ) {
-  const key = await mustFind(ctx, caller, providerKeyId);
-  if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
+  const key = await mustFindKey(ctx, caller, providerKeyId);
+  if (change.baseUrl !== undefined) mustHaveValidBaseUrl(ctx, key.provider, change.baseUrl);
   // A secret that was stored for one address must not be sent to another by whoever can only change settings.
   if (change.baseUrl !== undefined && change.baseUrl !== key.baseUrl && change.key === undefined) {
     throw invalidRequest("key", "is required when baseUrl changes");
@@ -164,28 +164,28 @@ export async function changeKey(
       status: "unverified" as const,
     }),
   };
-  if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countSpent(ctx, key.id);
+  if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countMonthCost(ctx, key.id);
   if (Object.keys(values).length > 0)
     await ctx.db.transaction().execute(async (tx) => {
       await updateKey(tx, key.id, values);
-      if (change.key !== undefined) await recordKey(ctx, tx, caller, source, "replaced", key.id);
+      if (change.key !== undefined) await auditKeyChange(ctx, tx, caller, source, "replaced", key.id);
     });
-  return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
+  return change.key === undefined ? readKey(ctx, caller, key.id) : verifyIfPossible(ctx, caller, key.id);
 }
 
-export async function removeKey(ctx: Context, caller: Member, providerKeyId: string, source: RequestSource) {
-  const key = await mustFind(ctx, caller, providerKeyId);
+export async function deleteKey(ctx: Context, caller: Member, providerKeyId: string, source: RequestSource) {
+  const key = await mustFindKey(ctx, caller, providerKeyId);
   await ctx.db.transaction().execute(async (tx) => {
     await eraseKey(tx, key.id, ctx.now());
-    await recordKey(ctx, tx, caller, source, "removed", key.id);
+    await auditKeyChange(ctx, tx, caller, source, "removed", key.id);
   });
   return { id: toId("pkey", key.id), deleted: true as const };
 }
 
 /** Asks the provider, and keeps what it says. An unreachable one says nothing about the key. */
 export async function verifyKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
-  const key = await mustFind(ctx, caller, providerKeyId);
-  if ((await askAbout(ctx, key)) === "unreachable") {
+  const key = await mustFindKey(ctx, caller, providerKeyId);
+  if ((await checkWithProvider(ctx, key)) === "unreachable") {
     throw new ApiError(
       "PROVIDER_ERROR",
       "The provider could not be reached, so nothing is known about the key.",
@@ -195,28 +195,28 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
       },
     );
   }
-  return shown(ctx, caller, key.id);
+  return readKey(ctx, caller, key.id);
 }
 
 /** A secret that was just stored is stored whatever the provider says, or does not say within a few seconds. */
-async function verifiedIfTold(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+async function verifyIfPossible(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
   const key = await findKey(ctx.db, caller.userId, id);
-  if (key) await askAbout(ctx, key).catch(unlessGivenUp(ctx));
-  return shown(ctx, caller, id);
+  if (key) await checkWithProvider(ctx, key).catch(ignoreShutdown(ctx));
+  return readKey(ctx, caller, id);
 }
 
-function unlessGivenUp({ shutdown }: Context) {
+function ignoreShutdown({ shutdown }: Context) {
   return (error: unknown) => {
     if (!shutdown.aborted) throw error;
   };
 }
 
-async function askAbout(ctx: Context, key: KeyRow): Promise<KeyStatus> {
+async function checkWithProvider(ctx: Context, key: KeyRow): Promise<KeyStatus> {
   const verdict = await ctx.integrations.ai.verify(
     { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
     ctx.shutdown,
   );
-  if (verdict !== "unreachable") await noteVerdict(ctx.db, key, verdict);
+  if (verdict !== "unreachable") await updateKeyStatus(ctx.db, key, verdict);
   return verdict;
 }
 
@@ -236,22 +236,22 @@ export type SealedKey = Pick<
 /** For the moment of a call. */
 export type UsableKey = SealedKey & { secret: string };
 
-const sandboxOf = (userId: string): SealedKey => ({
+const toSandboxKey = (userId: string): SealedKey => ({
   ...{ id: null, userId, provider: "sandbox", baseUrl: null, sealedKey: "", status: "valid" },
   monthlyBudgetUsd: null,
 });
 
 /** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
-export async function findKeyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<SealedKey> {
-  if (apiKeyId === "sandbox" && ctx.config.sandbox) return sandboxOf(caller.userId);
-  return mustFind(ctx, caller, apiKeyId);
+export async function findRunKey(ctx: Context, caller: Member, apiKeyId: string): Promise<SealedKey> {
+  if (apiKeyId === "sandbox" && ctx.config.sandbox) return toSandboxKey(caller.userId);
+  return mustFindKey(ctx, caller, apiKeyId);
 }
 
-export const toUsable = (ctx: Context, key: SealedKey): UsableKey => ({
+export const toUsableKey = (ctx: Context, key: SealedKey): UsableKey => ({
   ...key,
   secret: key.id === null ? "" : openKey(ctx, { ...key, id: key.id }),
 });
 
 /** The same, opened. */
-export const keyToRunWith = async (ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> =>
-  toUsable(ctx, await findKeyToRunWith(ctx, caller, apiKeyId));
+export const findUsableKey = async (ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> =>
+  toUsableKey(ctx, await findRunKey(ctx, caller, apiKeyId));

@@ -19,7 +19,7 @@ export interface KeyRow {
   lastUsedAt: Date | null;
 }
 
-const ownKeys = (db: Queries, userId: string) =>
+const selectKeys = (db: Queries, userId: string) =>
   db
     .selectFrom("provider_keys")
     .where("user_id", "=", userId)
@@ -46,11 +46,11 @@ export async function findKey(db: Queries, userId: string, id: string): Promise<
 
 /** The newest first. */
 export const listValidKeys = (db: Queries, userId: string, providers?: Provider[]) => {
-  const keys = ownKeys(db, userId).where("status", "=", "valid");
+  const keys = selectKeys(db, userId).where("status", "=", "valid");
   return (providers ? keys.where("provider", "in", providers) : keys).orderBy("id", "desc").execute();
 };
 export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
-  const items = await ownKeys(db, userId)
+  const items = await selectKeys(db, userId)
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -76,7 +76,7 @@ export async function countKeys(tx: Tx, userId: string): Promise<number> {
   return count;
 }
 
-export interface KeyValues {
+export interface KeyColumns {
   name: string;
   sealed_key: string;
   last4: string;
@@ -88,15 +88,15 @@ export interface KeyValues {
 
 export const insertKey = (
   db: Queries,
-  key: KeyValues & { id: string; user_id: string; provider: Provider; created_at: Date },
+  key: KeyColumns & { id: string; user_id: string; provider: Provider; created_at: Date },
 ) => db.insertInto("provider_keys").values(key).execute();
 
 /** Nothing of a key that was forgotten meanwhile: its secret must not come back. */
-export const updateKey = (db: Queries, id: string, values: Partial<KeyValues>) =>
+export const updateKey = (db: Queries, id: string, values: Partial<KeyColumns>) =>
   db.updateTable("provider_keys").set(values).where("id", "=", id).where("deleted_at", "is", null).execute();
 
 /** Only of the secret that was tried: its owner may have replaced it meanwhile. */
-export const noteVerdict = (
+export const updateKeyStatus = (
   db: Queries,
   tried: { id: string; sealedKey: string },
   status: "valid" | "invalid",
@@ -117,7 +117,7 @@ export const eraseKey = (db: Queries, id: string, now: Date) =>
     .execute();
 
 /** The rows stay for the history that points at them; what they hold does not. */
-export const eraseKeysOf = (db: Queries, userId: string, now: Date) =>
+export const eraseKeysOfUser = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("provider_keys")
     .set({ deleted_at: now, sealed_key: "", last4: "", name: "", base_url: null })
@@ -129,10 +129,10 @@ export interface CallPrice {
   promptUsd: number;
   tokenUsd: number;
   /** Of the answer: as many as it may have, and as few as it may be lowered to. */
-  mostTokens: number;
-  leastTokens: number;
+  maxTokens: number;
+  minTokens: number;
   /** The prompt as it is likely to be billed, for a call whose process dies. */
-  deadUsd: number;
+  abandonedUsd: number;
 }
 
 /** What a call takes of its key's limits before it is made. */
@@ -154,26 +154,26 @@ export interface Reservation {
 export type KeyRefusal = "budget" | "reserved" | "concurrency" | "forgotten";
 
 /** What became of a reservation: refused, or so many tokens of an answer that the rest of a budget pays for. */
-export interface Reserved<Refusal = KeyRefusal> {
+export interface ReservationResult<Refusal = KeyRefusal> {
   refusedBy?: Refusal;
   /** null: nobody limits them. */
   maxTokens?: number | null;
 }
 
 /** An expression, so that what belongs to the call is written in the same statement. */
-export const reserveCall = ({ price, ...reservation }: Reservation) => sql<Reserved>`
+export const reserveCallSql = ({ price, ...reservation }: Reservation) => sql<ReservationResult>`
   reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
-    ${price?.promptUsd ?? null}, ${price?.tokenUsd ?? null}, ${price?.mostTokens ?? null}, ${price?.leastTokens ?? null},
-    ${price?.deadUsd ?? 0}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
+    ${price?.promptUsd ?? null}, ${price?.tokenUsd ?? null}, ${price?.maxTokens ?? null}, ${price?.minTokens ?? null},
+    ${price?.abandonedUsd ?? 0}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
 
-export async function reserveCallAlone(db: Queries, reservation: Reservation): Promise<Reserved> {
-  const { rows } = await sql<{ reserved: Reserved }>`${prepared("reserve_provider_call")}
-    select ${reserveCall(reservation)} as reserved`.execute(db);
+export async function reserveCall(db: Queries, reservation: Reservation): Promise<ReservationResult> {
+  const { rows } = await sql<{ reserved: ReservationResult }>`${prepared("reserve_provider_call")}
+    select ${reserveCallSql(reservation)} as reserved`.execute(db);
   return rows[0]!.reserved;
 }
 
 /** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
-export interface KeyAsRead {
+export interface KeySnapshot {
   sealedKey: string;
   /** What a call says of it is compared with this. */
   status: KeyRow["status"];
@@ -187,9 +187,9 @@ export type LateRefusal = KeyRefusal | "changed";
  * Parts of a statement (`with …`) of whoever makes many calls, carried out where `condition` holds: some calls end, and then others
  * take their part, one after the other; whoever locks several keys does so in the order of their ids.
  */
-export const movingCalls = (
+export const moveCallsSql = (
   ended: readonly CallEnd[],
-  opened: readonly { reservation: Reservation; key: KeyAsRead }[],
+  opened: readonly { reservation: Reservation; key: KeySnapshot }[],
   condition: RawBuilder<unknown>,
 ) => {
   const ends = ended.map(({ callId, costUsd, endedAt }) => ({ callId, costUsd, endedAt }));
@@ -208,17 +208,17 @@ export const movingCalls = (
                               where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
                                 and k.status = opened.status and (k.monthly_budget_usd is not null) = opened."hasBudget")
                 then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."promptUsd", opened."tokenUsd",
-                                           opened."mostTokens", opened."leastTokens", coalesce(opened."deadUsd", 0), opened."startedAt",
+                                           opened."maxTokens", opened."minTokens", coalesce(opened."abandonedUsd", 0), opened."startedAt",
                                            opened."monthStart", opened."leaseUntil")
                 else '{"refusedBy": "changed"}' end as reserved
       from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
              "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "promptUsd" numeric, "tokenUsd" numeric,
-             "mostTokens" integer, "leastTokens" integer, "deadUsd" numeric, "startedAt" timestamptz, "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
+             "maxTokens" integer, "minTokens" integer, "abandonedUsd" numeric, "startedAt" timestamptz, "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
      where ${condition} and (select count(*) from ended_calls) >= 0)`;
 };
 
 /** What became of the reservations of `movingCalls`, by the ids of their calls; a column of that statement. */
-export const reservedCalls = sql`
+export const reservationResultsSql = sql`
   (select coalesce(jsonb_object_agg("callId", reserved), '{}') from opened_calls)`;
 
 /** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
@@ -240,22 +240,22 @@ export interface CallEnd {
   key: { id: string; sealedKey: string };
   costUsd: number;
   /** What the provider's answer says of the key, where that is new. */
-  verdict: "valid" | "invalid" | null;
+  keyStatus: "valid" | "invalid" | null;
   endedAt: Date;
 }
 
 /** A part of a statement (`with …`), on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
-export const endingCall = (end: CallEnd | null) => sql`
+export const endCallSql = (end: CallEnd | null) => sql`
   ended as (
     update provider_calls set cost_usd = ${end?.costUsd ?? null}, ended_at = ${end?.endedAt ?? null}
      where id = ${end?.callId ?? null} and ended_at is null),
   noted as (
-    update provider_keys set status = ${end?.verdict ?? null}
-     where ${end?.verdict ?? null}::text is not null and id = ${end?.key.id ?? null} and sealed_key = ${end?.key.sealedKey ?? null})`;
+    update provider_keys set status = ${end?.keyStatus ?? null}
+     where ${end?.keyStatus ?? null}::text is not null and id = ${end?.key.id ?? null} and sealed_key = ${end?.key.sealedKey ?? null})`;
 
-export const endCallAlone = (db: Queries, end: CallEnd) =>
-  sql`${prepared("end_provider_call")} with ${endingCall(end)} select`.execute(db);
+export const updateEndedCall = (db: Queries, end: CallEnd) =>
+  sql`${prepared("end_provider_call")} with ${endCallSql(end)} select`.execute(db);
 
 /** Past any month that a budget still counts. */
-export const forgetCallsBefore = (db: Queries, before: Date) =>
+export const deleteCallsBefore = (db: Queries, before: Date) =>
   db.deleteFrom("provider_calls").where("started_at", "<", before).execute();

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import { type Route, repeatableRoute, resumableRoute, route } from "../../platform/http/route.ts";
-import { changeKey, listOwnKeys, removeKey, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
+import { changeKey, deleteKey, listOwnKeys, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
 
 export const providerKeyRoutes: Route[] = [
   route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
@@ -13,7 +13,7 @@ export const providerKeyRoutes: Route[] = [
     changeKey(ctx, caller, params.providerKeyId, body, source),
   ),
   route(api.ai.removeKey, (ctx, caller, { params }, { source }) =>
-    removeKey(ctx, caller, params.providerKeyId, source),
+    deleteKey(ctx, caller, params.providerKeyId, source),
   ),
   repeatableRoute(
     "It asks the provider whether a key is good, and runs nothing.",

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import type { Context } from "../../core/context.ts";
-import { publicKeys } from "./signing-keys.ts";
+import { listPublicKeys } from "./signing-keys.ts";
 
 export const RECEIPT_KEYS_PATH = "/.well-known/stoa-receipts.json";
 
 /** For everybody who is shown a receipt: pages of others may read it, too. */
-export function addReceiptKeys(app: FastifyInstance, ctx: Context): void {
+export function addRunReceiptKeys(app: FastifyInstance, ctx: Context): void {
   app.get(RECEIPT_KEYS_PATH, { config: { cors: { origin: "*" } } }, async (_request, reply) => {
     reply.header("cache-control", "public, max-age=300").type("application/jwk-set+json");
-    return JSON.stringify(await publicKeys(ctx));
+    return JSON.stringify(await listPublicKeys(ctx));
   });
 }

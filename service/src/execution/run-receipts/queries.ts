@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
-export interface ReceiptKeyRow {
+export interface RunReceiptKeyRow {
   kid: string;
   /** `x` of the JWK: the public key in base64url. */
   publicKey: string;
@@ -9,7 +9,7 @@ export interface ReceiptKeyRow {
   createdAt: Date;
 }
 
-export const listReceiptKeys = (db: Queries): Promise<ReceiptKeyRow[]> =>
+export const listRunReceiptKeys = (db: Queries): Promise<RunReceiptKeyRow[]> =>
   db
     .selectFrom("receipt_keys")
     .select(["kid", "public_key as publicKey", "sealed_key as sealedKey", "created_at as createdAt"])
@@ -18,11 +18,11 @@ export const listReceiptKeys = (db: Queries): Promise<ReceiptKeyRow[]> =>
     .execute();
 
 /** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
-export const lockReceiptKeys = (tx: Tx) =>
+export const lockRunReceiptKeys = (tx: Tx) =>
   sql`select pg_advisory_xact_lock(hashtext('receipt_keys'))`.execute(tx);
 
 /** Unless there is one that is younger. */
-export const insertReceiptKey = (tx: Tx, key: ReceiptKeyRow, unlessSince: Date) =>
+export const insertRunReceiptKey = (tx: Tx, key: RunReceiptKeyRow, unlessSince: Date) =>
   sql`
     insert into receipt_keys (kid, public_key, sealed_key, created_at)
     select ${key.kid}, ${key.publicKey}, ${key.sealedKey}, ${key.createdAt}

@@ -10,7 +10,7 @@ import { createProviderKey, providersAt, run, runToCompletion } from "../../../t
 import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../../../test/workflows.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { PRICE_LIST } from "../provider-keys/cost.ts";
-import { signingKey } from "./signing-keys.ts";
+import { findOrCreateSigningKey } from "./signing-keys.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -187,7 +187,7 @@ test("another key signs after a year, and receipts of the first are good for eve
   assert.deepEqual(Object.keys(before[0]).sort(), ["alg", "crv", "kid", "kty", "use", "x"]);
   market.clock.now = daysAfter(market.clock.now, 366);
   const kids = await Promise.all(
-    Array.from({ length: 20 }, async () => (await signingKey(market.service.ctx)).kid),
+    Array.from({ length: 20 }, async () => (await findOrCreateSigningKey(market.service.ctx)).kid),
   );
   assert.equal(new Set(kids).size, 1, "of many who make one at once one does");
   const after = (await publishedKeys()).keys.map(({ kid }: { kid: string }) => kid);

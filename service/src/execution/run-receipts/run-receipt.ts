@@ -5,13 +5,13 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { canonicalJson } from "../../formats/workflow-definition/json-schema.ts";
-import { mustFind } from "../executions/executions.ts";
+import { mustFindExecution } from "../executions/executions.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
-import { usageOf } from "../executions/usage.ts";
+import { toUsage } from "../executions/usage.ts";
 import { RECEIPT_KEYS_PATH } from "./pages.ts";
-import { RECEIPT_ALGORITHM, signingKey } from "./signing-keys.ts";
+import { findOrCreateSigningKey, RECEIPT_ALGORITHM } from "./signing-keys.ts";
 
 const TYPE = "stoa-run-receipt";
 const SALT_BYTES = 32;
@@ -21,18 +21,18 @@ const ENDED = ["completed", "failed", "canceled"] as const;
  * A signed record of a run that has ended (JWS, RFC 7515, with Ed25519, RFC 8037). It is made of the history when it is
  * asked for, so that runs pay nothing for it. Texts are in it as hashes under a salt that the owner is told beside it.
  */
-export async function receiptOf(
+export async function createRunReceipt(
   ctx: Context,
   caller: Member,
   executionId: string,
   kinds: ExecutionKinds,
 ): Promise<ReceiptOfRun> {
-  const run = await mustFind(ctx, caller, executionId);
+  const run = await mustFindExecution(ctx, caller, executionId);
   mustHaveEnded(run);
   const salt = randomBytes(SALT_BYTES);
-  const texts = await hashedTexts(ctx, run, salt);
-  const receipt = await signed(ctx, {
-    ...(await toReceipt(ctx, run)),
+  const texts = await hashTexts(ctx, run, salt);
+  const receipt = await signReceipt(ctx, {
+    ...(await toRunReceipt(ctx, run)),
     texts,
     steps: (await kinds[run.type]?.listStepUsage?.(ctx, run)) ?? null,
   });
@@ -49,8 +49,8 @@ function mustHaveEnded({ status, completedAt }: ExecutionRow): void {
   throw new ApiError("INVALID_STATE", "The execution has not ended.", details);
 }
 
-async function toReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunReceipt, "texts" | "steps">> {
-  const usage = usageOf(run);
+async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunReceipt, "texts" | "steps">> {
+  const usage = toUsage(run);
   return {
     iss: ctx.links.origin(),
     iat: Math.floor(ctx.now().getTime() / 1_000),
@@ -71,7 +71,7 @@ async function toReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunRecei
 }
 
 /** null when they were not stored, or are forgotten. */
-async function hashedTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise<RunReceipt["texts"]> {
+async function hashTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise<RunReceipt["texts"]> {
   const sealed = (await findTexts(ctx.db, run.id))?.sealed;
   if (!sealed) return null;
   const { variables, output } = openTexts(ctx, run, sealed);
@@ -83,8 +83,8 @@ async function hashedTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promi
   };
 }
 
-async function signed(ctx: Context, receipt: RunReceipt): Promise<string> {
-  const { kid, key } = await signingKey(ctx);
+async function signReceipt(ctx: Context, receipt: RunReceipt): Promise<string> {
+  const { kid, key } = await findOrCreateSigningKey(ctx);
   return new CompactSign(new TextEncoder().encode(JSON.stringify(receipt)))
     .setProtectedHeader({ alg: RECEIPT_ALGORITHM, kid, typ: TYPE })
     .sign(key);

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { LeavingReason } from "../executions/queries.ts";
-import { askToCancelAllOf } from "../prompt-runs/erase-runs.ts";
+import type { AccountCancelReason } from "../executions/queries.ts";
+import { cancelRunsOfUser } from "../prompt-runs/erase-runs.ts";
 import { lockRunsOfUser } from "./queries.ts";
 
 /**
@@ -12,8 +12,8 @@ export async function cancelAllRuns(
   ctx: Context,
   tx: Tx,
   userId: string,
-  reason: LeavingReason,
+  reason: AccountCancelReason,
 ): Promise<void> {
   await lockRunsOfUser(tx, userId);
-  await askToCancelAllOf(ctx, tx, userId, reason);
+  await cancelRunsOfUser(ctx, tx, userId, reason);
 }

@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
-import type { LeavingReason } from "../executions/queries.ts";
-import { canceledBy } from "../prompt-runs/run-record.ts";
+import type { AccountCancelReason } from "../executions/queries.ts";
+import { cancelMessages } from "../prompt-runs/run-record.ts";
 import { checkOutput, type RunContext } from "./prepare-step.ts";
 import type { Progress } from "./progress.ts";
 import type { RunEnd } from "./run-end.ts";
@@ -11,9 +11,9 @@ import type { StepEnd } from "./step-result.ts";
 import type { StepTasks, TaskResult } from "./tasks.ts";
 
 /** null: its owner asked. */
-const toCanceledEnd = (reason: LeavingReason | null): RunEnd => ({
+const toCanceledEnd = (reason: AccountCancelReason | null): RunEnd => ({
   status: "canceled",
-  error: reason && { code: reason, message: canceledBy[reason] },
+  error: reason && { code: reason, message: cancelMessages[reason] },
 });
 
 /** Takes in what a run was reported from outside, and what came of the tasks of its steps. */
@@ -49,7 +49,7 @@ export class ResultCollector {
     return run !== undefined && !hasEnded(run) && run.childRunId === null;
   }
 
-  cancelFor(reason: LeavingReason | null): void {
+  cancelFor(reason: AccountCancelReason | null): void {
     this.cancelEnd = toCanceledEnd(reason);
   }
 
@@ -61,10 +61,10 @@ export class ResultCollector {
     const { output, error, usage } = openResult(this.#ctx, owned, sealedResult);
     const callUsage = { provider: null, model: null, usage };
     this.#run.costLimit?.spend(usage.costUsd);
-    const outcome: StepEnd = error
+    const result: StepEnd = error
       ? { kind: "failed", error, isFinal: false, callUsage }
       : checkOutput(this.#progress.state.work(run), output, callUsage);
-    this.#progress.end(run, outcome);
+    this.#progress.end(run, result);
   }
 
   collect(): void {

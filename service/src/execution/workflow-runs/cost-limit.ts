@@ -1,6 +1,6 @@
 import { type ApiError, ruleViolation } from "../../core/errors.ts";
-import { noPrice } from "../prompt-runs/max-cost.ts";
-import { costOf, type ExpectedCall, expectedUsageOf, roundUsd } from "../provider-keys/cost.ts";
+import { unknownPriceReason } from "../prompt-runs/max-cost.ts";
+import { type ExpectedCall, estimateUsage, priceUsage, roundUsd } from "../provider-keys/cost.ts";
 
 /** What a run may cost, in USD: what it has usage, and is expected to spend by its calls that are under way. */
 export class CostLimit {
@@ -17,8 +17,8 @@ export class CostLimit {
 
   /** Takes what a call is expected to cost, until it is released. Throws VALIDATION_ERROR where that is too much, or nobody knows it. */
   reserve(call: ExpectedCall): number {
-    const { estimatedCost, costKnown } = costOf({ ...call, usage: expectedUsageOf(call) });
-    if (!costKnown) throw this.#refused(noPrice(call));
+    const { estimatedCost, costKnown } = priceUsage({ ...call, usage: estimateUsage(call) });
+    if (!costKnown) throw this.#refused(unknownPriceReason(call));
     if (estimatedCost > this.left)
       throw this.#refused(
         `would be passed: ${this.left} USD are left, and the next call is expected to cost ${estimatedCost}. Start the run again with a higher maxCost, or lower options.maxTokens of its steps (500 are expected without it)`,

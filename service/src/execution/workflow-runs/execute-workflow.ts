@@ -9,8 +9,8 @@ import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { PreferHeader } from "../../platform/http/prefer.ts";
 import { DataResponse } from "../../platform/http/route.ts";
-import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
-import { noteFirstUse } from "../prompt-runs/run-prompt.ts";
+import { findVersionToRun, mustBeEntitled } from "../prompt-runs/prepare-run.ts";
+import { recordFirstUse } from "../prompt-runs/run-prompt.ts";
 import { engine } from "./engine.ts";
 import { findOversizedLists } from "./input-limits.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
@@ -59,10 +59,10 @@ async function startRun(
   request: ExecuteWorkflow,
 ): Promise<string> {
   const product = await findProductToRun(ctx, caller, workflowId);
-  mustBeBought(product);
+  mustBeEntitled(product);
   if (product.type !== "WORKFLOW") throw ruleViolation("workflowId", "is a prompt, not a workflow");
   if (request.webhookUrl !== undefined) normalizeEndpointUrl(ctx, request.webhookUrl, "webhookUrl");
-  const version = await versionToRun(ctx, product, request.options.version);
+  const version = await findVersionToRun(ctx, product, request.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));
   const checked = checkInput(workflow.input, request.input);
   const problems = [
@@ -70,7 +70,7 @@ async function startRun(
     ...(await findMissingRequirements(ctx, caller, workflow, request.apiKeys)),
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
-  await noteFirstUse(ctx, caller, { product });
+  await recordFirstUse(ctx, caller, { product });
   return engine.start(ctx, caller.userId, {
     productId: product.id,
     version: version.version,

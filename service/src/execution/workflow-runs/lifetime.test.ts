@@ -20,7 +20,7 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
-import { forgetAllRuns } from "../prompt-runs/erase-runs.ts";
+import { eraseRunsOfUser } from "../prompt-runs/erase-runs.ts";
 import { eraseOldRunTexts } from "./text-retention.ts";
 
 const { provider, market, author, withOpenai } = await openWorkflows();
@@ -311,7 +311,7 @@ suite("what is kept of a run", () => {
     assert.equal((await owner.get(`/v1/ai/executions/${first}/steps`)).status, 404);
     await market.service.ctx.db
       .transaction()
-      .execute((tx) => forgetAllRuns(market.service.ctx, tx, owner.userId));
+      .execute((tx) => eraseRunsOfUser(market.service.ctx, tx, owner.userId));
     assert.deepEqual([await rowsOf(first), await rowsOf(second)], [0, 0]);
   });
 });

@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
-import { addingWorkflowExecution } from "../executions/workflow-executions.ts";
+import { insertWorkflowExecutionSql } from "../executions/workflow-executions.ts";
 import { findChildRun, insertRun, type NewRun } from "./run-queries.ts";
 import { type RunInput, sealRunInput } from "./sealed-texts.ts";
 
@@ -18,7 +18,7 @@ export async function insertWorkflowExecution(
   const start = { ...rest, traceparent: currentTraceparent() };
   const run = { id: ctx.newId(), userId };
   const write = async (db: Queries) => {
-    const history = addingWorkflowExecution(ctx, {
+    const history = insertWorkflowExecutionSql(ctx, {
       ...run,
       productId: start.productId,
       productVersion: start.version,

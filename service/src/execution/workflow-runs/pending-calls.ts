@@ -35,7 +35,7 @@ export class PendingCalls {
   /** A call has ended: what came of it follows, and wakes the driver. What it says of its key concerns all runs, and is written at once. */
   async end(end: CallEnd | null): Promise<void> {
     if (end === null) return;
-    if (end.verdict !== null || this.#isOver) return endCall(this.#ctx, end);
+    if (end.keyStatus !== null || this.#isOver) return endCall(this.#ctx, end);
     this.#ended.push(end);
   }
 

@@ -70,10 +70,8 @@ async function prepareWork(
         kind: "call",
         opens: null,
         call: async (signal) => {
-          const outcome = await callProduct(ctx, run, step, work, values, signal);
-          return outcome.kind === "completed"
-            ? checkOutput(work, outcome.output, outcome.callUsage)
-            : outcome;
+          const result = await callProduct(ctx, run, step, work, values, signal);
+          return result.kind === "completed" ? checkOutput(work, result.output, result.callUsage) : result;
         },
       }));
   }

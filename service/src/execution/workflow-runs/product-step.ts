@@ -7,10 +7,10 @@ import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { anyModelProviders, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
 import { retryWhileUnavailable } from "../../platform/db/database.ts";
-import { countRun } from "../executions/product-runs.ts";
-import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
-import { mustLetThrough, noteFirstUse } from "../prompt-runs/run-prompt.ts";
-import { keyToRunWith } from "../provider-keys/provider-keys.ts";
+import { recordProductRun } from "../executions/product-runs.ts";
+import { findVersionToRun, mustBeEntitled } from "../prompt-runs/prepare-run.ts";
+import { mustBeReachable, recordFirstUse } from "../prompt-runs/run-prompt.ts";
+import { findUsableKey } from "../provider-keys/provider-keys.ts";
 import { toTexts } from "./expressions.ts";
 import { insertWorkflowExecution } from "./new-execution.ts";
 import type { RunContext } from "./prepare-step.ts";
@@ -34,15 +34,15 @@ export const callProduct = (
 ): Promise<StepResult> =>
   catchStepErrors(ctx, signal, async (usageTotal) => {
     const caller = runCaller(run.userId);
-    const goods = await retryWhileUnavailable(signal, async () => {
-      const product = await findProductToRun(ctx, caller, work.productId);
-      mustBeBought(product);
-      return { ...product, ...(await versionToRun(ctx, product, work.version)) };
+    const product = await retryWhileUnavailable(signal, async () => {
+      const found = await findProductToRun(ctx, caller, work.productId);
+      mustBeEntitled(found);
+      return { ...found, ...(await findVersionToRun(ctx, found, work.version)) };
     });
     const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
-    if (goods.type === "PROMPT")
-      return callPromptProduct(ctx, run, goods, values, { signal, timeoutMs, usageTotal });
-    return retryWhileUnavailable(signal, () => startChildRun(ctx, run, step, goods, values));
+    if (product.type === "PROMPT")
+      return callPromptProduct(ctx, run, product, values, { signal, timeoutMs, usageTotal });
+    return retryWhileUnavailable(signal, () => startChildRun(ctx, run, step, product, values));
   });
 
 async function callPromptProduct(
@@ -59,10 +59,10 @@ async function callPromptProduct(
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
   const caller = runCaller(run.userId);
   const key = await retryWhileUnavailable(limits.signal, () =>
-    keyToRunWith(ctx, caller, run.start.apiKeys[provider]!),
+    findUsableKey(ctx, caller, run.start.apiKeys[provider]!),
   );
-  mustLetThrough(ctx, key);
-  await retryWhileUnavailable(limits.signal, () => noteFirstUse(ctx, caller, { product }));
+  mustBeReachable(ctx, key);
+  await retryWhileUnavailable(limits.signal, () => recordFirstUse(ctx, caller, { product }));
   const call = {
     key,
     model: findModel(key, provider, product.models[key.provider]),
@@ -90,15 +90,15 @@ async function withRecordedRun(
     model,
   };
   try {
-    const outcome = await work();
-    await countRun(ctx, { ...run, status: "completed", errorCode: null });
-    return outcome;
+    const result = await work();
+    await recordProductRun(ctx, { ...run, status: "completed", errorCode: null });
+    return result;
   } catch (error) {
     // What a shutdown broke off another process calls again.
     const isCanceled = signal.aborted && !ctx.shutdown.aborted;
     const errorCode = error instanceof ProviderError ? error.code : null;
     if (isCanceled || errorCode)
-      await countRun(ctx, { ...run, status: isCanceled ? "canceled" : "failed", errorCode });
+      await recordProductRun(ctx, { ...run, status: isCanceled ? "canceled" : "failed", errorCode });
     throw error;
   }
 }
@@ -124,7 +124,7 @@ async function startChildRun(
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
-  await noteFirstUse(ctx, runCaller(run.userId), { product });
+  await recordFirstUse(ctx, runCaller(run.userId), { product });
   const executionId = await insertWorkflowExecution(ctx, run.userId, {
     productId: product.id,
     version: product.version,

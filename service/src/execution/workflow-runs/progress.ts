@@ -124,10 +124,10 @@ export class Progress {
   }
 
   /** How it went. A failure that may pass is tried again as often as its step says. */
-  end(run: StepRun, outcome: StepEnd): void {
-    if (outcome.kind === "failed") this.#fail(run, outcome);
-    else if (outcome.kind === "skipped") this.#finish(run, "skipped", "step.skipped");
-    else this.#complete(run, outcome);
+  end(run: StepRun, result: StepEnd): void {
+    if (result.kind === "failed") this.#fail(run, result);
+    else if (result.kind === "skipped") this.#finish(run, "skipped", "step.skipped");
+    else this.#complete(run, result);
   }
 
   #complete(run: StepRun, { output, callUsage }: Extract<StepEnd, { kind: "completed" }>): void {

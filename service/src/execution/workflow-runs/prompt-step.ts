@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { renderMessages } from "../../formats/prompt-template/template.ts";
 import { generateSample } from "../../formats/workflow-definition/json-schema-sample.ts";
-import { type OpenCall, toOpenCall, withReserved } from "../provider-keys/provider-calls.ts";
+import { type OpenCall, toOpenCall, withReservation } from "../provider-keys/provider-calls.ts";
 import { toTexts } from "./expressions.ts";
 import { callForJson } from "./json-output.ts";
 import type { RunContext } from "./prepare-step.ts";
@@ -25,11 +25,11 @@ export async function preparePrompt(
   prompt: PromptStep,
 ): Promise<PreparedStep> {
   try {
-    const asked = await toPromptCall(run, prompt);
-    const opens = toOpenCall(ctx, asked.key, { ...asked, executionId: run.id });
+    const promptCall = await toPromptCall(run, prompt);
+    const opens = toOpenCall(ctx, promptCall.key, { ...promptCall, executionId: run.id });
     const call = (signal: AbortSignal) =>
       catchStepErrors(ctx, signal, (usageTotal) =>
-        callPrompt(ctx, run, prompt, { ...asked, opened: opens, signal }, usageTotal),
+        callPrompt(ctx, run, prompt, { ...promptCall, opened: opens, signal }, usageTotal),
       );
     return { kind: "call", opens, call };
   } catch (error) {
@@ -74,7 +74,7 @@ async function callPrompt(
     if (refusedBy === "changed") return askedAnew();
     return {
       ...call,
-      opened: withReserved(opened, { ...(refusedBy && { refusedBy }), maxTokens: maxTokens ?? null }),
+      opened: withReservation(opened, { ...(refusedBy && { refusedBy }), maxTokens: maxTokens ?? null }),
     };
   }
 

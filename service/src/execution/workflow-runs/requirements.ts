@@ -5,8 +5,8 @@ import { ApiError, type FieldProblem, formatPath } from "../../core/errors.ts";
 import { listProviders } from "../../formats/workflow-definition/check-workflow.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
-import { versionToRun } from "../prompt-runs/prepare-run.ts";
-import { keyToRunWith } from "../provider-keys/provider-keys.ts";
+import { findVersionToRun } from "../prompt-runs/prepare-run.ts";
+import { findUsableKey } from "../provider-keys/provider-keys.ts";
 import { findProvider } from "./product-step.ts";
 
 /** Products that a workflow and those that it calls name together. */
@@ -82,7 +82,7 @@ async function findProductProblem(
   const product = await valueOrMessage(() => findProductToRun(ctx, caller, productId));
   if (typeof product === "string") return `runs ${productId}: ${product}`;
   if (product.reason === "none") return `runs ${productId}, which you have not bought`;
-  const version = await valueOrMessage(() => versionToRun(ctx, product, pinned));
+  const version = await valueOrMessage(() => findVersionToRun(ctx, product, pinned));
   if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
   if (product.type === "WORKFLOW") {
     if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
@@ -124,7 +124,7 @@ async function findKeyProblem(
   apiKeyId: string | undefined,
 ): Promise<string | null> {
   if (apiKeyId === undefined) return "is required: the workflow calls this provider";
-  const key = await valueOrMessage(() => keyToRunWith(ctx, caller, apiKeyId));
+  const key = await valueOrMessage(() => findUsableKey(ctx, caller, apiKeyId));
   if (typeof key === "string") return "names no provider key of yours";
   if (key.provider === provider || anyModelProviders.has(key.provider)) return null;
   return `is a key of ${key.provider}`;

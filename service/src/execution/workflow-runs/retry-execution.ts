@@ -5,7 +5,7 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import type { PreferHeader } from "../../platform/http/prefer.ts";
 import type { DataResponse } from "../../platform/http/route.ts";
-import { mustBeBought } from "../prompt-runs/prepare-run.ts";
+import { mustBeEntitled } from "../prompt-runs/prepare-run.ts";
 import { engine } from "./engine.ts";
 import { toRunAnswer } from "./execute-workflow.ts";
 import { mustFindOwnExecution } from "./steps.ts";
@@ -19,7 +19,7 @@ export async function retryExecution(
 ): Promise<DataResponse<WorkflowExecution>> {
   const { id, type, productId } = await mustFindOwnExecution(ctx, caller, executionId);
   if (type !== "WORKFLOW") throw ruleViolation("executionId", "is of a prompt: run that again");
-  mustBeBought(await findProductToRun(ctx, caller, toId("prod", productId)));
+  mustBeEntitled(await findProductToRun(ctx, caller, toId("prod", productId)));
   if (!(await engine.retry(ctx, { id, userId: caller.userId })))
     throw await notRetryable(ctx, caller, executionId);
   return toRunAnswer(ctx, caller, id, prefer);

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { findKeyToRunWith, type SealedKey } from "../provider-keys/provider-keys.ts";
+import { findRunKey, type SealedKey } from "../provider-keys/provider-keys.ts";
 import { runCaller } from "./run-caller.ts";
 import type { RunInput } from "./sealed-texts.ts";
 
@@ -20,7 +20,7 @@ export class RunKeys {
   find(provider: string): Promise<SealedKey> {
     const known = this.#keys.get(provider);
     if (known) return known;
-    const found = findKeyToRunWith(this.#ctx, runCaller(this.#userId), this.#ids[provider] ?? "");
+    const found = findRunKey(this.#ctx, runCaller(this.#userId), this.#ids[provider] ?? "");
     this.#keys.set(provider, found);
     found.catch(() => this.#keys.delete(provider));
     return found;

@@ -3,7 +3,7 @@ import type { Notifications } from "../../platform/db/notifications.ts";
 declare module "../../core/context.ts" {
   interface Context {
     /** Wakes requests that wait for a workflow run. */
-    runNotices: RunNotifications;
+    runNotifications: RunNotifications;
   }
 }
 

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
-import type { LeavingReason } from "../executions/queries.ts";
-import { type LateRefusal, movingCallsOf, type Reserved } from "../provider-keys/provider-calls.ts";
+import type { AccountCancelReason } from "../executions/queries.ts";
+import { type LateRefusal, type Reserved, toMoveCallsSql } from "../provider-keys/provider-calls.ts";
 import type { CallChanges } from "./pending-calls.ts";
 import type { StepRun, StepStatus } from "./run-state.ts";
 
@@ -67,16 +67,16 @@ export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions
   return rows;
 }
 
-const dueRunsSql = ({ now }: Lease, { held, limit: most, includesExpired: takesOver }: ClaimOptions) => sql`
+const dueRunsSql = ({ now }: Lease, { held, limit, includesExpired }: ClaimOptions) => sql`
     due as (
       select execution_id from workflow_runs
-       where due_at <= ${now} and (lease_token is null or ${takesOver}::boolean) and execution_id <> all (${held}::uuid[])
-       order by due_at limit ${most} for update skip locked)`;
+       where due_at <= ${now} and (lease_token is null or ${includesExpired}::boolean) and execution_id <> all (${held}::uuid[])
+       order by due_at limit ${limit} for update skip locked)`;
 
 /** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
 const dueRunsOfOthersSql = (
   { now }: Lease,
-  { held, excludedUsers: notOf, limit: most, includesExpired: takesOver }: ClaimOptions,
+  { held, excludedUsers, limit, includesExpired }: ClaimOptions,
 ) => sql`
     account (id) as (
       (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
@@ -88,14 +88,14 @@ const dueRunsOfOthersSql = (
         from account
        cross join lateral (
          select execution_id from workflow_runs
-          where user_id = account.id and due_at <= ${now} and (lease_token is null or ${takesOver}::boolean)
+          where user_id = account.id and due_at <= ${now} and (lease_token is null or ${includesExpired}::boolean)
             and execution_id <> all (${held}::uuid[])
-          order by due_at limit ${most}) run
-       where account.id <> all (${notOf}::uuid[])),
+          order by due_at limit ${limit}) run
+       where account.id <> all (${excludedUsers}::uuid[])),
     due as (
       select execution_id from workflow_runs
        where execution_id in (select execution_id from next) and due_at <= ${now}
-       order by due_at limit ${most} for update skip locked)`;
+       order by due_at limit ${limit} for update skip locked)`;
 
 /** Renews leases; answers those that are still held, and how much each was reported. They are locked in the order of `lockRunsOf`. */
 export async function renewLeases(
@@ -145,7 +145,7 @@ export interface RunRow {
 export interface RunSignals {
   signals: number;
   cancelRequestedAt: Date | null;
-  cancelReason: LeavingReason | null;
+  cancelReason: AccountCancelReason | null;
   decisions: { stepId: string; decision: "approved" | "rejected"; decidedAt: string }[];
   /** Runs that its steps called and that have ended. */
   ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
@@ -231,7 +231,7 @@ export async function writeCheckpoint(
   { id, token, signals }: { id: string; token: string; signals: number },
   { dueAt, keepsLease, move, notifiesEnd: tellsEnd, steps, events, callChanges: calls }: Checkpoint,
 ): Promise<CheckpointResult> {
-  const moving = movingCallsOf(calls, sql`exists (select from held)`);
+  const moving = toMoveCallsSql(calls, sql`exists (select from held)`);
   const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
   const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
   const { rows } = await sql<

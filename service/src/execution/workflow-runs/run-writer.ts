@@ -2,9 +2,9 @@ import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
 import {
-  askToCancel,
-  movingWorkflowExecution,
-  type WorkflowMove,
+  requestCancelOf,
+  updateWorkflowExecutionSql,
+  type WorkflowTransition,
 } from "../executions/workflow-executions.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import { sendRunCallback } from "./callbacks.ts";
@@ -42,7 +42,7 @@ interface RunPosition {
 /** A run comes to another state: what is reported of that, and what is done in the same transaction beside its row. */
 interface Transition {
   event: { type: string; error?: StepError };
-  move: WorkflowMove;
+  move: WorkflowTransition;
   also: ((tx: Tx) => Promise<void>) | null;
 }
 
@@ -152,7 +152,7 @@ export class RunWriter {
     const lease = { ...this.#claimed, signals: this.signals };
     const checkpoint = {
       ...stand,
-      move: turn && movingWorkflowExecution(this.#ctx, this.#claimed, turn.move),
+      move: turn && updateWorkflowExecutionSql(this.#ctx, this.#claimed, turn.move),
       notifiesEnd: stand.dueAt === null,
       steps: taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
@@ -192,7 +192,7 @@ export class RunWriter {
             const result = await writeCheckpoint(tx, lease, checkpoint);
             if (result.status !== "written") return result;
             await also?.(tx);
-            await askToCancel(tx, abandoned, this.#ctx.now());
+            await requestCancelOf(tx, abandoned, this.#ctx.now());
             return result;
           });
     // What providers have answered is held meanwhile: somebody was billed for it.

@@ -32,17 +32,17 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** A key of another provider, which stands in for it, has models of its own. */
-export function findModel(key: SealedKey, provider: string, wished: string | undefined): string {
+export function findModel(key: SealedKey, provider: string, requested: string | undefined): string {
   const model =
     key.provider === provider
-      ? (wished ?? defaultModels[key.provider])
-      : (defaultModels[key.provider] ?? wished);
+      ? (requested ?? defaultModels[key.provider])
+      : (defaultModels[key.provider] ?? requested);
   if (!model) throw new ApiError("VALIDATION_ERROR", `No model is known for the key of ${key.provider}.`);
   return model;
 }
 
 export interface StepCall extends Omit<KeyedCall, "executionId"> {
-  /** Has its part of the key's limits already, or needs none; undefined: takes it when it is made. */
+  /** Has its part of the key's limits already, or needs none; undefined: takes it when it is finished. */
   opened?: OpenCall | null | undefined;
 }
 
@@ -70,8 +70,8 @@ export async function callProvider(
     const costUsd = usageTotal.add({ provider, model, askedModel: call.model, usage });
     run.costLimit?.spend(costUsd);
   };
-  const made = await withReservedCost(ctx, run, call, async () => {
-    const made = await makeCall(
+  const finished = await withReservedCost(ctx, run, call, async () => {
+    const finished = await makeCall(
       ctx,
       opened === undefined
         ? await retryWhileUnavailable(call.signal, () => openCall(ctx, call.key, call))
@@ -79,17 +79,17 @@ export async function callProvider(
       call,
     );
     // Before what it was expected to cost is released: nothing of it may seem to be left in between.
-    if ("answer" in made) count(made.answer.model, made.answer.usage);
-    else if (made.usage) count(call.model, made.usage);
-    return made;
+    if ("answer" in finished) count(finished.answer.model, finished.answer.usage);
+    else if (finished.usage) count(call.model, finished.usage);
+    return finished;
   }).catch(async (cause): Promise<never> => {
-    // It was not made.
+    // It was not finished.
     await run.pendingCalls.end(toCallEnd(ctx, opened ?? null, { cause, cost: null }));
     throw cause;
   });
-  if ("answer" in made) return made;
-  await run.pendingCalls.end(made.end);
-  throw made.cause;
+  if ("answer" in finished) return finished;
+  await run.pendingCalls.end(finished.end);
+  throw finished.cause;
 }
 
 async function withReservedCost<T>(

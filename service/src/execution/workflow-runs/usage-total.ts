@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import type { ProviderAnswer, ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
-import { costOf } from "../provider-keys/cost.ts";
+import { priceUsage } from "../provider-keys/cost.ts";
 import { addUsage } from "./run-state.ts";
 import type { CallUsage } from "./step-result.ts";
 
@@ -23,7 +23,7 @@ export class UsageTotal {
 
   /** Answers what that costs, in USD. */
   add({ usage, ...call }: CountedCall): number {
-    const { estimatedCost, costKnown } = costOf({ ...call, usage, at: this.#ctx.now() });
+    const { estimatedCost, costKnown } = priceUsage({ ...call, usage, at: this.#ctx.now() });
     const { promptTokens, completionTokens, estimated = false } = usage;
     const sum = { promptTokens, completionTokens, costUsd: estimatedCost, costKnown, estimated };
     this.callUsage = {

@@ -10,7 +10,7 @@ export async function waitForEnd(ctx: Context, id: string, ms: number): Promise<
   const until = performance.now() + ms;
   for (;;) {
     const reported = new AbortController();
-    const forget = ctx.runNotices.onRun(id, () => reported.abort());
+    const forget = ctx.runNotifications.onRun(id, () => reported.abort());
     try {
       // Heard first, then looked at: what ends in between is not missed.
       if (await hasRunEnded(ctx.db, id)) return true;

@@ -49,7 +49,7 @@ export class WorkflowWorker {
   }
 
   start(): void {
-    this.#unsubscribe = this.#ctx.runNotices.onAnyRun((id) => {
+    this.#unsubscribe = this.#ctx.runNotifications.onAnyRun((id) => {
       const held = this.#runs.get(id);
       held?.driver.signal();
       if (held) held.isSignaled = true;

@@ -57,7 +57,7 @@ const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => 
 
 async function waitForNotification(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
   const reported = new AbortController();
-  const forget = ctx.runNotices.onRun(id, () => reported.abort());
+  const forget = ctx.runNotifications.onRun(id, () => reported.abort());
   await sleep(POLL_MS, null, { signal: AbortSignal.any([signal, reported.signal]) }).catch(() => {});
   forget();
 }
