@@ -52,7 +52,7 @@ async function callAndRecord(ctx: Context, run: PromptRun, prepared: PreparedRun
   const progress = new CallProgress();
   try {
     mustBeReachable(ctx, prepared.key);
-    await recordFirstUse(ctx, run, prepared);
+    await recordFirstUseOfPurchase(ctx, run, prepared);
     const answer = await callProvider(ctx, run, prepared, progress);
     return { result: await complete(ctx, run, prepared, answer) };
   } catch (cause) {
@@ -65,7 +65,7 @@ export const mustBeReachable = (ctx: Context, { provider, secret, baseUrl }: Usa
   ctx.integrations.ai.mustBeAvailable?.({ provider, apiKey: secret, baseUrl });
 
 /** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
-export async function recordFirstUse(
+export async function recordFirstUseOfPurchase(
   ctx: Context,
   { userId }: Pick<PromptRun, "userId">,
   { product }: Pick<PreparedRun, "product">,

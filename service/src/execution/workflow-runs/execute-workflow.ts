@@ -10,7 +10,7 @@ import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { PreferHeader } from "../../platform/http/prefer.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { findVersionToRun, mustBeEntitled } from "../prompt-runs/prepare-run.ts";
-import { recordFirstUse } from "../prompt-runs/run-prompt.ts";
+import { recordFirstUseOfPurchase } from "../prompt-runs/run-prompt.ts";
 import { engine } from "./engine.ts";
 import { findOversizedLists } from "./input-limits.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
@@ -70,7 +70,7 @@ async function startRun(
     ...(await findMissingRequirements(ctx, caller, workflow, request.apiKeys)),
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
-  await recordFirstUse(ctx, caller, { product });
+  await recordFirstUseOfPurchase(ctx, caller, { product });
   return engine.start(ctx, caller.userId, {
     productId: product.id,
     version: version.version,

@@ -9,7 +9,7 @@ import { anyModelProviders, ProviderError } from "../../integrations/ai-provider
 import { retryWhileUnavailable } from "../../platform/db/database.ts";
 import { recordProductRun } from "../executions/product-runs.ts";
 import { findVersionToRun, mustBeEntitled } from "../prompt-runs/prepare-run.ts";
-import { mustBeReachable, recordFirstUse } from "../prompt-runs/run-prompt.ts";
+import { mustBeReachable, recordFirstUseOfPurchase } from "../prompt-runs/run-prompt.ts";
 import { findUsableKey } from "../provider-keys/provider-keys.ts";
 import { toTexts } from "./expressions.ts";
 import { insertWorkflowExecution } from "./new-execution.ts";
@@ -62,7 +62,7 @@ async function callPromptProduct(
     findUsableKey(ctx, caller, run.start.apiKeys[provider]!),
   );
   mustBeReachable(ctx, key);
-  await retryWhileUnavailable(limits.signal, () => recordFirstUse(ctx, caller, { product }));
+  await retryWhileUnavailable(limits.signal, () => recordFirstUseOfPurchase(ctx, caller, { product }));
   const call = {
     key,
     model: findModel(key, provider, product.models[key.provider]),
@@ -124,7 +124,7 @@ async function startChildRun(
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
-  await recordFirstUse(ctx, runCaller(run.userId), { product });
+  await recordFirstUseOfPurchase(ctx, runCaller(run.userId), { product });
   const executionId = await insertWorkflowExecution(ctx, run.userId, {
     productId: product.id,
     version: product.version,
