@@ -14,7 +14,7 @@ const commissionBasisPoints = z
   .int()
   .min(0)
   .max(10_000)
-  .describe("What a referrer gets of your products' net price, from your part; a product may say otherwise");
+  .describe("The commission of a referrer, as a part of your products' net price; a product can set its own");
 
 export const Account = z
   .object({
@@ -25,16 +25,20 @@ export const Account = z
     role: z.enum(roles),
     permissions: z
       .array(z.enum(rolePermissions.admin as readonly RolePermission[] as [RolePermission]))
-      .describe("What the role may do"),
+      .describe("The permissions of the role"),
     plan: z.enum(plans),
-    emailVerified: z.boolean().describe("Whether the mailbox is proven"),
+    emailVerified: z.boolean().describe("Whether the email address is confirmed"),
     verified: z
       .boolean()
-      .describe("Whether products show the badge of a verified author, which moderators give"),
+      .describe("Whether products show the badge of a verified author, which moderators assign"),
     twoFactor: z.object({ enabled: z.boolean() }),
-    refundDays: refundDays.describe("How long buyers of your products may ask for their money back"),
+    refundDays: refundDays.describe(
+      "How many days after a purchase buyers of your products may request a refund",
+    ),
     commissionBasisPoints,
-    country: Country.nullable().describe("Where you buy from, which decides about taxes; null: not said"),
+    country: Country.nullable().describe(
+      "The country that you buy from; it decides about taxes. null: not set",
+    ),
     createdAt: Timestamp,
   })
   .meta({ id: "Account" });
@@ -43,7 +47,7 @@ export const ChangeAccount = z
   .strictObject({
     name: visibleLine(100),
     bio: visibleText(2_000),
-    refundDays: refundDays.describe("Holds for what is bought from now on"),
+    refundDays: refundDays.describe("Applies to later purchases"),
     commissionBasisPoints,
     country: Country.nullable(),
   })
@@ -53,15 +57,15 @@ export const ChangeAccount = z
 export const Session = z
   .object({
     id: z.string(),
-    via: z.string().describe("How it was entered: magic-link, password, github, google, operator"),
-    secondFactor: z.boolean().describe("Whether it was entered with two factors"),
+    via: z.string().describe("How the person signed in: magic-link, password, github, google, operator"),
+    secondFactor: z.boolean().describe("Whether the person signed in with two factors"),
     ip: z.string(),
     userAgent: z.string().nullable(),
     createdAt: Timestamp,
     lastSeenAt: Timestamp.describe("Up to five minutes old"),
-    current: z.boolean().describe("Whether it is the one that asks"),
+    current: z.boolean().describe("Whether this request uses it"),
   })
-  .meta({ id: "Session", description: "A place where you are signed in." });
+  .meta({ id: "Session", description: "A browser or program that is signed in." });
 
 export type Account = z.input<typeof Account>;
 export type ChangeAccount = z.output<typeof ChangeAccount>;
@@ -82,9 +86,9 @@ export const change = endpoint({
   name: "account.change",
   method: "PATCH",
   path: "/account",
-  summary: "Change your name, your words about yourself, your country or the terms of your sales",
+  summary: "Change your name, profile text, country or the terms of your sales",
   description:
-    "Only what you send changes. Your products show a new name at once. Orders keep the terms and the country that they were made with.",
+    "Only the fields that you send change. Your products show a new name at once. Orders keep the terms and the country of their purchase.",
   access: session,
   body: ChangeAccount,
   data: Account,
@@ -94,11 +98,11 @@ export const change = endpoint({
 
 export const CloseAccount = z
   .strictObject({
-    confirm: z.string().max(254).describe("The address of the account, as a safeguard"),
+    confirm: z.string().max(254).describe("The email address of the account, as a safeguard"),
     giveUpBalance: z
       .boolean()
       .default(false)
-      .describe("Close it though money is left that nobody could pay you"),
+      .describe("Close the account although nobody can pay you the remaining money"),
   })
   .meta({ id: "CloseAccount" });
 
@@ -108,9 +112,9 @@ export const close = endpoint({
   name: "account.close",
   method: "DELETE",
   path: "/account",
-  summary: "Close your account for good",
+  summary: "Close your account permanently",
   description:
-    "Needs your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, each with an email; where there is no way to pay it, 409 says what is missing.",
+    "Send your own email address as `confirm`. All your sessions and API keys end, your products are no longer sold, and your name, email address and executions are deleted. Orders and their receipts stay for the accounts, and your buyers keep what they bought. The request is refused while a payment is open or while you owe money. The schedule pays your remaining money as it matures, also below the minimum, each time with an email. If there is no way to pay it, 409 names what is missing.",
   access: session,
   freshSignIn: true,
   body: CloseAccount,
@@ -121,7 +125,7 @@ export const close = endpoint({
     toBePaid: z
       .array(z.object({ currency: Currency, amount: Amount }))
       .optional()
-      .describe("What is still paid to you, by currency, if anything; each payout sends an email"),
+      .describe("What will still be paid to you, by currency; each payout sends an email"),
   }),
   errors: ["VALIDATION_ERROR", "INVALID_STATE"],
   example: { confirm: "ada@example.com" },
@@ -131,7 +135,7 @@ export const sessions = endpoint({
   name: "account.sessions.list",
   method: "GET",
   path: "/account/sessions",
-  summary: "List where you are signed in, newest first",
+  summary: "List your sessions, newest first",
   access: session,
   query: z.strictObject(paging),
   data: Session,
@@ -142,16 +146,16 @@ export const endOthers = endpoint({
   name: "account.sessions.deleteOthers",
   method: "DELETE",
   path: "/account/sessions",
-  summary: "Sign out everywhere but here",
+  summary: "End all your other sessions",
   access: session,
-  data: z.object({ ended: z.int().describe("How many sessions were ended") }),
+  data: z.object({ ended: z.int().describe("Number of ended sessions") }),
 });
 
 export const endSession = endpoint({
   name: "account.sessions.delete",
   method: "DELETE",
   path: "/account/sessions/:sessionId",
-  summary: "End one of your sessions, the present one too",
+  summary: "End one of your sessions, which may be the present one",
   access: session,
   params: z.object({ sessionId: z.string() }),
   data: z.object({ id: z.string(), ended: z.literal(true) }),

@@ -16,4 +16,4 @@ export const Address = z
   .max(MAX_ADDRESS, { abort: true, error: `must have at most ${MAX_ADDRESS} characters` })
   .regex(ADDRESS, "must be a plain e-mail address, such as ada@example.com")
   .toLowerCase()
-  .describe("An e-mail address in plain ASCII; upper and lower case are the same");
+  .describe("An email address in plain ASCII; upper and lower case are equal");

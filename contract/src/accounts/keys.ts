@@ -16,17 +16,17 @@ const grantedPermissions = z
 
 const requestedPermissions = z
   .strictObject(mapPermissions(z.boolean("must be true or false").optional()))
-  .describe("By name: only true grants; what is false or left out is not granted");
+  .describe("By name; false and missing permissions are not granted");
 
 export const ApiKey = z
   .object({
     id: z.string(),
     name: z.string(),
-    prefix: z.string().describe("How the key begins: enough to recognise it by, not to use it"),
+    prefix: z.string().describe("The start of the key, enough to recognize it but not to use it"),
     permissions: grantedPermissions,
     status: z
       .enum(apiKeyStatuses)
-      .describe("A replaced key still works until expiresAt; an expired or revoked one never again"),
+      .describe("A replaced key works until expiresAt; an expired or revoked one never works again"),
     createdAt: Timestamp,
     expiresAt: Timestamp.nullable().describe("null: never"),
     lastUsedAt: Timestamp.nullable().describe("To the minute"),
@@ -39,7 +39,7 @@ export const NewApiKey = z
     id: z.string(),
     name: z.string(),
     permissions: grantedPermissions,
-    key: z.string().describe("The key itself: shown in this answer and never again"),
+    key: z.string().describe("The key itself, shown only in this response"),
     expiresAt: Timestamp.nullable(),
   })
   .meta({ id: "NewApiKey" });
@@ -70,7 +70,7 @@ export const RotateApiKey = z
       .min(0)
       .max(7 * 24)
       .default(24)
-      .describe("How long the old key goes on working, so that its users can change over"),
+      .describe("How long the old key keeps working, so that its users can change over"),
   })
   .meta({ id: "RotateApiKey" });
 
@@ -90,7 +90,7 @@ export const list = endpoint({
   method: "GET",
   path: "/api-keys",
   summary: "List your API keys, newest first",
-  description: "Those that no longer work too, so that what is found in a log can be recognised.",
+  description: "Includes keys that no longer work, so that you can recognize a key in a log.",
   access,
   query: z.strictObject(paging),
   data: ApiKey,
@@ -102,9 +102,9 @@ export const create = endpoint({
   tag,
   method: "POST",
   path: "/api-keys",
-  summary: "Make an API key",
+  summary: "Create an API key",
   description:
-    "The answer shows the key once, and the account's owner gets an email. An account may have 25 keys that work; the 26th is 422.",
+    "The response shows the key once, and the account's owner gets an email. An account can have 25 active keys; the 26th is 422.",
   access,
   freshSignIn: true,
   body: CreateApiKey,
@@ -122,7 +122,7 @@ export const rotate = endpoint({
   path: "/api-keys/:keyId/rotate",
   summary: "Replace an API key",
   description:
-    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced. The account's owner gets an email.",
+    "Creates a key with the same name, permissions and lifetime. The old one works for another graceHours. Only an active key can be replaced. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params,
@@ -140,8 +140,7 @@ export const revoke = endpoint({
   method: "DELETE",
   path: "/api-keys/:keyId",
   summary: "Revoke an API key",
-  description:
-    "It stops working at once, and stays listed. Of a key that is revoked already nothing changes.",
+  description: "It stops working at once and stays listed. Revoking a revoked key changes nothing.",
   access,
   params,
   data: ApiKey,

@@ -56,31 +56,31 @@ export const OAuthClient = z
     redirectUris: z.array(z.string()),
     postLogoutRedirectUris: z.array(z.string()),
     grantTypes: z.array(z.string()),
-    scopes: z.array(Scope).describe("The permissions that it may ask for"),
+    scopes: z.array(Scope).describe("The permissions that it may request"),
     createdAt: Timestamp,
   })
   .meta({ id: "OAuthClient" });
 
 export const NewOAuthClient = OAuthClient.extend({
-  clientSecret: z.string().describe("Shown once; only its digest is kept"),
+  clientSecret: z.string().describe("Shown once; only its digest is stored"),
 }).meta({ id: "NewOAuthClient" });
 
 export const CreateOAuthClient = z
   .strictObject({
-    name: visibleLine(100).describe("People read it when they are asked for consent"),
-    redirectUris: z.array(RedirectUri).max(10).default([]).describe("Needed for authorization_code"),
+    name: visibleLine(100).describe("Shown to people on the consent page"),
+    redirectUris: z.array(RedirectUri).max(10).default([]).describe("Required for authorization_code"),
     postLogoutRedirectUris: z.array(RedirectUri).max(10).default([]),
     grantTypes: z
       .array(z.enum(grantTypes))
       .min(1)
       .default(["authorization_code", "refresh_token"])
       .describe(
-        "client_credentials must be named: with it the client's secret alone acts as your own account, without anybody's consent",
+        "client_credentials must be requested: with it, the client's secret alone acts as your own account, without consent",
       ),
     scopes: z
       .array(Scope)
       .default(["products:read"])
-      .describe("The permissions that the client may ask for. Name all that it needs"),
+      .describe("The permissions that the client may request. List all that it needs"),
   })
   .meta({ id: "CreateOAuthClient" });
 
@@ -90,14 +90,14 @@ export const Grant = z
     client: z.object({
       clientId: z.string(),
       name: z.string(),
-      redirectHosts: z.array(z.string()).describe("Where it sends people back to"),
+      redirectHosts: z.array(z.string()).describe("The addresses to which it sends people back"),
     }),
     scopes: z.array(z.string()),
     createdAt: Timestamp,
     lastUsedAt: Timestamp.nullable(),
     expiresAt: Timestamp,
   })
-  .meta({ id: "Grant", description: "What you allowed an application to do in your name" });
+  .meta({ id: "Grant", description: "What you allowed an application to do for you" });
 
 export type CreateOAuthClient = z.output<typeof CreateOAuthClient>;
 export type OAuthClient = z.input<typeof OAuthClient>;
@@ -124,8 +124,8 @@ export const createClient = endpoint({
   path: "/oauth-clients",
   summary: "Register an OAuth client of your own",
   description:
-    "A confidential client: its secret is in this answer and nowhere else. Clients that can keep no secret, such as " +
-    "desktop and command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
+    "A confidential client. The response shows its secret once. Clients that cannot hold a secret, such as desktop and " +
+    "command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
   access,
   freshSignIn: true,
   body: CreateOAuthClient,
@@ -144,9 +144,9 @@ export const rotateClientSecret = endpoint({
   name: "oauth.clients.rotateSecret",
   method: "POST",
   path: "/oauth-clients/:clientId/rotate-secret",
-  summary: "Give an OAuth client a new secret",
+  summary: "Create a new secret for an OAuth client",
   description:
-    "The old secret ends at once; tokens that were issued under it live on. The account's owner gets an email.",
+    "The old secret ends at once; tokens that were issued with it stay valid. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params: clientParams,
@@ -159,7 +159,7 @@ export const deleteClient = endpoint({
   name: "oauth.clients.remove",
   method: "DELETE",
   path: "/oauth-clients/:clientId",
-  summary: "Remove an OAuth client, with every grant and token of it",
+  summary: "Delete an OAuth client with all its grants and tokens",
   access,
   params: clientParams,
   data: z.object({ clientId: z.string(), deleted: z.literal(true) }),
@@ -170,7 +170,7 @@ export const grants = endpoint({
   name: "oauth.grants.list",
   method: "GET",
   path: "/account/grants",
-  summary: "List the applications that may act in your name, newest first",
+  summary: "List the applications that may act for you, newest first",
   access,
   query: z.strictObject(paging),
   data: Grant,
@@ -181,7 +181,7 @@ export const revokeGrant = endpoint({
   name: "oauth.grants.remove",
   method: "DELETE",
   path: "/account/grants/:grantId",
-  summary: "Take back what you allowed an application",
+  summary: "Revoke the grant of an application",
   description: "Its tokens end at once.",
   access,
   params: z.object({ grantId: z.string() }),

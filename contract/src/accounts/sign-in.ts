@@ -14,10 +14,10 @@ export const NewPassword = z
   .min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`)
   .max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`)
   .describe(
-    "Any characters. Refused: the most common passwords, and those with fewer than 8 characters besides your name, your address and the name of this service",
+    "Any characters. The most common passwords are refused, and those with fewer than 8 characters besides your name, email address and the name of this service",
   );
 const GivenPassword = z.string().min(1).max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
-const Code = z.string().min(1).max(64).describe("Of your authenticator app, or a backup code");
+const Code = z.string().min(1).max(64).describe("A code of your authenticator app, or a backup code");
 
 const EmailSent = z
   .object({
@@ -36,9 +36,9 @@ export const magicLink = endpoint({
   ...signInEndpoint,
   name: "signIn.magicLink",
   path: "/magic-link",
-  summary: "Ask for a sign-in link by mail",
+  summary: "Request a sign-in link by email",
   description:
-    "The answer is the same whether or not the address has an account; the first use of a link makes one. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day; a browser in which its owner signed in before has as many of its own.",
+    "The response is the same for every address; the first use of a link creates the account. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day. A browser in which its owner signed in before has separate limits of the same size.",
   body: MagicLink,
   data: EmailSent,
   example: { email: "ada@example.com" },
@@ -46,13 +46,13 @@ export const magicLink = endpoint({
 
 export const Verify = z
   .strictObject({
-    token: z.string().describe("What stands behind #token= in the link"),
+    token: z.string().describe("The value after #token= in the link"),
     registrationSecret: z
       .string()
       .max(200)
       .optional()
       .describe(
-        "Of a registration: what POST /register answered, from a program that keeps no cookies. Without it, or the cookie __Host-registration, the account begins without the password",
+        "For a registration by a program without cookies: the value from the POST /register response. Without it and without the cookie __Host-registration, the account starts without the password",
       ),
   })
   .meta({ id: "Verify" });
@@ -61,7 +61,7 @@ export const verify = endpoint({
   ...signInEndpoint,
   name: "signIn.verify",
   path: "/verify",
-  summary: "Sign in with the token of a mailed link",
+  summary: "Sign in with the token of an emailed link",
   description:
     "A token works once, for 10 minutes. Accounts with two-factor authentication get TWO_FACTOR_REQUIRED with `details.challenge`.",
   body: Verify,
@@ -84,13 +84,13 @@ export const register = endpoint({
   path: "/register",
   summary: "Register with a password",
   description:
-    "The account is made when the link in the email is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
+    "The account is created when the link in the email is used. The password is valid only if the registration is confirmed in the same browser, or by a program that returns `registrationSecret`. The response is the same for every address.",
   body: Register,
   data: EmailSent.extend({
     registrationSecret: z
       .string()
       .describe(
-        "Send it to POST /verify with the token of the email, so that the password holds. The same value is in the cookie __Host-registration",
+        "Send it to POST /verify with the token of the email, to keep the password. The cookie __Host-registration has the same value",
       ),
   }).meta({ id: "RegistrationSent" }),
   example: { email: "ada@example.com", password: "correct horse battery staple", name: "Ada" },
@@ -106,7 +106,7 @@ export const logIn = endpoint({
   path: "/login",
   summary: "Sign in with a password",
   description:
-    "Accounts with two-factor authentication need `code`, or get TWO_FACTOR_REQUIRED with `details.challenge`. After 10 wrong passwords in 15 minutes the address has to wait, or to use a mailed link.",
+    "Accounts with two-factor authentication need `code`, or get TWO_FACTOR_REQUIRED with `details.challenge`. After 10 wrong passwords in 15 minutes the email address must wait, or use an emailed link.",
   body: LogIn,
   data: SignedIn,
   errors: ["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"],
@@ -114,15 +114,15 @@ export const logIn = endpoint({
 });
 
 export const TwoFactor = z
-  .strictObject({ challenge: z.string().describe("Of the answer TWO_FACTOR_REQUIRED"), code: Code })
+  .strictObject({ challenge: z.string().describe("From the TWO_FACTOR_REQUIRED response"), code: Code })
   .meta({ id: "TwoFactor" });
 
 export const twoFactor = endpoint({
   ...signInEndpoint,
   name: "signIn.twoFactor",
   path: "/two-factor",
-  summary: "Finish signing in with a code",
-  description: "A challenge works for 5 minutes: a wrong code may be mended, a right one uses it up.",
+  summary: "Finish a sign-in with a code",
+  description: "A challenge works for 5 minutes. After a wrong code you can try again; a right one ends it.",
   body: TwoFactor,
   data: SignedIn,
   errors: ["INVALID_TOKEN", "INVALID_CREDENTIALS"],
@@ -135,7 +135,7 @@ export const logOut = endpoint({
   path: "/logout",
   summary: "Sign out",
   description:
-    "Ends the session of the Authorization header, else of the cookie, and takes the cookie away whatever it was worth.",
+    "Ends the session of the Authorization header, or else of the cookie, and always deletes the cookie.",
   data: z.object({ signedOut: z.literal(true) }),
   errors: ["INVALID_SESSION"],
 });
@@ -143,12 +143,12 @@ export const logOut = endpoint({
 export const ChangePassword = z
   .strictObject({
     password: NewPassword,
-    currentPassword: GivenPassword.optional().describe("Not needed within 15 minutes of signing in"),
+    currentPassword: GivenPassword.optional().describe("Not needed within 15 minutes after a sign-in"),
     revokeAccess: z
       .boolean()
       .default(false)
       .describe(
-        "Also revoke all API keys, all that applications were allowed, and the secrets of your OAuth clients: choose it when somebody else may have been in your account",
+        "Also revoke all API keys, all grants of applications, and the secrets of your OAuth clients. Use it if another person may have had access to your account",
       ),
   })
   .meta({ id: "ChangePassword" });
@@ -160,17 +160,17 @@ export const changePassword = endpoint({
   path: "/account/password",
   summary: "Set or change your password",
   description:
-    "Ends all your other sessions at once. API keys, applications that act for you and your OAuth clients go on, unless revokeAccess is true.",
+    "Ends all your other sessions at once. API keys, grants and OAuth clients stay valid, unless revokeAccess is true.",
   access: { who: "session" },
   body: ChangePassword,
   data: z.object({
-    sessionsEnded: z.int().describe("How many other sessions were ended"),
-    keysRevoked: z.int().describe("How many API keys were revoked"),
-    grantsRevoked: z.int().describe("How many applications may not act for you any more"),
+    sessionsEnded: z.int().describe("Number of ended other sessions"),
+    keysRevoked: z.int().describe("Number of revoked API keys"),
+    grantsRevoked: z.int().describe("Number of applications that lost their grant"),
     clientSecretsRevoked: z
       .int()
       .describe(
-        "How many of your OAuth clients need a new secret, by POST /oauth-clients/{id}/rotate-secret",
+        "Number of your OAuth clients that need a new secret, by POST /oauth-clients/{id}/rotate-secret",
       ),
   }),
   errors: ["VALIDATION_ERROR"],

@@ -13,7 +13,7 @@ const BackupCodes = z.object({
   backupCodes: z
     .array(z.string())
     .length(10)
-    .describe("Each works once in the place of a code of the app. Shown now and never again"),
+    .describe("Each works once in place of an app code. Shown only in this response"),
 });
 
 const signedIn = { who: "session" } as const;
@@ -23,7 +23,7 @@ export const state = endpoint({
   tag: "account",
   method: "GET",
   path: "/account/two-factor",
-  summary: "See whether two-factor authentication is on",
+  summary: "Read whether two-factor authentication is on",
   access: signedIn,
   data: z
     .object({
@@ -41,13 +41,13 @@ export const setUp = endpoint({
   path: "/account/two-factor",
   summary: "Set up an authenticator app",
   description:
-    "Nothing is asked for at sign-in until the app is confirmed; asked again before that, this makes another secret in the place of the first.",
+    "Sign-in does not change until the app is confirmed. A second request before that replaces the secret.",
   access: signedIn,
   freshSignIn: true,
   data: z
     .object({
-      secret: z.string().describe("Base32, to be typed into an app that cannot scan"),
-      otpauthUri: z.string().describe("What the QR code says"),
+      secret: z.string().describe("Base32, for an app that cannot scan"),
+      otpauthUri: z.string().describe("The content of the QR code"),
       qrCode: z.string().describe("A data: URL of an SVG image"),
     })
     .meta({ id: "TwoFactorSetUp" }),
@@ -61,9 +61,9 @@ export const confirm = endpoint({
   tag: "account",
   method: "POST",
   path: "/account/two-factor/confirm",
-  summary: "Turn two-factor authentication on, by a code of the app that was set up",
+  summary: "Turn two-factor authentication on with a code of the new app",
   description:
-    "From now on every sign-in needs a code. All other sessions end; this one counts as entered with two factors.",
+    "From now on every sign-in needs a code. All other sessions end; this one counts as signed in with two factors.",
   access: signedIn,
   body: z.strictObject({ code: Code }).meta({ id: "ConfirmTwoFactor" }),
   data: BackupCodes,
@@ -77,7 +77,7 @@ export const renewBackupCodes = endpoint({
   tag: "account",
   method: "POST",
   path: "/account/two-factor/backup-codes",
-  summary: "Make ten new backup codes; the old ones are worth nothing then",
+  summary: "Create ten new backup codes; the old ones stop working",
   access: signedIn,
   body: z.strictObject({ code: Code }).meta({ id: "RenewBackupCodes" }),
   data: BackupCodes,
@@ -93,12 +93,17 @@ export const remove = endpoint({
   path: "/account/two-factor",
   summary: "Turn two-factor authentication off",
   description:
-    "Needs a code, and beside it the account's password or a sign-in of the last 15 minutes. No session counts as entered with two factors any more.",
+    "Needs a code, and the account's password or a sign-in of the last 15 minutes. After that no session counts as signed in with two factors.",
   access: signedIn,
   body: z
     .strictObject({
       code: Code,
-      password: z.string().min(1).max(200).optional().describe("Not needed within 15 minutes of signing in"),
+      password: z
+        .string()
+        .min(1)
+        .max(200)
+        .optional()
+        .describe("Not needed within 15 minutes after a sign-in"),
     })
     .meta({ id: "RemoveTwoFactor" }),
   data: z.object({ enabled: z.literal(false) }),

@@ -7,10 +7,10 @@ const count = z.int().min(0);
 const rate = z.number().min(0).max(1);
 
 const sold = {
-  sales: count.describe("Paid orders, free copies too"),
-  grossRevenue: Amount.describe("Charged, less tax"),
-  platformFees: SignedAmount.describe("The marketplace's, less what it gave back"),
-  netRevenue: SignedAmount.describe("The sellers', less what they gave back"),
+  sales: count.describe("Paid orders, with free copies"),
+  grossRevenue: Amount.describe("Charged amounts without tax"),
+  platformFees: SignedAmount.describe("The marketplace's part, without what it gave back"),
+  netRevenue: SignedAmount.describe("The sellers' part, without what they gave back"),
 };
 
 export const Stats = z
@@ -26,7 +26,7 @@ export const Stats = z
     orders: z.object({ total: z.int(), byStatus: z.record(z.string(), z.int()) }),
     days: z
       .object({ startDate: Day, endDate: Day })
-      .describe("What all that follows is counted in; what stands above is as it is now"),
+      .describe("The period of all following numbers; the numbers above are the present ones"),
     currencies: z
       .array(
         z.object({
@@ -34,9 +34,9 @@ export const Stats = z
           ...sold,
           discounts: Amount,
           tax: SignedAmount,
-          refunds: Amount.describe("Less tax"),
+          refunds: Amount.describe("Without tax"),
           disputes: SignedAmount.describe(
-            "Held or taken by banks and what that cost, less tax; won ones turn it",
+            "Amounts held or taken by banks and their cost, without tax; a won dispute reverses it",
           ),
           referralCommissions: SignedAmount,
           topSellers: z
@@ -44,34 +44,32 @@ export const Stats = z
             .describe("The ten with the highest gross revenue"),
         }),
       )
-      .describe("Each in which money moved"),
+      .describe("Each currency in which money moved"),
     funnel: z
       .object({
         views: count.describe("Unique viewers of each product on each day"),
-        orders: count.describe("Orders made"),
-        paid: count.describe("Those of them that were completed, whatever came after"),
-        viewsToOrders: rate.describe("At most 1: an order by the API needs no view"),
+        orders: count.describe("Created orders"),
+        paid: count.describe("Those that were completed, also if refunded later"),
+        viewsToOrders: rate.describe("At most 1: an order by API needs no view"),
         ordersToPaid: rate,
       })
-      .describe("From a look to a purchase"),
+      .describe("From a view to a purchase"),
     runs: z
       .object({
         total: count,
         byStatus: z.record(z.string(), count),
         failures: z.array(z.object({ code: z.string(), count })).describe("Failed ones, most frequent first"),
       })
-      .describe("Of prompts and workflows, begun in these days"),
+      .describe("Runs of prompts and workflows that began in these days"),
     providers: z
       .array(
         z.object({
           provider: z.string(),
-          calls: count.describe(
-            "Prompts, and steps of workflows, that asked it; each once, however often repeated",
-          ),
+          calls: count.describe("Prompt runs and workflow steps that called it, each counted once"),
           failed: count,
           promptTokens: count,
           completionTokens: count,
-          cost: z.number().min(0).describe("USD, as far as prices are known"),
+          cost: z.number().min(0).describe("USD, where prices are known"),
         }),
       )
       .describe("Most calls first"),
@@ -85,7 +83,7 @@ export const stats = endpoint({
   method: "GET",
   path: "/admin/stats",
   summary: "Count accounts, products, orders, money and runs",
-  description: "Days are those of UTC.",
+  description: "Days are UTC days.",
   access: { who: "admin" },
   query: z.strictObject({ period: span.period, startDate: span.startDate, endDate: span.endDate }),
   data: Stats,

@@ -7,10 +7,8 @@ import { filter, paging, Timestamp } from "../core/envelope.ts";
 import { roles } from "../core/permissions.ts";
 import { visibleText } from "../core/visible-text.ts";
 
-const quota = Quotas.nullable().describe(
-  "The account's own numbers in the place of its plan's; null: its plan's",
-);
-const reason = visibleText(500).min(1).describe("Kept in the audit log");
+const quota = Quotas.nullable().describe("The account's own limits in place of its plan's; null: its plan's");
+const reason = visibleText(500).min(1).describe("Stored in the audit log");
 
 export const AdminUser = Account.omit({ permissions: true, twoFactor: true })
   .extend({
@@ -44,7 +42,7 @@ export const AuditEntry = z
     actor: z
       .object({ id: z.string(), name: z.string().nullable() })
       .nullable()
-      .describe("null: the operator at the command line, or the service by itself"),
+      .describe("null: the operator at the command line, or the service itself"),
     action: z.string().describe("A noun and a past participle: user.banned"),
     target: z.object({ type: z.string(), id: z.string() }).nullable(),
     ip: z.string().nullable(),
@@ -57,8 +55,8 @@ export const AuditEntry = z
 
 export const AdminOAuthClient = OAuthClient.extend({
   owner: z.object({ id: z.string(), name: z.string() }).nullable().describe("null: it registered itself"),
-  registeredFrom: z.string().nullable().describe("The network that registered it, where nobody owns it"),
-  grants: z.int().describe("How many people allow it something now"),
+  registeredFrom: z.string().nullable().describe("The network that registered it, if it has no owner"),
+  grants: z.int().describe("Number of people with a grant for it now"),
 }).meta({ id: "AdminOAuthClient" });
 
 export type AdminUser = z.input<typeof AdminUser>;
@@ -78,7 +76,13 @@ export const users = endpoint({
   access: admin,
   query: z.strictObject({
     ...paging,
-    search: z.string().trim().min(1).max(254).optional().describe("Part of an address or a name, or an id"),
+    search: z
+      .string()
+      .trim()
+      .min(1)
+      .max(254)
+      .optional()
+      .describe("A part of an email address or a name, or an id"),
     role: filter(z.enum(roles)),
     plan: filter(z.enum(plans)),
     status: filter(z.enum(["active", "banned", "closed"])),
@@ -104,7 +108,7 @@ export const changeUser = endpoint({
   path: "/admin/users/:userId",
   summary: "Change the role, plan, quota or badge of an account",
   description:
-    "Acts at the account's next request. Nobody changes their own role, and the last administrator stays one.",
+    "Takes effect at the account's next request. Nobody can change their own role, and the last administrator keeps the role.",
   access: admin,
   params,
   body: ChangeUser,
@@ -118,9 +122,9 @@ export const ban = endpoint({
   name: "admin.users.ban",
   method: "POST",
   path: "/admin/users/:userId/ban",
-  summary: "Shut somebody out",
+  summary: "Ban an account",
   description:
-    "Acts at once: their sessions end, and no key, token or link of theirs works until they are let in again. What they run is canceled, and goes on only if they ask for that when they are let in again. What they sell is neither listed nor sold meanwhile, and stays with its buyers; their payouts wait.",
+    "Takes effect at once: sessions end, and no API key, token or link works until an unban. Runs are canceled; the owner can continue them after an unban. Products are neither listed nor sold meanwhile, and stay available to their buyers. Payouts wait.",
   access: admin,
   params,
   body: z.strictObject({ reason }).meta({ id: "BanUser" }),
@@ -133,7 +137,7 @@ export const unban = endpoint({
   name: "admin.users.unban",
   method: "POST",
   path: "/admin/users/:userId/unban",
-  summary: "Let somebody in again; they sign in anew",
+  summary: "Unban an account; its owner signs in again",
   access: admin,
   params,
   data: AdminUserDetail,
@@ -144,10 +148,10 @@ export const endSessions = endpoint({
   name: "admin.users.endSessions",
   method: "POST",
   path: "/admin/users/:userId/end-sessions",
-  summary: "Sign somebody out everywhere",
+  summary: "End all sessions of an account",
   access: admin,
   params,
-  data: z.object({ ended: z.int().describe("How many sessions were ended") }),
+  data: z.object({ ended: z.int().describe("Number of ended sessions") }),
   errors: ["USER_NOT_FOUND"],
 });
 
@@ -155,16 +159,16 @@ export const audit = endpoint({
   name: "admin.audit.list",
   method: "GET",
   path: "/admin/audit",
-  summary: "Read who did what, newest first",
-  description: "Append-only. Totals are exact to 10,000, above that a lower bound.",
+  summary: "Read the audit log, newest first",
+  description: "Append-only. Totals are exact up to 10,000, above that a lower bound.",
   access: admin,
   query: z.strictObject({
     ...paging,
-    actor: z.string().max(100).optional().describe("The id of the account that did it"),
-    action: z.string().max(100).optional().describe("user.banned, or user.* for all of a noun"),
-    target: z.string().max(100).optional().describe("The id of what it was done to"),
-    from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
-    to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
+    actor: z.string().max(100).optional().describe("The id of the account that acted"),
+    action: z.string().max(100).optional().describe("user.banned, or user.* for all actions of a noun"),
+    target: z.string().max(100).optional().describe("The id of the target"),
+    from: z.iso.datetime({ offset: true }).optional().describe("From this time, inclusive"),
+    to: z.iso.datetime({ offset: true }).optional().describe("Until this time, exclusive"),
   }),
   data: AuditEntry,
   list: true,
@@ -174,16 +178,16 @@ export const oauthClients = endpoint({
   name: "admin.oauthClients.list",
   method: "GET",
   path: "/admin/oauth-clients",
-  summary: "List the OAuth clients of everybody, newest first",
+  summary: "List the OAuth clients of all accounts, newest first",
   access: admin,
   query: z.strictObject({
     ...paging,
-    search: z.string().trim().min(1).max(100).optional().describe("Part of a name, or an id"),
+    search: z.string().trim().min(1).max(100).optional().describe("A part of a name, or an id"),
     owner: z
       .string()
       .max(100)
       .optional()
-      .describe("The id of the account that owns it, or none: it registered itself"),
+      .describe("The id of the owning account, or none for clients that registered themselves"),
   }),
   data: AdminOAuthClient,
   list: true,
@@ -197,7 +201,7 @@ export const becomeFirst = endpoint({
   path: "/first-admin",
   summary: "Become the first administrator",
   description:
-    "Takes the token of the link that a start prints while there is no administrator, and a session: the signed-in account becomes one. Set up two-factor authentication afterwards: administrators act only in a session that was entered with it.",
+    "Needs a session and the token of the link that a start prints while there is no administrator. The signed-in account becomes the administrator. Then set up two-factor authentication: administrators act only in a session with it.",
   access: { who: "public" },
   body: z.strictObject({ token: z.string() }).meta({ id: "BecomeFirstAdmin" }),
   data: z.object({

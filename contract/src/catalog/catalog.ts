@@ -23,17 +23,17 @@ const typeInAnyCase = z.string().max(40).toUpperCase();
 /** What a product must be, to be listed or counted. */
 const filters = {
   type: filter(typeInAnyCase, "In any case: prompt, workflow"),
-  category: filter(z.string().max(60).toLowerCase(), "A slug; its sub-categories are included"),
+  category: filter(z.string().max(60).toLowerCase(), "A slug; includes its subcategories"),
   provider: filter(z.string().max(40).toLowerCase()),
   minPrice: queryNumber(z.number().min(0)).default(0),
   maxPrice: queryNumber(z.number().min(0)).optional(),
   search: z.string().trim().max(200).optional(),
   author: z.string().max(100).optional().describe("An author's id, or me"),
   status: filter(z.enum(productStatuses), "Only with author=me"),
-  lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
+  lang: z.string().max(35).optional().describe("BCP 47, as the seller set it: en, pt-BR"),
   tag: z.string().max(40).optional(),
   minRating: queryNumber(z.number().min(0).max(5)).optional(),
-  currency: QueryCurrency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
+  currency: QueryCurrency.optional().describe("The currency of minPrice, maxPrice and sort=price"),
 };
 
 export const list = endpoint({
@@ -42,7 +42,7 @@ export const list = endpoint({
   path: "/products",
   summary: "List and search products",
   description:
-    "Published products; with author=me your own in every state. Search finds products that hold every word, each as a prefix, in titles, tags, descriptions and sellers' names. When no product on sale holds every word, mistyped words are corrected (meta.correctedSearch); when there is still none, the list has the products with any of the words, ordered by how many they hold. A word that a product, a tag or a seller's name holds is not corrected. Filters by type, category, provider, tag, price and rating do not change what is searched for. It lists its 1,000 most bought matches, of these the first 300 by how well they match. Totals are exact for filters by type, category, provider, currency, and for price and rating at the edges of the facets; for others to 10,000, of a search to 1,000: above that they are a lower bound.",
+    "Published products, or with author=me your own in every status. Search finds products that have every word, each as a prefix, in titles, tags, descriptions and sellers' names. If no product on sale has every word, the service corrects mistyped words (meta.correctedSearch). If there is still none, it lists products with any of the words, those with most words first. Words of products, tags and sellers' names are never corrected. Filters by type, category, provider, tag, price and rating do not change what is searched for. A search lists its 1,000 most purchased matches, the first 300 of them by relevance. Totals are exact for filters by type, category, provider and currency, and for price and rating at the limits of the facets. Other totals are counted up to 10,000, those of a search up to 1,000; above that they are a lower bound.",
   access: reads,
   query: z.strictObject({
     ...paging,
@@ -51,9 +51,12 @@ export const list = endpoint({
       .enum(productSorts)
       .default("relevance")
       .describe(
-        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5: a product with 4.33 stars from 30 reviews (mean 4.13) comes before one with 5.0 stars from one review (mean 3.64); trending sums purchases, each worth half as much after 7 days; relevance without search is popularity",
+        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5. So 4.33 stars from 30 reviews (mean 4.13) come before 5.0 stars from one review (mean 3.64). trending sums purchases, each worth half as much after 7 days. relevance without search is popularity",
       ),
-    order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
+    order: z
+      .enum(["asc", "desc"])
+      .default("desc")
+      .describe("Ignored for relevance, which is always best first"),
   }),
   data: ProductCard,
   list: true,
@@ -64,7 +67,7 @@ export const Category = z
     slug: z.string(),
     name: z.string(),
     parent: z.string().nullable(),
-    products: z.int().describe("Published products in it and below it"),
+    products: z.int().describe("Published products in it and its subcategories"),
   })
   .meta({ id: "Category" });
 
@@ -85,19 +88,19 @@ const values = z.array(z.object({ value: z.string(), ...counted }));
 export const Facets = z
   .object({
     type: values,
-    category: values.describe("Slugs, with what is below them not counted in"),
+    category: values.describe("Slugs; subcategories are not counted"),
     provider: values,
-    tag: values.describe("The 20 commonest"),
+    tag: values.describe("The 20 most common"),
     price: z
       .array(z.object({ from: Amount, to: Amount.nullable(), ...counted }))
       .describe("For minPrice and maxPrice, in `currency`"),
     rating: z
       .array(z.object({ from: z.number(), ...counted }))
-      .describe("For minRating: so many stars or more"),
+      .describe("For minRating: this many stars or more"),
     currency: Currency,
     estimated: z
       .array(z.enum(["type", "category", "provider", "tag", "price", "rating"]))
-      .describe("Facets that count the 1,000 most bought matches alone: their counts are lower bounds"),
+      .describe("Facets that count only the 1,000 most purchased matches; their counts are lower bounds"),
   })
   .meta({ id: "Facets" });
 export type Facets = z.infer<typeof Facets>;
@@ -106,9 +109,9 @@ export const facets = endpoint({
   name: "products.facets",
   method: "GET",
   path: "/products/facets",
-  summary: "Count the products of a list by what they can be filtered by",
+  summary: "Count the products of a list by each filter",
   description:
-    "Takes the filters of the list. A facet ignores its own filter, so that it shows what else there is.",
+    "Accepts the filters of the list. Each facet ignores its own filter, so it shows the alternatives.",
   access: reads,
   query: z.strictObject(filters),
   data: Facets,
@@ -120,11 +123,11 @@ export const tags = endpoint({
   name: "tags.list",
   method: "GET",
   path: "/tags",
-  summary: "List the tags of published products, the commonest first",
+  summary: "List the tags of published products, the most common first",
   access: { who: "member", permission: "products:read" },
   query: z.strictObject({
     ...paging,
-    search: z.string().trim().max(40).optional().describe("How they begin"),
+    search: z.string().trim().max(40).optional().describe("The start of the tag"),
   }),
   data: Tag,
   list: true,

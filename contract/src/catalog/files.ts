@@ -11,11 +11,9 @@ export const ProductFile = z
     id: z.string(),
     name: z.string(),
     size: z.int().describe("Bytes"),
-    type: z.string().describe("Media type, by what the bytes are"),
-    sha256: z.string().describe("Of the bytes, in hexadecimal"),
-    url: z
-      .string()
-      .describe("Downloads it without a header; good for 15 minutes or a little longer, for you"),
+    type: z.string().describe("Media type, detected from the bytes"),
+    sha256: z.string().describe("SHA-256 of the bytes, in hexadecimal"),
+    url: z.string().describe("A download link that needs no header; valid for you for about 15 minutes"),
   })
   .meta({ id: "ProductFile" });
 
@@ -23,33 +21,33 @@ export const ProductImage = z
   .object({
     id: z.string(),
     alt: z.string(),
-    url: z.string().describe("The widest"),
+    url: z.string().describe("The widest size"),
     width: z.int(),
     height: z.int(),
     sizes: z.array(z.object({ width: z.int(), url: z.string() })).describe("For srcset, the smallest first"),
   })
-  .meta({ id: "ProductImage", description: "A picture as WebP, never wider than what was uploaded." });
+  .meta({ id: "ProductImage", description: "An image as WebP, never wider than the upload." });
 
 export type ProductFile = z.infer<typeof ProductFile>;
 export type ProductImage = z.infer<typeof ProductImage>;
 
 const access = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });
-const version = z.string().describe("The version that this made or changed: the product's newest");
+const version = z.string().describe("The created or changed version: the product's newest");
 const errors = ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"] as const;
 
 export const addFile = endpoint({
   name: "files.add",
   method: "POST",
   path: "/products/:productId/files",
-  summary: "Add a file that buyers may download",
+  summary: "Add a file for buyers",
   description:
-    "One file, at most 50 MiB; a version has at most 20 files, 200 MiB together. A file of the same name takes the old one's place; the same bytes under the same name change nothing. What a file is, its bytes decide: text (txt, md, json, jsonl, csv, tsv, yaml), pdf, zip, docx, xlsx, pptx, png, jpeg, webp, gif and avif are taken, and name and media type must agree with them. Once a product has been published this makes a new immutable version (a minor bump).",
+    "One file, at most 50 MiB. A version has at most 20 files, together 200 MiB. A file with an existing name replaces that file; the same bytes under the same name change nothing. The bytes decide the type: text (txt, md, json, jsonl, csv, tsv, yaml), pdf, zip, docx, xlsx, pptx, png, jpeg, webp, gif or avif. File name and media type must agree with it. If the product has been published, this creates a new immutable version (a minor bump).",
   access,
   params,
   upload: { maxBytes: MAX_FILE_BYTES },
   body: z.strictObject({
-    changelog: visibleText(5_000).describe("The note of the new version").optional(),
+    changelog: visibleText(5_000).describe("The changelog of the new version").optional(),
   }),
   data: ProductFile.extend({ version }),
   status: 201,
@@ -61,9 +59,9 @@ export const removeFile = endpoint({
   name: "files.remove",
   method: "DELETE",
   path: "/products/:productId/files/:fileId",
-  summary: "Take a file away",
+  summary: "Remove a file",
   description:
-    "Once a product has been published this makes a new version without the file; buyers of older major lines keep it.",
+    "If the product has been published, this creates a new version without the file; buyers of older major versions keep it.",
   access,
   params: params.extend({ fileId: z.string() }),
   data: z.object({ id: z.string(), version }),
@@ -74,15 +72,15 @@ export const addImage = endpoint({
   name: "images.add",
   method: "POST",
   path: "/products/:productId/images",
-  summary: "Add a picture to a product's page",
+  summary: "Add an image to a product",
   description:
-    "PNG, JPEG, WebP, GIF (its first frame) or AVIF, at most 10 MiB and 40 megapixels; a product has at most 10 images, the first is its cover. It is encoded anew as WebP in three widths, without metadata.",
+    "PNG, JPEG, WebP, GIF (its first frame) or AVIF, at most 10 MiB and 40 megapixels. A product has at most 10 images; the first is its cover. The service encodes it again as WebP in three widths, without metadata.",
   tag: "files",
   access,
   params,
   upload: { maxBytes: MAX_IMAGE_BYTES },
   body: z.strictObject({
-    alt: visibleText(300).describe("What it shows, for those who cannot see it").optional(),
+    alt: visibleText(300).describe("A description for people who cannot see the image").optional(),
   }),
   data: ProductImage,
   status: 201,
@@ -94,7 +92,7 @@ export const removeImage = endpoint({
   name: "images.remove",
   method: "DELETE",
   path: "/products/:productId/images/:imageId",
-  summary: "Take a picture away",
+  summary: "Remove an image",
   tag: "files",
   access,
   params: params.extend({ imageId: z.string() }),

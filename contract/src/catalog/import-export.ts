@@ -14,11 +14,15 @@ const besides = {
     .min(1)
     .max(200)
     .optional()
-    .describe("The id of a product of yours, or a name of your own, by which it is known at the next import"),
+    .describe(
+      "The id of a product of yours, or your own name for it, which identifies it at the next import",
+    ),
   status: z
     .enum(productStatuses)
     .optional()
-    .describe("As in exports; only `publish` reads it, and skips what is not published there"),
+    .describe(
+      "As in exports; only `publish` reads it, and skips products with another status than published",
+    ),
 };
 
 /** A line whose id is not known yet: a product to be made. */
@@ -31,11 +35,11 @@ export type ImportedChange = z.output<typeof ImportedChange>;
 
 const Imported = z
   .object({
-    line: z.int().describe("Where it begins in its file"),
+    line: z.int().describe("The line where it begins in its file"),
     file: z.string().optional().describe("Its file in a folder"),
-    id: z.string().nullable().describe("null: a dry run made none"),
+    id: z.string().nullable().describe("null: a dry run created none"),
     title: z.string(),
-    status: z.enum(productStatuses).describe("An open set for readers"),
+    status: z.enum(productStatuses).describe("New values may be added"),
     outcome: z.enum(["created", "updated", "unchanged"]),
     notPublished: z.array(FieldProblem).optional().describe("Why publish did not publish it"),
   })
@@ -47,7 +51,7 @@ export const ImportResult = z
     created: z.int(),
     updated: z.int(),
     unchanged: z.int(),
-    published: z.int().describe("How many publish has published"),
+    published: z.int().describe("Number of published products"),
     products: z.array(Imported),
   })
   .meta({ id: "ImportResult" });
@@ -58,9 +62,9 @@ export const exportProducts = endpoint({
   name: "products.export",
   method: "GET",
   path: "/products/export",
-  summary: "Take all of your products out as a file",
+  summary: "Export all your products as a file",
   description:
-    "Every product of yours but the deleted ones, oldest first, with the content of its newest version: JSON Lines, or a zip of Markdown files with front matter. Each product is whole; a product that changes during the export is written as it was before or after the change.",
+    "All your products except deleted ones, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.",
   access: { who: "member", permission: "products:read" },
   query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
   data: z.string(),
@@ -71,7 +75,7 @@ export const importProducts = endpoint({
   name: "products.import",
   method: "POST",
   path: "/products/import",
-  summary: "Make and change products from a file",
+  summary: "Create and change products from a file",
   description: `JSON Lines (a product a line, with the fields of POST /products), one Markdown file with front matter, or a zip of those; at most ${MAX_IMPORTED_PRODUCTS.toLocaleString("en")} products. All of it is checked first, and nothing is written unless everything is right: the answer lists every problem with its line. New products are drafts. A line with an \`id\` that is known changes that product as PATCH would; where nothing differs nothing happens.`,
   access: { who: "member", permission: "products:write" },
   query: z.strictObject({

@@ -10,7 +10,7 @@ export const productStatuses = [
   "suspended",
   "deleted",
 ] as const;
-export const ProductStatus = z.enum(productStatuses).describe("An open set for readers");
+export const ProductStatus = z.enum(productStatuses).describe("New values may be added");
 
 /** Why moderators take a product off the market; for the first two it is taken from its buyers, too. */
 export const suspensionReasons = [
@@ -24,7 +24,7 @@ export const suspensionReasons = [
 
 export const Moderation = z
   .object({
-    reasonCode: z.enum(suspensionReasons).nullable().describe("Of a suspension; an open set for readers"),
+    reasonCode: z.enum(suspensionReasons).nullable().describe("For a suspension; new values may be added"),
     reason: z.string().nullable(),
     at: Timestamp,
   })
@@ -32,7 +32,7 @@ export const Moderation = z
 
 export const Move = z
   .object({
-    action: z.string().describe("As the audit log calls it: product.suspended"),
+    action: z.string().describe("As in the audit log: product.suspended"),
     from: ProductStatus,
     to: ProductStatus,
     by: z.enum(["author", "moderator", "operator"]),
@@ -40,7 +40,7 @@ export const Move = z
     reason: z.string().nullable(),
     at: Timestamp,
   })
-  .meta({ id: "Move", description: "A step in the life of a product." });
+  .meta({ id: "Move", description: "A change of a product's status." });
 
 export type ProductStatus = z.infer<typeof ProductStatus>;
 export type SuspensionReason = (typeof suspensionReasons)[number];

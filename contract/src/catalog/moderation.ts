@@ -22,10 +22,10 @@ export const ModeratedProduct = z
       email: z.string(),
       verified: z.boolean(),
       bannedAt: Timestamp.nullable(),
-      products: z.record(z.string(), z.int()).describe("How many they have in each status"),
+      products: z.record(z.string(), z.int()).describe("Their number in each status"),
     }),
     moderation: Moderation.nullable(),
-    history: z.array(Move).describe("The last ten moves, newest first"),
+    history: z.array(Move).describe("The last ten changes, newest first"),
     createdAt: Timestamp,
     updatedAt: Timestamp,
     firstPublishedAt: Timestamp.nullable(),
@@ -56,15 +56,15 @@ export const list = endpoint({
   name: "admin.products.list",
   method: "GET",
   path: "/admin/products",
-  summary: "List everybody's products by how long they are in their status",
+  summary: "List products of all sellers by the time in their status",
   description:
-    "The moderators' queue is ?status=pending_review&order=oldest: the product that waits longest comes first. A change does not send a product to its end. Totals are exact to 10,000, above that a lower bound.",
+    "The moderators' queue is ?status=pending_review&order=oldest: the product that waits longest comes first. A change does not move a product to the end. Totals are exact up to 10,000, above that a lower bound.",
   access,
   query: z.strictObject({
     ...paging,
     status: filter(z.enum(productStatuses)),
     author: z.string().max(100).optional().describe("The id of the seller"),
-    search: z.string().trim().min(1).max(120).optional().describe("Part of a title, or a product's id"),
+    search: z.string().trim().min(1).max(120).optional().describe("A part of a title, or a product's id"),
     order: z.enum(["newest", "oldest"]).default("newest").describe("By statusSince"),
   }),
   data: ModeratedProduct,
@@ -84,16 +84,16 @@ export const approve = endpoint({
   ...verdict,
   name: "admin.products.approve",
   path: "/admin/products/:productId/approve",
-  summary: "Put on sale what waits for moderators",
+  summary: "Approve a product that waits for review",
   description:
-    "Send If-Match with the ETag under which you read the product: a product that changed since is not approved (412). The seller gets an email.",
+    "Send If-Match with the ETag of the product that you read: if it has changed since, it is not approved (412). The seller gets an email.",
 });
 
 export const reject = endpoint({
   ...verdict,
   name: "admin.products.reject",
   path: "/admin/products/:productId/reject",
-  summary: "Send back what waits for moderators, with a reason; the seller gets an email",
+  summary: "Reject a product that waits for review, with a reason; the seller gets an email",
   body: RejectProduct,
   example: { reason: "The description promises images, and the prompt makes none." },
 });
@@ -102,9 +102,9 @@ export const suspend = endpoint({
   ...verdict,
   name: "admin.products.suspend",
   path: "/admin/products/:productId/suspend",
-  summary: "Take a product off the market, with a reason; the seller gets an email",
+  summary: "Suspend a product with a reason; the seller gets an email",
   description:
-    "Buyers keep access, unless the reason is malicious or illegal: then they neither run nor read it any more.",
+    "Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.",
   body: SuspendProduct,
   example: { reasonCode: "infringing", reason: "The text is another seller's." },
 });
@@ -113,5 +113,5 @@ export const reinstate = endpoint({
   ...verdict,
   name: "admin.products.reinstate",
   path: "/admin/products/:productId/reinstate",
-  summary: "End a suspension: the product is unpublished, and its seller may publish it again",
+  summary: "End a suspension: the product is unpublished, and its seller can publish it again",
 });

@@ -9,14 +9,14 @@ import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
 import { SemanticVersion } from "./versions.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
-const ProductType = z.enum(productTypes).describe("An open set for readers");
+const ProductType = z.enum(productTypes).describe("New values may be added");
 const line = visibleLine;
 const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
 const shared = {
   id: z.string(),
   title: z.string(),
   description: z.string(),
-  lang: z.string().nullable().describe("BCP 47; null: not said"),
+  lang: z.string().nullable().describe("BCP 47; null: not set"),
   type: ProductType,
   status: ProductStatus,
   category: z.string().nullable(),
@@ -41,11 +41,14 @@ export const ProductCard = z
 
 const Dependency = z.object({
   productId: z.string(),
-  title: z.string().nullable().describe("null, as type, price and currency: you can neither buy nor run it"),
+  title: z
+    .string()
+    .nullable()
+    .describe("null, like type, price and currency: you can neither buy nor run it"),
   type: ProductType.nullable(),
   price: Amount.nullable(),
   currency: Currency.nullable(),
-  owned: z.boolean().describe("You are its author or have bought it"),
+  owned: z.boolean().describe("Whether you are its author or bought it"),
   onSale: z.boolean(),
 });
 
@@ -57,45 +60,47 @@ export const ProductDetail = z
     contentFormat: z.enum(["text", "messages"]),
     contentPreview: z.string(),
     variables: z.array(Variable),
-    models: z.record(z.string(), z.string()).describe("Provider to default model"),
+    models: z.record(z.string(), z.string()).describe("Default model by provider"),
     requirements: z.array(z.string()),
     features: z.array(z.string()),
     version: z.string(),
-    changelog: z.string().describe("The newest version's note"),
+    changelog: z.string().describe("The changelog of the newest version"),
     files: z
       .array(ProductFile)
       .nullable()
-      .describe("Of your version; null unless you are its author or own it"),
-    images: z.array(z.string()).describe("The widest of each of the gallery"),
+      .describe("Those of your version; null unless you are its author or own it"),
+    images: z.array(z.string()).describe("The widest size of each image in the gallery"),
     gallery: z.array(ProductImage),
     stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
     refundDays: z
       .int()
       .describe(
-        "How long a buyer may ask for the money back. What they never revealed, downloaded or ran is refunded at once, but not twice within 30 days: then, and after any use, the author decides",
+        "How many days a buyer may request a refund. A product that was never revealed, downloaded or run is refunded at once, but not twice within 30 days. In all other cases the author decides",
       ),
-    commissionBasisPoints: z.int().describe("What a referrer gets of the net price, from the author's part"),
+    commissionBasisPoints: z
+      .int()
+      .describe("The commission of a referrer, as a part of the net price, paid by the author"),
     access: z.object({
       owned: z.boolean(),
       reason: z.enum(["author", "purchased", "none"]),
       revealForfeitsInstantRefund: z
         .boolean()
-        .describe("The first reveal, download or run leaves a refund to the author"),
+        .describe("After the first reveal, download or run, the author decides about a refund"),
     }),
     dependencies: z
       .array(Dependency)
-      .describe("Products that a workflow runs, directly or through another: a buyer needs each of them"),
+      .describe("Products that a workflow runs, directly or through another one; a buyer needs each of them"),
     totalPrice: Amount.nullable().describe(
-      "The price with those of the dependencies that you do not own; null: one is not on sale or in another currency",
+      "The price with the dependencies that you do not own; null: one is not on sale or in another currency",
     ),
-    moderation: Moderation.nullable().describe("For its author and administrators; null: nothing to say"),
+    moderation: Moderation.nullable().describe("For its author and administrators; null: no moderation"),
   })
   .meta({ id: "ProductDetail" });
 
 const price = z
   .number()
   .positive("price must be positive")
-  .describe("In the currency's unit; at most 99,999,999 of its smallest coins");
+  .describe("In the unit of the currency; at most 99,999,999 of its minor units");
 const words = (count: number, length: number) => z.array(line(length)).max(count);
 const tags = z
   .array(line(40).transform((tag) => tag.toLowerCase()))
@@ -105,7 +110,7 @@ const compatibility = z
   .array(Provider)
   .max(providers.length)
   .transform((list) => [...new Set(list)])
-  .describe("A new workflow that names none gets the providers of its steps");
+  .describe("A new workflow without it gets the providers of its steps");
 
 const fields = {
   title: line(120),
@@ -114,7 +119,7 @@ const fields = {
     .string()
     .max(35)
     .regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, "must be a BCP 47 tag such as en or pt-BR")
-    .describe("The language that it is written in: BCP 47"),
+    .describe("The language of the content: BCP 47"),
   type: z.enum(productTypes),
   category: line(60).describe("A slug of GET /categories"),
   price,
@@ -126,22 +131,24 @@ const fields = {
   contentFormat: z
     .enum(["text", "messages"])
     .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
-  preview: visibleText(2_000).describe("What everyone may read of the content"),
+  preview: visibleText(2_000).describe("The part of the content that everybody may read"),
   requirements: words(50, 500),
   features: words(50, 500),
   tags,
   compatibility,
   version: SemanticVersion,
-  changelog: visibleText(5_000).describe("The note of the new version"),
+  changelog: visibleText(5_000).describe("The changelog of the new version"),
   currency: Currency,
-  variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
-  models: z.partialRecord(Provider, line(200)).describe("Provider to default model"),
+  variables: z.array(Variable).max(100).describe("Derived from the content if absent"),
+  models: z.partialRecord(Provider, line(200)).describe("Default model by provider"),
   commissionBasisPoints: z
     .int()
     .min(0)
     .max(10_000)
     .nullable()
-    .describe("What a referrer gets of the net price, from your part; null: what your account says"),
+    .describe(
+      "The commission of a referrer, as a part of the net price, from your part; null: the rate of your account",
+    ),
 };
 
 export const CreateProduct = z
@@ -169,7 +176,7 @@ export const ChangeProduct = z
   .strictObject({
     ...fields,
     type: fields.type.describe(
-      "May change until the product is first published; the content is checked again",
+      "Can change until the product is first published; the content is checked again",
     ),
   })
   .partial()
@@ -177,18 +184,18 @@ export const ChangeProduct = z
 
 const ProductWarning = z
   .object({
-    field: z.string().describe("Where in what you sent, such as content.steps[0].messages[1].content"),
-    reason: z.string().describe("What is likely a mistake, and what to do"),
+    field: z.string().describe("The place in your request, such as content.steps[0].messages[1].content"),
+    reason: z.string().describe("The likely mistake, and how to fix it"),
   })
   .meta({ id: "ProductWarning" });
 const warnings = z
   .array(ProductWarning)
   .describe(
-    "What is saved but likely a mistake; empty: nothing. Today: tags of other template languages in the content, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They are sent to the model as they stand: remove them, or write \\{{ for two braces that are meant as text",
+    "Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They go to the model unchanged: remove them, or write \\{{ for literal braces",
   );
 const ChangedProduct = z
   .object({ ...ProductDetail.shape, warnings })
-  .meta({ id: "ChangedProduct", description: "A product after a change, with warnings of its content." });
+  .meta({ id: "ChangedProduct", description: "A product after a change, with warnings about its content." });
 
 export type ProductWarning = z.infer<typeof ProductWarning>;
 export type ProductCard = z.infer<typeof ProductCard>;
@@ -240,7 +247,7 @@ export const change = endpoint({
   path: "/products/:productId",
   summary: "Change some fields of a product",
   description:
-    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before: otherwise 422 names the variable, and a greater major version is needed. Where moderation is on, what an unverified seller has on sale changes its price and commission alone: unpublish it for the rest.",
+    "Only the fields that you send change. After the first publication, a change of the content creates a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before. Otherwise 422 names the variable, and a new major version is needed. Under moderation, an unverified seller can change only price and commission of a product on sale; unpublish it for other changes.",
   access: writes,
   params,
   body: ChangeProduct,
@@ -280,7 +287,7 @@ export const remove = endpoint({
   name: "products.delete",
   method: "DELETE",
   path: "/products/:productId",
-  summary: "Remove a product from the marketplace; buyers keep access",
+  summary: "Delete a product; buyers keep access",
   access: writes,
   params,
   data: z.object({
@@ -296,7 +303,7 @@ export const history = endpoint({
   name: "products.history",
   method: "GET",
   path: "/products/:productId/history",
-  summary: "Read the moves of a product and their reasons, newest first",
+  summary: "Read the status changes of a product and their reasons, newest first",
   description: "For its author and administrators.",
   access: { who: "member", permission: "products:read" },
   params,

@@ -23,15 +23,17 @@ export const Review = z
     comment: z.string(),
     createdAt: Timestamp,
     updatedAt: Timestamp.nullable().describe("When its author last changed it; null: never"),
-    refunded: z.boolean().describe("Its author got the money back: it stays, and leaves the average"),
+    refunded: z
+      .boolean()
+      .describe("Its author got a refund: the review stays, and does not count in the average"),
     reply: z
       .object({ comment: z.string(), createdAt: Timestamp, updatedAt: Timestamp.nullable() })
       .nullable()
-      .describe("What the product's author answered"),
+      .describe("The reply of the product's author"),
     hidden: z
       .object({ reason: z.string(), at: Timestamp })
       .nullable()
-      .describe("A moderator hid it: its author alone still sees it, and it leaves the average"),
+      .describe("Hidden by a moderator: only its author sees it, and it does not count in the average"),
   })
   .meta({ id: "Review" });
 
@@ -42,7 +44,7 @@ export const ModeratedReview = Review.extend({
   product: z.object({ id: z.string(), title: z.string() }),
   reports: z
     .array(z.object({ reporter: person, reason: z.string(), createdAt: Timestamp }))
-    .describe("Those that nobody has settled: the oldest 20"),
+    .describe("Open reports: the oldest 20"),
   openReports: z.int(),
 }).meta({ id: "ModeratedReview" });
 
@@ -57,12 +59,12 @@ export const list = endpoint({
   path: "/products/:productId/reviews",
   summary: "List the reviews of a product, newest first",
   description:
-    "meta.ratings says how many reviews gave how many stars, and their average: hidden reviews and those of refunded buyers are left out.",
+    "meta.ratings has the number of reviews for each number of stars, and their average, without hidden reviews and those of refunded buyers.",
   access: reads,
   params,
   query: z.strictObject({
     ...paging,
-    rating: queryNumber(rating).optional().describe("Only those with so many stars"),
+    rating: queryNumber(rating).optional().describe("Only reviews with this many stars"),
   }),
   data: Review,
   list: true,
@@ -99,7 +101,7 @@ export const change = endpoint({
   method: "PATCH",
   path: "/products/:productId/reviews/:reviewId",
   summary: "Change your review",
-  description: "A review that a moderator hid stays as it is.",
+  description: "A review that a moderator hid cannot change.",
   access: writes,
   params: ofReview,
   body: ChangeReview,
@@ -113,8 +115,8 @@ export const remove = endpoint({
   name: "reviews.delete",
   method: "DELETE",
   path: "/products/:productId/reviews/:reviewId",
-  summary: "Take your review back",
-  description: "You may write another one. A review that a moderator hid stays as it is.",
+  summary: "Delete your review",
+  description: "You can write another one. A review that a moderator hid cannot be deleted.",
   access: writes,
   params: ofReview,
   data: z.object({ id: z.string(), deleted: z.literal(true) }),
@@ -125,8 +127,8 @@ export const reply = endpoint({
   name: "reviews.reply",
   method: "POST",
   path: "/products/:productId/reviews/:reviewId/reply",
-  summary: "Answer a review of your product",
-  description: "One answer a review: another one takes its place.",
+  summary: "Reply to a review of your product",
+  description: "A review has one reply: a new one replaces it.",
   access: { who: "member", permission: "products:write" },
   params: ofReview,
   body: z.strictObject({ comment: comment.min(1) }).meta({ id: "ReplyToReview" }),
@@ -140,7 +142,7 @@ export const removeReply = endpoint({
   name: "reviews.deleteReply",
   method: "DELETE",
   path: "/products/:productId/reviews/:reviewId/reply",
-  summary: "Take your answer back",
+  summary: "Delete your reply",
   access: { who: "member", permission: "products:write" },
   params: ofReview,
   data: Review,
@@ -152,7 +154,7 @@ export const report = endpoint({
   method: "POST",
   path: "/products/:productId/reviews/:reviewId/report",
   summary: "Report a review to the moderators",
-  description: "Once each.",
+  description: "Once for each review.",
   access: writes,
   params: ofReview,
   body: z.strictObject({ reason }).meta({ id: "ReportReview" }),
@@ -181,11 +183,11 @@ export const hide = endpoint({
   method: "POST",
   path: "/admin/reviews/:reviewId/hide",
   summary: "Hide a review",
-  description: "Its author sees the reason. Its reports are settled, and it leaves the average.",
+  description: "Its author sees the reason. Its reports are resolved, and it does not count in the average.",
   access: admin,
   params: z.object({ reviewId: z.string() }),
   body: z
-    .strictObject({ reason: reason.describe("Shown to its author, and kept in the audit log") })
+    .strictObject({ reason: reason.describe("Shown to its author, and stored in the audit log") })
     .meta({ id: "HideReview" }),
   data: ModeratedReview,
   errors: ["REVIEW_NOT_FOUND", "INVALID_STATE"],
@@ -196,8 +198,8 @@ export const restore = endpoint({
   name: "admin.reviews.restore",
   method: "POST",
   path: "/admin/reviews/:reviewId/restore",
-  summary: "Show a hidden review again, or let a reported one stand",
-  description: "Its reports are settled.",
+  summary: "Show a hidden review again, or dismiss its reports",
+  description: "Its reports are resolved.",
   access: admin,
   params: z.object({ reviewId: z.string() }),
   data: ModeratedReview,

@@ -15,7 +15,7 @@ const versionFields = {
   version: z.string(),
   changelog: z.string(),
   createdAt: Timestamp,
-  current: z.boolean().describe("What you get when you name no version"),
+  current: z.boolean().describe("The version that you get if you name none"),
 };
 
 export const Version = z
@@ -40,7 +40,7 @@ export const list = endpoint({
   method: "GET",
   path: "/products/:productId/versions",
   summary: "List the versions of a product, newest first",
-  description: "Notes are for every member who sees the product; contents are not.",
+  description: "Every member who sees the product can read changelogs, but not contents.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string() }),
   query: z.strictObject(paging),
@@ -54,7 +54,7 @@ export const get = endpoint({
   method: "GET",
   path: "/products/:productId/versions/:version",
   summary: "Read one version of a product with its content and files",
-  description: "For its author and administrators, and for buyers within the major line that they bought.",
+  description: "For its author and administrators, and for buyers within the major version that they bought.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string(), version: z.string() }),
   data: VersionDetail,

@@ -4,19 +4,17 @@ import { Amount, Currency, Timestamp } from "../core/envelope.ts";
 import { asked, Day, readsAnalytics, SignedAmount, span } from "./analytics.ts";
 
 const summary = {
-  totalCustomers: z.int().min(0).describe("Who bought something, each counted once"),
-  newCustomers: z.int().min(0).describe("Those of them whose first purchase of you it was"),
+  totalCustomers: z.int().min(0).describe("Accounts with a purchase, each counted once"),
+  newCustomers: z.int().min(0).describe("Those with their first purchase of yours"),
   returningCustomers: z.int().min(0).describe("The others"),
   repeatPurchaseRate: z
     .number()
     .min(0)
     .max(1)
-    .describe(
-      "The part of them with two purchases or more up to endDate, those of before startDate included",
-    ),
+    .describe("The share of them with two or more purchases up to endDate, also before startDate"),
   avgRevenuePerCustomer: Amount.describe("Gross revenue ÷ totalCustomers"),
   lifetimeValue: SignedAmount.describe(
-    "What all who ever bought by endDate have paid, less refunds and disputes, ÷ how many they are",
+    "The revenue of all buyers up to endDate without refunds and disputes, ÷ their number",
   ),
 };
 
@@ -24,20 +22,20 @@ export const CustomerAnalytics = z
   .object({
     ...asked,
     currency: Currency.describe(
-      "Of everything here but otherCurrencies: who bought in two is a customer in each",
+      "The currency of everything except otherCurrencies: a buyer in two currencies is a customer in each",
     ),
     summary: z.object(summary),
     timeline: z
       .array(z.object({ date: Day, newCustomers: z.int().min(0), returningCustomers: z.int().min(0) }))
-      .describe("Who bought, each counted once a row"),
+      .describe("Customers, each counted once in a row"),
     topCustomers: z
       .array(
         z.object({
           id: z.string(),
           name: z.string(),
           purchases: z.int().min(1),
-          totalSpent: Amount.describe("Less tax, before refunds"),
-          firstPurchaseAt: Timestamp.describe("Their first ever of you"),
+          totalSpent: Amount.describe("Without tax, before refunds"),
+          firstPurchaseAt: Timestamp.describe("Their first purchase of yours"),
           lastPurchaseAt: Timestamp.describe("Their last by endDate"),
         }),
       )
@@ -46,18 +44,20 @@ export const CustomerAnalytics = z
       .array(
         z.object({
           month: z.string().regex(/^\d{4}-\d{2}$/),
-          size: z.int().min(0).describe("Whose first purchase of you was in that month"),
+          size: z.int().min(0).describe("Customers with their first purchase in that month"),
           retained: z
             .array(z.int().min(0))
-            .describe("How many of them bought in that month, the next one, and so on, to that of endDate"),
+            .describe(
+              "How many of them bought in that month, in the next one, and so on, until the month of endDate",
+            ),
         }),
       )
       .describe(
-        "Every month of these days, of which the first and the last may be cut: who first bought before startDate is in none",
+        "Each month of these days; the first and the last may be cut. A customer with a first purchase before startDate is in none",
       ),
     otherCurrencies: z
       .array(z.object({ currency: Currency, ...summary }))
-      .describe("The same of every other currency in which somebody bought in these days"),
+      .describe("The same for each other currency with a purchase in these days"),
   })
   .meta({ id: "CustomerAnalytics" });
 
@@ -67,8 +67,8 @@ export const customers = endpoint({
   name: "analytics.customers",
   method: "GET",
   path: "/analytics/customers",
-  summary: "Who bought of you, how often, and how many come back",
-  description: "Counts paid purchases, free copies and those that were refunded later too. It is exact.",
+  summary: "Count your customers, new and returning",
+  description: "Counts paid purchases, also free copies and those refunded later. It is exact.",
   access: readsAnalytics,
   query: z.strictObject(span),
   data: CustomerAnalytics,
@@ -78,9 +78,9 @@ export const exportCustomers = endpoint({
   name: "analytics.exportCustomers",
   method: "GET",
   path: "/analytics/customers/export",
-  summary: "Everybody who bought of you in these days, as CSV",
+  summary: "Export all your customers of these days as CSV",
   description:
-    "A row for each customer in one currency, oldest account first. Text that a spreadsheet would take for a formula begins with an apostrophe.",
+    "A row for each customer in one currency, oldest account first. Text that a spreadsheet would read as a formula begins with an apostrophe.",
   access: readsAnalytics,
   query: z.strictObject(span),
   data: z.string(),

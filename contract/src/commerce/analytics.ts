@@ -16,23 +16,23 @@ export const span = {
   period: z
     .enum(["day", "week", "month", "year"])
     .default("month")
-    .describe("How far startDate lies before endDate where it is absent: 1, 7, 30 or 365 days"),
+    .describe("If startDate is absent, it is 1, 7, 30 or 365 days before endDate"),
   startDate: LocalDate.optional().describe("The first day. At most five years before the last"),
-  endDate: LocalDate.optional().describe("The last day, which counts too; today when absent"),
+  endDate: LocalDate.optional().describe("The last day, included; default: today"),
   interval: z
     .enum(["day", "week", "month"])
     .default("day")
     .describe(
-      "What a row of the timeline spans: weeks begin on Monday; the first and the last may be cut by the days asked about",
+      "The length of a row of the timeline. Weeks begin on Monday; the period may cut the first and the last row",
     ),
   timezone: z
     .string()
     .max(64)
     .default("UTC")
     .describe(
-      "Of the days: an IANA name such as America/New_York. Views are counted by days of UTC all the same",
+      "The time zone of the days: an IANA name such as America/New_York. Views are always counted by UTC days",
     ),
-  currency: QueryCurrency.optional().describe("When absent, that in which you have sold most often"),
+  currency: QueryCurrency.optional().describe("Default: the currency of most of your sales"),
 };
 
 /** Who sells, and what may read for them. */
@@ -42,25 +42,25 @@ export const readsAnalytics = {
   rolePermission: "read:analytics",
 } as const;
 
-export const Day = z.iso.date().describe("The first day of what the row spans");
+export const Day = z.iso.date().describe("The first day of the row");
 /** Of sums that corrections can turn. */
 export const SignedAmount = z
   .number()
-  .describe("In the currency's unit, with its own decimals; may be below zero");
+  .describe("In the unit of the currency, with its decimals; may be negative");
 
-const sales = z.int().describe("What was bought, free copies too");
+const sales = z.int().describe("Sales, with free copies");
 const rate = z.number().min(0);
 
 const productsSummary = {
-  totalRevenue: Amount.describe("Charged, less tax, of what was later refunded too"),
+  totalRevenue: Amount.describe("Charged amounts without tax, also if refunded later"),
   totalSales: sales,
-  avgOrderValue: Amount.describe("totalRevenue ÷ totalSales, a half rounded up; 0 without sales"),
-  refunds: Amount.describe("Given back, less tax, whenever it was bought"),
+  avgOrderValue: Amount.describe("totalRevenue ÷ totalSales, rounded half up; 0 without sales"),
+  refunds: Amount.describe("Refunds without tax, whenever the sale was"),
 };
 
 /** What all answers say of the question that they answer. */
 export const asked = {
-  currency: Currency.describe("Of all amounts but those under otherCurrencies"),
+  currency: Currency.describe("The currency of all amounts except those in otherCurrencies"),
   startDate: z.iso.date(),
   endDate: z.iso.date(),
   timezone: z.string(),
@@ -80,7 +80,7 @@ export const ProductAnalytics = z
         date: Day,
         revenue: Amount,
         sales,
-        views: z.int().describe("Viewers by product and day, of the days of UTC with these dates"),
+        views: z.int().describe("Viewers by product and day, for the UTC days with these dates"),
       }),
     ),
     topProducts: z
@@ -91,24 +91,24 @@ export const ProductAnalytics = z
   .meta({ id: "ProductAnalytics" });
 
 const revenueSummary = {
-  grossRevenue: Amount.describe("Charged, less tax, on the day of the sale"),
-  discounts: Amount.describe("What codes took off prices"),
-  tax: SignedAmount.describe("Taken for the state, less what was given back of it"),
-  refunds: Amount.describe("Given back, less tax, on the day when it was"),
+  grossRevenue: Amount.describe("Charged amounts without tax, on the day of the sale"),
+  discounts: Amount.describe("Discounts by codes"),
+  tax: SignedAmount.describe("Taxes of sales, without refunded taxes"),
+  refunds: Amount.describe("Refunds without tax, on the day of the refund"),
   disputes: SignedAmount.describe(
-    "Held or taken by banks, less tax, and what losing cost; below zero where more was won than opened",
+    "Held or taken by banks, without tax, plus the cost of lost disputes; negative if more was won than opened",
   ),
-  platformFees: SignedAmount.describe("Kept by the marketplace, less what was given back of it"),
-  referralCommissions: SignedAmount.describe("Kept by referrers, less what was given back of it"),
+  platformFees: SignedAmount.describe("The marketplace's fees, without refunded fees"),
+  referralCommissions: SignedAmount.describe("Commissions of referrers, without refunded commissions"),
   netRevenue: SignedAmount.describe(
-    "What your balance gained: grossRevenue less refunds, disputes, platformFees and referralCommissions",
+    "What your balance gained: grossRevenue without refunds, disputes, platformFees and referralCommissions",
   ),
   sales,
-  avgOrderValue: Amount.describe("grossRevenue ÷ sales, a half rounded up; 0 without sales"),
+  avgOrderValue: Amount.describe("grossRevenue ÷ sales, rounded half up; 0 without sales"),
   refundRate: rate.describe("refunds ÷ grossRevenue, four decimals; 0 without revenue"),
-  pendingBalance: SignedAmount.describe("As GET /balance says it now"),
-  availableBalance: SignedAmount.describe("As GET /balance says it now"),
-  paidOut: Amount.describe("All that payouts ever brought you"),
+  pendingBalance: SignedAmount.describe("As in GET /balance now"),
+  availableBalance: SignedAmount.describe("As in GET /balance now"),
+  paidOut: Amount.describe("The sum of all your completed payouts"),
 };
 
 const revenueGroups = ["product", "category", "referral", "currency"] as const;
@@ -123,8 +123,8 @@ export const RevenueAnalytics = z
         grossRevenue: Amount,
         refunds: Amount,
         disputes: SignedAmount,
-        fees: SignedAmount.describe("Of the marketplace"),
-        commissions: SignedAmount.describe("Of referrers"),
+        fees: SignedAmount.describe("The marketplace's"),
+        commissions: SignedAmount.describe("The referrers'"),
         netRevenue: SignedAmount,
         sales,
       }),
@@ -142,13 +142,11 @@ export const RevenueAnalytics = z
         }),
       )
       .describe(
-        "What groupBy asks for, that with the most revenue first, at most a thousand. By currency each is in its own",
+        "The groups of groupBy, the most revenue first, at most a thousand. By currency each is in its own",
       ),
     otherCurrencies: z
       .array(z.object({ currency: Currency, ...revenueSummary }))
-      .describe(
-        "The same of every other currency in which something moved: amounts of two are never added up",
-      ),
+      .describe("The same for each other currency; amounts of two currencies are never added"),
   })
   .meta({ id: "RevenueAnalytics" });
 
@@ -158,7 +156,7 @@ export type RevenueGroup = (typeof revenueGroups)[number];
 
 const ofProducts = z.strictObject({
   ...span,
-  productId: filter(z.string().max(100), "All of yours when absent"),
+  productId: filter(z.string().max(100), "Default: all your products"),
 });
 const ofRevenue = z.strictObject({ ...span, groupBy: z.enum(revenueGroups).default("product") });
 
@@ -171,7 +169,7 @@ export const products = endpoint({
   name: "analytics.products",
   method: "GET",
   path: "/analytics/products",
-  summary: "Read what your products sold, and how often they were looked at",
+  summary: "Read sales, revenue and views of your products",
   description: EXACT,
   access: readsAnalytics,
   query: ofProducts,
@@ -183,7 +181,7 @@ export const exportProducts = endpoint({
   name: "analytics.exportProducts",
   method: "GET",
   path: "/analytics/products/export",
-  summary: "Take out what your products sold by day",
+  summary: "Export the sales of your products by day",
   description: AS_CSV,
   access: readsAnalytics,
   query: ofProducts,
@@ -196,7 +194,7 @@ export const revenue = endpoint({
   name: "analytics.revenue",
   method: "GET",
   path: "/analytics/revenue",
-  summary: "Read what you earned, and what of it went where",
+  summary: "Read your revenue and its parts",
   description: EXACT,
   access: readsAnalytics,
   query: ofRevenue,
@@ -207,7 +205,7 @@ export const exportRevenue = endpoint({
   name: "analytics.exportRevenue",
   method: "GET",
   path: "/analytics/revenue/export",
-  summary: "Take out what you earned by day",
+  summary: "Export your revenue by day",
   description: AS_CSV,
   access: readsAnalytics,
   query: ofRevenue,

@@ -6,17 +6,17 @@ export const DiscountCode = z
   .object({
     id: z.string(),
     code: z.string(),
-    percentOff: z.number().nullable().describe("Of the price, in percent; null: an amount is taken off"),
-    amountOff: Amount.nullable().describe("At most the whole price is taken off"),
-    currency: Currency.nullable().describe("Of amountOff; null: any"),
-    productId: z.string().nullable().describe("null: every product of yours"),
+    percentOff: z.number().nullable().describe("A discount in percent of the price; null: it is an amount"),
+    amountOff: Amount.nullable().describe("The discount is at most the whole price"),
+    currency: Currency.nullable().describe("The currency of amountOff; null: any"),
+    productId: z.string().nullable().describe("null: all your products"),
     startsAt: Timestamp.nullable(),
     endsAt: Timestamp.nullable(),
     maxRedemptions: z.int().nullable(),
     maxPerBuyer: z.int().nullable(),
     redemptions: z
       .int()
-      .describe("Purchases that hold it now; given back when a payment fails, or all of it is refunded"),
+      .describe("Purchases that hold it now; a failed payment or a full refund releases it"),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
@@ -31,18 +31,18 @@ const fields = {
     .min(1)
     .max(64)
     .regex(/^[A-Za-z0-9_-]*$/, "may hold letters, digits, - and _")
-    .describe("Yours alone, whatever its case"),
+    .describe("Unique among your codes, in any case"),
   percentOff: z
     .number()
     .min(0)
     .max(100)
     .multipleOf(0.01, "has more than two decimals")
-    .describe("100 makes free copies"),
+    .describe("100 gives free copies"),
   amountOff: z.number().positive("amountOff must be positive"),
-  currency: Currency.describe("Of amountOff; the product's, or the marketplace's own, when omitted"),
-  productId: z.string().max(100).describe("The one product of yours that it is for"),
-  startsAt: moment.describe("Good from this moment on"),
-  endsAt: moment.describe("Good before this moment"),
+  currency: Currency.describe("The currency of amountOff; default: the product's, or the marketplace's"),
+  productId: z.string().max(100).describe("The only product that it applies to"),
+  startsAt: moment.describe("Valid from this time, inclusive"),
+  endsAt: moment.describe("Valid until this time, exclusive"),
   maxRedemptions: count.describe("How many purchases may hold it"),
   maxPerBuyer: count.describe("How many purchases of one buyer may hold it"),
 };
@@ -100,9 +100,9 @@ export const create = endpoint({
   tag,
   method: "POST",
   path: "/discount-codes",
-  summary: "Make a discount code",
+  summary: "Create a discount code",
   description:
-    "Takes either percentOff or amountOff. The discount is rounded half-up: half of 19.99 is 10.00, which leaves 9.99. Limits hold however many buy at once. A second code of one name, whatever its case, is 409 CONFLICT.",
+    "Send either percentOff or amountOff. The discount is rounded half up: half of 19.99 is 10.00, so the price becomes 9.99. Limits hold under any number of parallel purchases. A second code with the same name, in any case, is 409 CONFLICT.",
   access,
   body: CreateDiscountCode,
   data: DiscountCode,
@@ -118,7 +118,7 @@ export const change = endpoint({
   path: "/discount-codes/:discountCodeId",
   summary: "Change a discount code",
   description:
-    "Only what you send changes, and holds for what is bought from now on; null takes a limit away. percentOff and amountOff take each other's place. A maxRedemptions below the purchases that hold the code is 422.",
+    "Only the fields that you send change, for later purchases; null removes a limit. percentOff and amountOff replace each other. A maxRedemptions below the number of purchases that hold the code is 422.",
   access,
   params,
   body: ChangeDiscountCode,
@@ -133,7 +133,7 @@ export const remove = endpoint({
   tag,
   method: "DELETE",
   path: "/discount-codes/:discountCodeId",
-  summary: "Remove a discount code; what was bought with it stays as it is",
+  summary: "Delete a discount code; purchases made with it do not change",
   access,
   params,
   data: z.object({ id: z.string(), deleted: z.literal(true) }),

@@ -4,19 +4,23 @@ import { paging, Timestamp } from "../core/envelope.ts";
 
 export const PaymentMethod = z
   .object({
-    id: z.string().describe("Name it as paymentMethodId"),
+    id: z.string().describe("Send it as paymentMethodId"),
     brand: z.string(),
     last4: z.string(),
-    isDefault: z.boolean().describe("Pays when nothing else is named"),
+    isDefault: z.boolean().describe("Pays if no other method is named"),
     createdAt: Timestamp.nullable().describe(
-      "null: a method of the test environment, which everybody has and nobody can remove",
+      "null: a method of the test environment, which all accounts have and cannot remove",
     ),
   })
   .meta({ id: "PaymentMethod" });
 
 export const AddPaymentMethod = z
   .strictObject({
-    token: z.string().min(1).max(255).describe("What the payment provider gave the browser for the card"),
+    token: z
+      .string()
+      .min(1)
+      .max(255)
+      .describe("The token or id that the payment provider gave the browser for the card"),
   })
   .meta({ id: "AddPaymentMethod" });
 
@@ -32,7 +36,7 @@ export const list = endpoint({
   method: "GET",
   path: "/payment-methods",
   summary: "List your payment methods, newest first",
-  description: "In a test environment those that everybody has come last.",
+  description: "In a test environment its shared methods come last.",
   access: writes,
   query: z.strictObject(paging),
   data: PaymentMethod,
@@ -44,9 +48,9 @@ export const add = endpoint({
   tag,
   method: "POST",
   path: "/payment-methods",
-  summary: "Keep a payment method",
+  summary: "Store a payment method",
   description:
-    "Card data goes from the browser to the payment provider alone; what it answers is named here. The first method becomes the default, unless the environment has one. An account may have 10; the 11th is 422.",
+    "Card data goes from the browser to the payment provider only; send the token that it returns. The first method becomes the default, unless the environment has one. An account can have 10; the 11th is 422.",
   access: writes,
   body: AddPaymentMethod,
   data: PaymentMethod,
@@ -61,7 +65,8 @@ export const remove = endpoint({
   method: "DELETE",
   path: "/payment-methods/:methodId",
   summary: "Remove a payment method",
-  description: "When it was the default, there is none until you choose one, or the environment's own.",
+  description:
+    "If it was the default, there is none until you choose one, or the default of the environment.",
   access: writes,
   params,
   data: z.object({ id: z.string(), deleted: z.literal(true) }),
@@ -73,7 +78,7 @@ export const makeDefault = endpoint({
   tag,
   method: "POST",
   path: "/payment-methods/:methodId/default",
-  summary: "Pay by this method when no other is named",
+  summary: "Make a payment method the default",
   access: writes,
   params,
   data: PaymentMethod,

@@ -6,20 +6,18 @@ export const payoutStatuses = ["pending", "in_transit", "completed", "failed", "
 
 const reads = { who: "member", permission: "purchases:read", rolePermission: "manage:products" } as const;
 
-const Signed = z.number().describe("In the currency's unit, with its own decimals; may be below zero");
+const Signed = z.number().describe("In the unit of the currency, with its decimals; may be negative");
 
 export const Balance = z
   .object({
     currency: Currency,
-    pending: Signed.describe("Earned, and not matured yet"),
+    pending: Signed.describe("Earned, not matured yet"),
     available: Signed.describe(
-      "What can be paid out now; below zero after refunds and disputes of what was paid out: later sales make up for it first",
+      "What can be paid out now. Negative after refunds and disputes of paid-out sales; later sales repay it first",
     ),
-    reserved: Amount.describe(
-      "Matured, and not paid out as long as open refunds and disputes may take it: no part of `available`",
-    ),
+    reserved: Amount.describe("Matured, but held for open refunds and disputes; not a part of `available`"),
     inTransit: Signed.describe("In payouts that have not ended"),
-    minimum: Amount.describe("Less than this is not paid out"),
+    minimum: Amount.describe("The minimum of a payout"),
     nextMaturity: z
       .object({ amount: Signed, at: Timestamp })
       .nullable()
@@ -34,20 +32,20 @@ export const Payout = z
     status: z
       .enum(payoutStatuses)
       .describe(
-        "pending: the provider has not answered, or has too little of the marketplace's to pay it yet. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
+        "pending: the provider has not answered, or the marketplace's balance there is too small. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
       ),
     amount: Amount,
     currency: Currency,
     period: z
       .object({ start: z.iso.date(), end: z.iso.date() })
       .describe(
-        "Days (UTC): from the one after the last payout's end, or that of your first entry, to the last on which matured what it pays; no day is in two",
+        "UTC days. It begins on the day after the last payout's end, or on the day of your first entry. It ends on the last day on which a paid entry matured. No day is in two periods",
       ),
     failureCode: z
       .string()
       .nullable()
       .describe(
-        "Why the provider or the bank did not pay it; `seller_banned`: you were shut out before it was asked to",
+        "Why the provider or the bank did not pay it; `seller_banned`: you were banned before the provider was asked",
       ),
     createdAt: Timestamp,
     completedAt: Timestamp.nullable().describe(
@@ -60,43 +58,45 @@ export const AdminPayout = Payout.extend({
   seller: z.object({ id: z.string(), name: z.string() }),
   account: z.string().describe("The seller's account at the payment provider"),
   providerPayoutId: z.string().nullable(),
-  scheduled: z.boolean().describe("false: the seller asked for it"),
+  scheduled: z.boolean().describe("false: the seller requested it"),
   waitsFor: z
     .string()
     .nullable()
     .describe(
-      "Why the payment provider cannot pay it yet: balance_insufficient is the marketplace's own balance there. It is asked again each hour",
+      "Why the payment provider cannot pay it yet: balance_insufficient is the marketplace's own balance there. The service tries again each hour",
     ),
   reversedAmount: Amount.describe(
-    "What the provider took back of it without taking back all: in no book, until all is taken back there",
+    "The part that the provider took back. It is not booked until all is taken back there",
   ),
 }).meta({ id: "AdminPayout" });
 
 export const AskPayout = z
   .strictObject({
-    currency: Currency.optional().describe("When absent, the only one with a balance, else the shop's own"),
-    amount: z.number().positive("must be positive").optional().describe("All that is available when absent"),
+    currency: Currency.optional().describe(
+      "Default: the only currency with a balance, else the marketplace's",
+    ),
+    amount: z.number().positive("must be positive").optional().describe("Default: all that is available"),
   })
   .meta({ id: "AskPayout" });
 
 export const PayoutAccount = z
   .object({
-    account: z.string().nullable().describe("At the payment provider; null: set one up first, or name one"),
+    account: z.string().nullable().describe("At the payment provider; null: create one first, or name one"),
     payoutsEnabled: z
       .boolean()
       .nullable()
       .describe(
-        "Whether payouts arrive there; null: the payment provider does not say now, or knows no such account",
+        "Whether payouts arrive there; null: the payment provider does not answer now, or does not know the account",
       ),
   })
   .meta({ id: "PayoutAccount" });
 
 export const Onboarding = z
   .object({
-    account: z.string().describe("Where your payouts go from now on"),
+    account: z.string().describe("The destination of later payouts"),
     url: z
       .url()
-      .describe("The payment provider's page, for one visit: ask for another when you come back to it"),
+      .describe("The payment provider's page, for one visit; request another one when you come back"),
   })
   .meta({ id: "Onboarding" });
 
@@ -124,9 +124,9 @@ export const balance = endpoint({
   method: "GET",
   path: "/balance",
   tag: "payouts",
-  summary: "Read what you have earned, by currency",
+  summary: "Read your balance by currency",
   description:
-    "Sales and referrals together. What is earned matures after 7 days or the refund window, whichever is longer.",
+    "Sales and referrals together. Earnings mature after 7 days or the refund window, whichever is longer.",
   access: reads,
   query: z.strictObject(paging),
   data: Balance,
@@ -159,9 +159,9 @@ export const create = endpoint({
   name: "payouts.create",
   method: "POST",
   path: "/payouts",
-  summary: "Have what is available paid out",
+  summary: "Request a payout of the available amount",
   description:
-    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once. Less than the minimum of GET /balance, more than is available, no account to pay to, or one that is not set up yet: 422.",
+    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back makes its amount available again at once. 422: less than the minimum of GET /balance, more than is available, or no payout account that is set up.",
   access: { who: "session", rolePermission: "manage:products" },
   body: AskPayout,
   data: Payout,
@@ -174,7 +174,7 @@ export const account = endpoint({
   name: "payouts.account.get",
   method: "GET",
   path: "/account/payout-account",
-  summary: "Read where your payouts go",
+  summary: "Read your payout account",
   access: { who: "session" },
   data: PayoutAccount,
 });
@@ -183,9 +183,9 @@ export const nameAccount = endpoint({
   name: "payouts.account.name",
   method: "PUT",
   path: "/account/payout-account",
-  summary: "Say where your payouts go",
+  summary: "Set your payout account",
   description:
-    "The seller gets an email. In the test environment acct_test pays, acct_test_fails does not, acct_test_waits is long on its way, and acct_test_returns sends back what it was paid.",
+    "The seller gets an email. In the test environment acct_test pays, acct_test_fails fails, acct_test_waits stays in transit, and acct_test_returns sends the money back.",
   access: { who: "session" },
   freshSignIn: true,
   body: NamePayoutAccount,
@@ -197,9 +197,9 @@ export const onboard = endpoint({
   name: "payouts.account.onboard",
   method: "POST",
   path: "/account/payout-account/onboarding",
-  summary: "Set up where your payouts go",
+  summary: "Set up a payout account",
   description:
-    "Makes an account for you at the payment provider, once, and answers its page on which you say who you are and where your bank is. Until that is done, payouts are refused. The seller gets an email.",
+    "Creates an account for you at the payment provider, once, and returns its page for your identity and bank account. Until that is complete, payouts are refused. The seller gets an email.",
   access: { who: "session" },
   freshSignIn: true,
   data: Onboarding,
@@ -209,12 +209,12 @@ export const all = endpoint({
   name: "admin.payouts.list",
   method: "GET",
   path: "/admin/payouts",
-  summary: "List the payouts of everybody, newest first",
+  summary: "List the payouts of all sellers, newest first",
   access: { who: "admin" },
   query: z.strictObject({
     ...paging,
     ...filters,
-    sellerId: z.string().max(100).optional().describe("The id of the account that is paid"),
+    sellerId: z.string().max(100).optional().describe("The id of the seller"),
   }),
   data: AdminPayout,
   list: true,

@@ -32,7 +32,7 @@ export const Quotas = z
 const QuotaWindow = z
   .object({
     limit: z.int().min(1),
-    seconds: z.int().min(1).describe("How long the window is; it begins with the first request in it"),
+    seconds: z.int().min(1).describe("The length of the window, which begins with its first request"),
     used: z.int().min(0),
     remaining: z.int().min(0),
     resetAt: Timestamp.nullable().describe("null: no request has begun this window"),
@@ -42,22 +42,20 @@ const QuotaWindow = z
 const Usage = z
   .object({
     plan: z.enum(plans),
-    windows: z.array(QuotaWindow).describe("What API keys and OAuth tokens of the account have used"),
-    sessionWindows: z.array(QuotaWindow).describe("What its sessions have used, which count apart"),
+    windows: z.array(QuotaWindow).describe("Requests by API keys and OAuth tokens of the account"),
+    sessionWindows: z.array(QuotaWindow).describe("Requests by its sessions, which count separately"),
   })
   .meta({ id: "QuotaUsage" });
 
 const Offer = z.object({
   plan: z.enum(plans),
-  monthlyPrice: Amount.nullable().describe(
-    "Before a tax that is added; null: by agreement with the operator",
-  ),
+  monthlyPrice: Amount.nullable().describe("Before an added tax; null: by agreement with the operator"),
   currency: Currency,
   quotas: z.array(Quota),
   concurrentRuns: z
     .int()
     .describe(
-      "Runs of prompts that an account may have under way at once, in each process of the service; one more is refused with 429. Runs of workflows do not count: they wait in a queue",
+      "Prompts that an account may run at the same time, in each process of the service; one more is 429. Workflow runs do not count: they wait in a queue",
     ),
 });
 
@@ -65,7 +63,7 @@ const Subscription = z
   .object({
     plan: z.enum(plans),
     periodStart: Timestamp.nullable(),
-    periodEnd: Timestamp.nullable().describe("Until when the plan is paid; null when nothing was paid for"),
+    periodEnd: Timestamp.nullable().describe("Until when the plan is paid; null if there was no payment"),
     scheduled: z
       .object({ plan: z.enum(plans), effectiveDate: Timestamp })
       .nullable()
@@ -74,7 +72,7 @@ const Subscription = z
       .object({ since: Timestamp, tries: z.int().min(1), nextTry: Timestamp })
       .nullable()
       .describe(
-        "The next month could not be paid; the plan holds while it is tried three times. Choose the plan again to pay now",
+        "The next month could not be paid; the plan stays active during three attempts. Choose the plan again to pay now",
       ),
     payment: z
       .object({
@@ -85,7 +83,7 @@ const Subscription = z
         nextAction: z.object({ url: z.url() }).optional(),
       })
       .nullable()
-      .describe("The payment that the upgrade to its plan, or its renewal, waits for"),
+      .describe("The payment that an upgrade or renewal waits for"),
     offers: z.array(Offer),
   })
   .meta({ id: "Subscription" });
@@ -98,7 +96,7 @@ const PlanPayment = z
     id: z.string(),
     plan: z.enum(plans),
     status: z.enum(planPaymentStatuses),
-    amount: Amount.describe("What is charged: lines.total"),
+    amount: Amount.describe("The charged amount: lines.total"),
     currency: Currency,
     ...PurchaseDetail.pick({ lines: true, taxRate: true, paymentMethod: true, declineCode: true }).shape,
     period: z
@@ -119,7 +117,7 @@ const PlanPayment = z
 const ChangeSubscription = z
   .strictObject({
     plan: z.enum(plans),
-    paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
+    paymentMethodId: z.string().min(1).max(100).optional().describe("Default: your default method"),
   })
   .meta({ id: "ChangeSubscription" });
 
@@ -134,7 +132,7 @@ export const usage = endpoint({
   method: "GET",
   path: "/account/usage",
   summary: "Read how much of your quota is used now",
-  description: "The request does not count, and is answered when the quota is used up.",
+  description: "The request does not count, and works when the quota is used up.",
   isCounted: false,
   access: { who: "member", permission: null },
   data: Usage,
@@ -144,7 +142,7 @@ export const subscription = endpoint({
   name: "account.subscription.get",
   method: "GET",
   path: "/account/subscription",
-  summary: "Read your plan, its period and the plans on offer",
+  summary: "Read your plan, its period and the available plans",
   access: { who: "member", permission: null },
   data: Subscription,
 });
@@ -153,9 +151,9 @@ export const payments = endpoint({
   name: "account.subscription.payments",
   method: "GET",
   path: "/account/subscription/payments",
-  summary: "List what was asked of you for your plans, newest first, with receipts",
+  summary: "List your plan payments with receipts, newest first",
   description:
-    "Each month's payment, and those that failed or were given up. lines.discount is what was unused of the month before an upgrade.",
+    "Each month's payment, and those that failed or were given up. lines.discount is the unused part of the month before an upgrade.",
   access: { who: "member", permission: "purchases:read" },
   query: z.strictObject(paging),
   data: PlanPayment,
@@ -168,7 +166,7 @@ export const changeSubscription = endpoint({
   path: "/account/subscription",
   summary: "Upgrade now, or downgrade when the paid period ends",
   description:
-    "An upgrade is paid for a month from now, less what is unused of the present period, and holds at once; 202 while the payment is pending or must be confirmed at payment.nextAction.url; a decline is 402 and changes nothing. A downgrade holds from the end of the paid period. The present plan takes a scheduled downgrade, or an upgrade that waits for its payment, back; when it is past due, it is paid now. A plan is renewed each month by the method that paid for it: of three tries in a week the last that fails ends it.",
+    "An upgrade costs a month from now, less the unused part of the present period, and is active at once. 202: the payment is pending, or must be confirmed at payment.nextAction.url. A decline is 402 and changes nothing. A downgrade is active from the end of the paid period. Choosing the present plan cancels a scheduled downgrade or an unpaid upgrade; if the plan is past due, it pays now. A plan renews each month with the method that paid for it. After three failed attempts in a week it ends.",
   access: { who: "session" },
   body: ChangeSubscription,
   data: Subscription,

@@ -31,7 +31,7 @@ export const NewPurchase = z
   .object({
     orderId: z.string(),
     status: z.enum(orderStatuses),
-    amount: Amount.describe("What is paid, tax included"),
+    amount: Amount.describe("The paid amount, with tax"),
     currency: Currency,
     downloadUrl: link("not paid yet, or not yours to use any more"),
     receipt,
@@ -40,12 +40,12 @@ export const NewPurchase = z
   .meta({ id: "NewPurchase" });
 
 export const Purchase = NewPurchase.extend({
-  refundedAmount: Amount.describe("What came back of it, by refunds and by disputes"),
+  refundedAmount: Amount.describe("The amount that refunds and disputes returned"),
   product: z.object({
     id: z.string(),
-    title: z.string().describe("As it was when it was bought"),
+    title: z.string().describe("As it was at the purchase"),
     type: z.string(),
-    version: z.string().describe("Which was bought"),
+    version: z.string().describe("The version that was bought"),
     author: z.object({ id: z.string(), name: z.string() }),
   }),
   createdAt: Timestamp,
@@ -55,50 +55,52 @@ export const Purchase = NewPurchase.extend({
 export const PurchaseDetail = Purchase.extend({
   lines: z
     .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
-    .describe("total = subtotal − discount, + tax unless the price holds it already"),
+    .describe("total = subtotal − discount, + tax unless the price includes it"),
   taxRate: z
     .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
     .nullable()
-    .describe("How lines.tax came about; inclusive: the price holds it already. null: there is none"),
+    .describe("How lines.tax was calculated; inclusive: the price includes it. null: no tax"),
   discountCode: z.string().nullable(),
   referralCode: z.string().nullable(),
   receipt: receipt.extend({ number: receiptNumber }),
   paymentMethod: z
     .object({ brand: z.string(), last4: z.string() })
     .nullable()
-    .describe("null: not paid, or nothing had to be paid"),
-  declineCode: z.string().nullable().describe("Why it could not be paid, as the payment provider says it"),
+    .describe("null: not paid, or free"),
+  declineCode: z.string().nullable().describe("Why it could not be paid, as the payment provider reports it"),
   entitlement: z
     .object({
       status: z
         .enum(["active", "held", "revoked"])
-        .describe("held: the money is on its way back, and nothing can be used meanwhile"),
-      version: z.string().describe("The newest of the major version that was bought: what you read and run"),
+        .describe("held: a refund is in progress, and the product cannot be used meanwhile"),
+      version: z
+        .string()
+        .describe("The newest version of the purchased major version: the one that you read and run"),
       latestVersion: z.string().describe("The newest of all"),
     })
     .nullable()
-    .describe("null: not paid, or it bought nothing that its buyer had not already"),
+    .describe("null: not paid, or the buyer already had the product"),
   refundable: Refundable,
   refunds: z.array(Refund).describe("Newest first"),
-  events: z.array(OrderEvent).describe("What happened, in order"),
+  events: z.array(OrderEvent).describe("The events of the purchase, in order"),
 }).meta({ id: "PurchaseDetail" });
 
 export const CreatePurchase = z
   .strictObject({
     productId: z.string().min(1).max(100),
-    paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
+    paymentMethodId: z.string().min(1).max(100).optional().describe("Default: your default method"),
     referralCode: z
       .string()
       .min(1)
       .max(100)
       .optional()
       .describe("The code of the account that referred you: it gets a commission"),
-    discountCode: z.string().min(1).max(100).optional().describe("Of the seller, whatever its case"),
+    discountCode: z.string().min(1).max(100).optional().describe("A code of the seller, in any case"),
     expectedPrice: z
       .number()
       .min(0)
       .optional()
-      .describe("Refuse with PRICE_CHANGED when the price less the discount, before tax is added, differs"),
+      .describe("Refuse with PRICE_CHANGED if the price after the discount, before added tax, differs"),
   })
   .meta({ id: "CreatePurchase" });
 
@@ -116,7 +118,7 @@ export const create = endpoint({
   path: "/purchases",
   summary: "Buy a product",
   description:
-    "201 when the payment succeeded, or nothing had to be paid; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed. The details of an error name what it is about: INSUFFICIENT_FUNDS declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
+    "201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
   access: { who: "member", permission: "purchases:write" },
   body: CreatePurchase,
   data: NewPurchase,

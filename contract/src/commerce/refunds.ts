@@ -41,7 +41,7 @@ const approvalReason = z
   .enum(approvalReasons)
   .nullable()
   .describe(
-    "unused: never revealed, downloaded or run, so that it is approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had another refund at once lately, so that the seller decides. null: nobody asked, or nobody can",
+    "unused: never revealed, downloaded or run, so approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had an instant refund recently, so the seller decides. null: nobody requested it, or nobody can",
   );
 
 export const Refund = z
@@ -52,35 +52,35 @@ export const Refund = z
     status: z
       .enum(refundStatuses)
       .describe(
-        "pending: the seller decides. approved, processing: the money is on its way. succeeded, failed, rejected, canceled: it has ended",
+        "pending: the seller decides. approved, processing: in progress. succeeded, failed, rejected, canceled: ended",
       ),
-    amount: Amount.describe("Tax included. Approved is as much of it as then remains"),
+    amount: Amount.describe("With tax. The approval covers as much of it as then remains"),
     currency: Currency,
     reason: z.string().describe("As it was sent"),
-    reasonCode: z.enum(refundReasons).describe("The reason where it is one of these, else other"),
+    reasonCode: z.enum(refundReasons).describe("The reason if it is one of these, else other"),
     details: z.string().nullable(),
     requestedBy: z
       .enum(["buyer", "admin", "service", "provider"])
       .describe(
-        "service: a payment came that bought nothing, and goes back by itself. provider: it was made at the payment provider's own dashboard",
+        "service: a payment that bought nothing is refunded automatically. provider: created at the payment provider's dashboard",
       ),
     decideBy: Timestamp.nullable().describe(
-      "Until then the seller decides; afterwards it is approved. null: nobody had to decide",
+      "Until then the seller decides; afterwards it is approved. null: no decision was needed",
     ),
     decidedBy: z
       .enum(["rules", "seller", "admin"])
       .nullable()
-      .describe("rules: it was never used, its seller let the time pass, or the payment had bought nothing"),
+      .describe("rules: it was never used, its seller did not decide in time, or the payment bought nothing"),
     approvalReason,
     decisionNote: z.string().nullable().describe("Why it was rejected, or canceled by the service"),
-    failureCode: z.string().nullable().describe("Why the payment provider could not give it back"),
+    failureCode: z.string().nullable().describe("Why the payment provider could not refund it"),
     createdAt: Timestamp,
     decidedAt: Timestamp.nullable(),
     completedAt: Timestamp.nullable().describe("When it succeeded, failed, was rejected or canceled"),
     returnedAt: Timestamp.nullable().describe(
-      "When the buyer's bank sent back what had succeeded: they are still owed it, and get it in another way",
+      "When the buyer's bank returned a refund that had succeeded; the buyer must get the money in another way",
     ),
-    settledAt: Timestamp.nullable().describe("When they got that in another way"),
+    settledAt: Timestamp.nullable().describe("When the buyer got it in another way"),
   })
   .meta({ id: "Refund" });
 
@@ -92,17 +92,17 @@ export const AdminRefund = Refund.extend({ buyer: person, seller: person }).meta
 export const Refundable = z
   .object({
     until: Timestamp.nullable().describe("The end of the refund window; null until completed"),
-    amount: Amount.describe("What would be given back; 0 where reasonIfNot says why nothing is"),
+    amount: Amount.describe("What would be refunded; 0 if reasonIfNot gives a reason"),
     reasonIfNot: z.enum(refundObstacles).nullable(),
     approval: z
       .enum(["instant", "seller"])
       .nullable()
       .describe(
-        "Who approves it if you ask now: the rules at once, or the seller; null where reasonIfNot says why nobody can",
+        "Who would approve it now: the rules at once, or the seller; null if reasonIfNot gives a reason",
       ),
     approvalReason,
     instantFrom: Timestamp.nullable().describe(
-      "From when it would be approved at once, where approvalReason is recent_instant_refund and the window is open then; else null",
+      "From when it would be approved at once, if approvalReason is recent_instant_refund and the window is open then; else null",
     ),
   })
   .meta({ id: "Refundable" });
@@ -128,7 +128,7 @@ export const OrderEvent = z
     amount: Amount,
     refundId: z.string().optional(),
   })
-  .meta({ id: "OrderEvent", description: "Something that happened to a purchase." });
+  .meta({ id: "OrderEvent", description: "An event in the life of a purchase." });
 
 const reason = visibleText(200)
   .min(1)
@@ -143,7 +143,7 @@ export const RejectRefund = z
 
 export const GiveRefund = z
   .strictObject({
-    amount: z.number().positive().optional().describe("All that remains when omitted"),
+    amount: z.number().positive().optional().describe("Default: all that remains"),
     reason,
   })
   .meta({ id: "GiveRefund" });
@@ -151,7 +151,7 @@ export const GiveRefund = z
 export const RefundedBuyers = z
   .object({
     productId: z.string(),
-    orders: z.int().describe("How many purchases are refunded, one after the other"),
+    orders: z.int().describe("How many purchases are refunded, one after another"),
     since: Timestamp.describe("Of purchases since then"),
   })
   .meta({ id: "RefundedBuyers" });
@@ -181,9 +181,9 @@ export const create = endpoint({
   name: "refunds.create",
   method: "POST",
   path: "/purchases/:orderId/refund",
-  summary: "Ask for the money of a purchase back",
+  summary: "Request a refund of a purchase",
   description:
-    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. For some time after such a refund the seller decides about the next one: for 30 days after the first, 90 after the second, 180 after each later one. approvalReason says which it is, here and in refundable of the purchase. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
+    "A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
   body: RequestRefund,
@@ -197,7 +197,7 @@ export const list = endpoint({
   name: "refunds.list",
   method: "GET",
   path: "/refunds",
-  summary: "List the refunds of what you bought and sold, newest first",
+  summary: "List the refunds of your purchases and sales, newest first",
   access: reads,
   query: z.strictObject({
     ...paging,
@@ -232,17 +232,18 @@ export const approve = endpoint({
   ...decision,
   name: "refunds.approve",
   path: "/refunds/:refundId/approve",
-  summary: "Give the money back that a buyer asks for, as the seller",
+  summary: "Approve a refund as the seller",
   description:
-    "Or as an administrator. The answer says whether the money is there already (succeeded) or on its way (processing).",
+    "Or as an administrator. The status is succeeded, or processing while the money is on its way.",
 });
 
 export const reject = endpoint({
   ...decision,
   name: "refunds.reject",
   path: "/refunds/:refundId/reject",
-  summary: "Reject a refund, as the seller; the buyer gets the reason by email",
-  description: "Or as an administrator, and before decideBy. The buyer may ask again within the window.",
+  summary: "Reject a refund as the seller; the buyer gets the reason by email",
+  description:
+    "Or as an administrator, and before decideBy. The buyer can request it again within the window.",
   body: RejectRefund,
   example: { reason: "It does what its page says; here is how to set the language." },
 });
@@ -252,14 +253,14 @@ export const cancel = endpoint({
   access: writes,
   name: "refunds.cancel",
   path: "/refunds/:refundId/cancel",
-  summary: "Take a request back that nobody has decided, as the buyer",
+  summary: "Cancel your undecided request as the buyer",
 });
 
 export const listAll = endpoint({
   name: "admin.refunds.list",
   method: "GET",
   path: "/admin/refunds",
-  summary: "List everybody's refunds, newest first",
+  summary: "List all refunds, newest first",
   access: admin,
   query: z.strictObject({ ...paging, status, orderId }),
   data: AdminRefund,
@@ -270,9 +271,9 @@ export const give = endpoint({
   name: "admin.orders.refund",
   method: "POST",
   path: "/admin/orders/:orderId/refund",
-  summary: "Give money of a purchase back, all that remains or a part of it, at any time",
+  summary: "Refund a purchase, all that remains or a part, at any time",
   description:
-    "Not while its payment is disputed. A part leaves the buyer the product; with the last part it is gone. While all that remains is on its way: 409 CONFLICT.",
+    "Not while its payment is disputed. After a partial refund the buyer keeps the product; after the last part not. While the whole rest is in progress: 409 CONFLICT.",
   access: admin,
   params: ofOrder,
   body: GiveRefund,
@@ -286,9 +287,9 @@ export const refundBuyers = endpoint({
   name: "admin.products.refundBuyers",
   method: "POST",
   path: "/admin/products/:productId/refund-buyers",
-  summary: "Give all buyers of the last 90 days their money back",
+  summary: "Refund all buyers of the last 90 days",
   description:
-    "Of a product that is suspended as malicious or illegal: whatever remains of each price, used or not; what is disputed is left to the bank. A job carries it out, and goes on where it was interrupted; asked again, only those follow who are still without a refund.",
+    "For a product that is suspended as malicious or illegal: the rest of each price, used or not. Disputed purchases are left to the bank. A job refunds one purchase after another and continues after a crash. A second request takes only buyers without a refund.",
   access: admin,
   params: z.object({ productId: z.string() }),
   data: RefundedBuyers,

@@ -8,7 +8,7 @@ const id = z.string();
 export const eventData = {
   "product.published": z
     .object({ product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }) })
-    .describe("A product has gone on sale; its author hears"),
+    .describe("A product is on sale. Sent to its author"),
   "product.updated": z
     .object({
       product: z.object({
@@ -18,7 +18,7 @@ export const eventData = {
           .describe("By the name of the field"),
       }),
     })
-    .describe("A product, its files or its pictures were changed; its author hears"),
+    .describe("A product, its files or its images changed. Sent to its author"),
   "product.unpublished": z
     .object({
       product: z.object({
@@ -30,13 +30,13 @@ export const eventData = {
         unpublishedAt: Timestamp,
       }),
     })
-    .describe("A product is no longer on sale; its author hears"),
+    .describe("A product is no longer on sale. Sent to its author"),
   "purchase.completed": z
     .object({ order: z.object({ id, productId: id, buyerId: id, amount: Amount, currency: Currency }) })
-    .describe("A product was bought; seller and buyer hear"),
+    .describe("A product was bought. Sent to seller and buyer"),
   "purchase.refunded": z
     .object({ refund: z.object({ id, orderId: id, amount: Amount, reason: z.string() }) })
-    .describe("A refund has been paid; seller and buyer hear"),
+    .describe("A refund was paid. Sent to seller and buyer"),
   "payout.completed": z
     .object({
       payout: z.object({
@@ -47,10 +47,10 @@ export const eventData = {
         period: z.object({ start: z.iso.date(), end: z.iso.date() }),
       }),
     })
-    .describe("A payout has reached its seller, who hears"),
+    .describe("A payout has reached its seller. Sent to the seller"),
   "review.created": z
     .object({ review: z.object({ id, productId: id, rating: z.int(), comment: z.string(), authorId: id }) })
-    .describe("A product was reviewed; its author hears"),
+    .describe("A product was reviewed. Sent to its author"),
   "user.subscription.updated": z
     .object({
       subscription: z.object({
@@ -60,10 +60,10 @@ export const eventData = {
         effectiveDate: Timestamp,
       }),
     })
-    .describe("The plan of an account has changed; the account hears"),
+    .describe("The plan of an account changed. Sent to the account"),
   test: z
     .object({ message: z.string() })
-    .describe("Somebody asked for a test of their endpoint; it alone hears"),
+    .describe("A test of one endpoint was requested. Sent to that endpoint only"),
 } as const;
 
 /**
@@ -77,7 +77,7 @@ const callbackSchema = (status: string) =>
       workflowId: id,
       productVersion: z.string(),
       status: z.string().describe(status),
-      output: z.unknown().describe("null where it is larger than 200,000 characters: read it at outputUrl"),
+      output: z.unknown().describe("null if it is larger than 200,000 characters: read it at outputUrl"),
       outputUrl: z.string(),
       error: z.object({ code: z.string(), message: z.string() }).nullable(),
       waitingFor: z.array(z.string()).describe("Ids of the steps that wait for an approval"),
@@ -89,10 +89,10 @@ const callbackSchema = (status: string) =>
   });
 
 export const callbackData = {
-  "execution.completed": callbackSchema("completed").describe("A run of a workflow has its result"),
-  "execution.failed": callbackSchema("failed").describe("A run of a workflow has failed"),
-  "execution.canceled": callbackSchema("canceled").describe("A run of a workflow was canceled"),
-  "execution.waiting": callbackSchema("waiting").describe("A run of a workflow waits for an approval"),
+  "execution.completed": callbackSchema("completed").describe("A workflow run completed"),
+  "execution.failed": callbackSchema("failed").describe("A workflow run failed"),
+  "execution.canceled": callbackSchema("canceled").describe("A workflow run was canceled"),
+  "execution.waiting": callbackSchema("waiting").describe("A workflow run waits for an approval"),
 } as const;
 
 export type CallbackType = keyof typeof callbackData;
@@ -152,9 +152,9 @@ export const stream = endpoint({
   name: "events.stream",
   method: "GET",
   path: "/events/stream",
-  summary: "Hear your events as they happen",
+  summary: "Stream your events",
   description:
-    "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. A client that reconnects with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses no event and gets none twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. A client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
+    "Server-sent events: `id` is the event's id, `event` its type, `data` the exact bytes of the webhook. A client that reconnects with the last id as `Last-Event-ID` misses no event and gets none twice. Clients that cannot set a header send `lastEventId`, which has priority. The id `evt_00000000000000000000000000` is before the oldest stored event. The first block has an id and no data: the start of this stream. An id that is unknown or older than 30 days is 404: start without one, and read missing events at `GET /events`. A comment comes every 15 seconds. An account can have 10 streams at a time in each process of the service; another is 429. A client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
   access,
   query: z.strictObject({
     types: filter(
@@ -166,7 +166,7 @@ export const stream = endpoint({
         .pipe(types),
       "Only these, with commas or repeated; all when omitted",
     ),
-    lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
+    lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
   data: Event,
   answersEvents: true,

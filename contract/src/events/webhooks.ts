@@ -21,7 +21,7 @@ const fields = {
     .string()
     .max(2_048)
     .describe(
-      "Where events are posted: https, a public address, no credentials in it; kept as a URL's parser writes it",
+      "The URL for deliveries: https, a public address, without credentials; stored as a URL parser normalizes it",
     ),
   description: visibleText(200),
   eventTypes: z
@@ -30,15 +30,11 @@ const fields = {
     .max(types.length)
     .refine((list) => new Set(list).size === list.length, "names a type twice")
     .nullable()
-    .describe(
-      "Which events it gets; null: all. A `test` event comes to the endpoint that it was asked for, whatever stands here",
-    ),
+    .describe("The event types that it gets; null: all. A requested `test` event always comes"),
   enabled: z.boolean(),
   signatureContent: z
     .enum(["timestamp_body", "body"])
-    .describe(
-      "What X-Service-Signature covers: the timestamp, a dot and the raw body, or the raw body alone",
-    ),
+    .describe("What X-Service-Signature signs: the timestamp, a dot and the raw body, or only the raw body"),
   signaturePrefix: z.boolean().describe("Whether X-Service-Signature begins with `sha256=`"),
 };
 
@@ -50,20 +46,20 @@ export const WebhookEndpoint = z
     disabledReason: z
       .enum(["owner", "gone", "failing"])
       .nullable()
-      .describe("Who switched it off: you, its answer 410, or five days without a success; null: it is on"),
+      .describe(
+        "Who disabled it: you, its response 410, or five days without a success; null: it is enabled",
+      ),
     createdAt: Timestamp,
   })
   .meta({ id: "WebhookEndpoint" });
 
 export const AdminWebhookEndpoint = WebhookEndpoint.extend({
   owner: z.object({ id, name: z.string() }),
-  failingSince: Timestamp.nullable().describe("When an attempt first failed since the last success"),
-  failedDeliveries: z.int().min(0).describe("Given up since then"),
+  failingSince: Timestamp.nullable().describe("The first failed attempt since the last success"),
+  failedDeliveries: z.int().min(0).describe("Deliveries given up since then"),
 }).meta({ id: "AdminWebhookEndpoint", description: "A webhook endpoint as administrators see it." });
 
-const secret = z
-  .string()
-  .describe("`whsec_` and the base64 of 32 bytes: shown in this answer and never again");
+const secret = z.string().describe("`whsec_` and the base64 of 32 bytes, shown only in this response");
 export const NewWebhookEndpoint = WebhookEndpoint.extend({ secret }).meta({ id: "NewWebhookEndpoint" });
 
 export const CreateWebhookEndpoint = z
@@ -84,13 +80,13 @@ export const RotateWebhookSecret = z
     activateAt: z.iso
       .datetime({ offset: true })
       .optional()
-      .describe("From when on the new secret signs, at most 7 days ahead; now when omitted"),
+      .describe("From when the new secret signs, at most 7 days ahead; default: now"),
     overlapHours: z
       .number()
       .min(0)
       .max(7 * 24)
       .default(24)
-      .describe("How long the old secret signs beside it from then on"),
+      .describe("How long the old secret also signs from then on"),
   })
   .meta({ id: "RotateWebhookSecret" });
 
@@ -115,15 +111,15 @@ export const DeliveryAttempt = z
         body: z.string().describe("Its first 16 KiB, not decompressed"),
       })
       .nullable()
-      .describe("null: there was none"),
+      .describe("null: no response"),
     error: z
       .object({ code: z.string(), message: z.string() })
       .nullable()
-      .describe("Why it was not taken; null: it was"),
+      .describe("Why the attempt failed; null: it succeeded"),
     late: z
       .boolean()
       .describe(
-        "Reported after the delivery was due again or another worker had taken it over: it changed nothing",
+        "Reported after the delivery was due again or another worker had taken it over: it had no effect",
       ),
   })
   .meta({ id: "DeliveryAttempt" });
@@ -134,7 +130,7 @@ const Delivery = z.object({
   eventId: id,
   eventType: z.enum([...eventTypes, ...callbackTypes] as [EventType | CallbackType, ...EventType[]]),
   status: z.enum(deliveryStatuses),
-  attempt: z.int().min(0).describe("Attempts made"),
+  attempt: z.int().min(0).describe("Number of attempts"),
   nextAttemptAt: Timestamp.nullable(),
   createdAt: Timestamp,
   endedAt: Timestamp.nullable(),
@@ -147,7 +143,7 @@ export const WebhookDeliveryDetail = Delivery.extend({ attempts: z.array(Deliver
 export const RecoverWebhook = z
   .strictObject({
     since: z.iso.datetime({ offset: true }).describe("At most 14 days ago"),
-    until: z.iso.datetime({ offset: true }).optional().describe("Now when omitted"),
+    until: z.iso.datetime({ offset: true }).optional().describe("Default: now"),
   })
   .meta({ id: "RecoverWebhook" });
 
@@ -157,7 +153,7 @@ export const WebhookRecovery = z
     status: z.enum(["running", "completed"]),
     since: Timestamp,
     until: Timestamp,
-    total: z.int().min(0).describe("Deliveries that are failed or skipped still, and those recovered"),
+    total: z.int().min(0).describe("Deliveries that are still failed or skipped, and those recovered"),
     recovered: z.int().min(0).describe("Of those, how many are due again"),
     createdAt: Timestamp,
     endedAt: Timestamp.nullable(),
@@ -165,7 +161,7 @@ export const WebhookRecovery = z
   .meta({ id: "WebhookRecovery" });
 
 const count = z.int().min(0);
-const duration = z.int().min(0).nullable().describe("In milliseconds; null: there was no attempt");
+const duration = z.int().min(0).nullable().describe("In milliseconds; null: no attempt");
 export const WebhookStats = z
   .object({
     since: Timestamp,
@@ -182,12 +178,12 @@ export const WebhookStats = z
       .min(0)
       .max(1)
       .nullable()
-      .describe("Succeeded of those that ended by an attempt; null: none did"),
+      .describe("The share of successes among those that ended by an attempt; null: none did"),
     durationMs: z
       .object({ p50: duration, p95: duration })
       .describe("Of the attempts of the last 1000 deliveries"),
     failingSince: Timestamp.nullable().describe(
-      "When the first attempt failed since the last success; null: none did",
+      "The first failed attempt since the last success; null: none",
     ),
   })
   .meta({ id: "WebhookStats" });
@@ -228,7 +224,7 @@ export const create = endpoint({
   path: "/webhooks",
   summary: "Register a webhook endpoint",
   description:
-    "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422. The account's owner gets an email.",
+    "The response shows the secret once. An account can have 20 endpoints; the 21st is 422. The account's owner gets an email.",
   access,
   freshSignIn: true,
   body: CreateWebhookEndpoint,
@@ -256,7 +252,7 @@ export const change = endpoint({
   path: "/webhooks/:webhookId",
   summary: "Change a webhook endpoint",
   description:
-    "Only what you send changes, and holds for what waits too: it goes to the new address, events of types left out are canceled, and while the endpoint is off they are skipped; recover brings those back. A session needs a sign-in of the last 15 minutes to change `url`.",
+    "Only the fields that you send change, also for waiting deliveries. These go to the new URL; those of removed event types are canceled. While the endpoint is disabled, they are skipped; recover resends them. A session needs a sign-in of the last 15 minutes to change `url`.",
   access,
   params,
   body: ChangeWebhookEndpoint,
@@ -270,7 +266,7 @@ export const remove = endpoint({
   name: "webhooks.delete",
   method: "DELETE",
   path: "/webhooks/:webhookId",
-  summary: "Remove a webhook endpoint; what waits for it is canceled",
+  summary: "Delete a webhook endpoint; its waiting deliveries are canceled",
   access,
   params,
   data: z.object({ id, deleted: z.literal(true) }),
@@ -281,9 +277,9 @@ export const rotateSecret = endpoint({
   name: "webhooks.rotateSecret",
   method: "POST",
   path: "/webhooks/:webhookId/rotate-secret",
-  summary: "Draw a new secret",
+  summary: "Create a new secret",
   description:
-    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once. The account's owner gets an email.",
+    "The response shows it once. Until activateAt only the old secret signs. Then the new one signs X-Service-Signature. For overlapHours the old one signs X-Service-Signature-Previous, and webhook-signature has both. It replaces a rotation that has not started; at most 10 secrets sign at once. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params,
@@ -312,7 +308,7 @@ export const deliveries = endpoint({
   method: "GET",
   path: "/webhooks/:webhookId/deliveries",
   summary: "List the deliveries to an endpoint, newest first",
-  description: "Kept for 30 days.",
+  description: "Stored for 30 days.",
   access,
   params,
   query: z.strictObject({
@@ -322,7 +318,7 @@ export const deliveries = endpoint({
       .max(100)
       .optional()
       .describe(
-        "Only deliveries older than this one, by its id: with the last id of a page, the next page at the same cost however deep",
+        "Only deliveries older than this one, by its id. With the last id of a page it gives the next page, at the same cost at any depth",
       ),
     status: filter(z.enum(deliveryStatuses)),
     eventId: z.string().max(100).optional(),
@@ -336,13 +332,13 @@ export const stats = endpoint({
   name: "webhooks.stats",
   method: "GET",
   path: "/webhooks/:webhookId/stats",
-  summary: "How deliveries to an endpoint went",
+  summary: "Read statistics of the deliveries to an endpoint",
   access,
   params,
   query: z.strictObject({
     days: queryNumber(z.int().min(1).max(30))
       .default(7)
-      .describe("Of deliveries that were made within so many days up to now"),
+      .describe("For deliveries created in this number of days up to now"),
   }),
   data: WebhookStats,
   errors: ["WEBHOOK_NOT_FOUND"],
@@ -352,9 +348,9 @@ export const recover = endpoint({
   name: "webhooks.recover",
   method: "POST",
   path: "/webhooks/:webhookId/recover",
-  summary: "Have what failed or was skipped attempted again",
+  summary: "Resend failed and skipped deliveries of a period",
   description:
-    "Each delivery of an event of that time which is failed or skipped begins its schedule anew; attempts go on counting. A job does it: its progress is read below /recoveries.",
+    "Each failed or skipped delivery of an event of that period starts its schedule again; attempts continue to count. A job does it: read its progress below /recoveries.",
   access,
   params,
   body: RecoverWebhook,
@@ -368,7 +364,7 @@ export const recovery = endpoint({
   name: "webhooks.recovery",
   method: "GET",
   path: "/webhooks/:webhookId/recoveries/:recoveryId",
-  summary: "Read how far a recovery is",
+  summary: "Read the progress of a recovery",
   access,
   params: z.object({ webhookId: z.string(), recoveryId: z.string() }),
   data: WebhookRecovery,
@@ -379,8 +375,8 @@ export const egress = endpoint({
   name: "webhooks.egress",
   method: "GET",
   path: "/webhooks/egress",
-  summary: "List the addresses that deliveries come from",
-  description: "For a receiver's firewall. Empty where the operator names none.",
+  summary: "List the source addresses of deliveries",
+  description: "For a receiver's firewall. Empty if the operator has set none.",
   access: { who: "public" },
   data: z.object({ addresses: z.array(z.string()) }),
 });
@@ -389,8 +385,8 @@ export const all = endpoint({
   name: "admin.webhooks.list",
   method: "GET",
   path: "/admin/webhooks",
-  summary: "List the webhook endpoints of everybody, newest first",
-  description: "Totals are exact to 10,000, above that a lower bound.",
+  summary: "List the webhook endpoints of all accounts, newest first",
+  description: "Totals are exact up to 10,000, above that a lower bound.",
   access: { who: "admin" },
   query: z.strictObject({
     ...paging,
@@ -423,9 +419,9 @@ export const retry = endpoint({
   tag,
   method: "POST",
   path: "/deliveries/:deliveryId/retry",
-  summary: "Attempt a delivery once more, now",
+  summary: "Attempt a delivery again now",
   description:
-    "Whatever became of it, and though the endpoint asked for patience. It counts as the next attempt and uses up none of the schedule, which goes on afterwards where it stood.",
+    "Works in any status, and also while the endpoint's Retry-After lasts. It counts as the next attempt, but not in the schedule, which continues afterwards.",
   access,
   params: deliveryParams,
   data: WebhookDelivery,

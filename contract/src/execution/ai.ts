@@ -14,9 +14,9 @@ const limits = {
     .max(1_000_000)
     .nullable()
     .describe(
-      "USD a calendar month (UTC), at list prices. A call reserves the most that it may cost until it has ended; one without maxTokens gets a limit of its own that fits what is left",
+      "USD in a calendar month (UTC), at list prices. A call reserves its highest possible cost until it ends. A call without maxTokens gets a limit that fits the rest",
     ),
-  maxConcurrency: z.int().min(1).max(100).nullable().describe("Calls at the same time"),
+  maxConcurrency: z.int().min(1).max(100).nullable().describe("Parallel calls"),
 };
 
 export const ProviderKey = z
@@ -24,13 +24,11 @@ export const ProviderKey = z
     id: z.string(),
     provider: Provider,
     name: z.string(),
-    last4: z.string().describe("The last four characters of the key: all of it that can be read again"),
+    last4: z.string().describe("The last four characters of the key; nothing else of it can be read"),
     baseUrl: z.string().nullable(),
     status: z
       .enum(["unverified", "valid", "invalid"])
-      .describe(
-        "What the provider said of the key when it was last asked or called; unverified: nothing yet",
-      ),
+      .describe("The provider's answer at the last check or call; unverified: none yet"),
     ...limits,
     createdAt: Timestamp,
     lastUsedAt: Timestamp.nullable(),
@@ -92,7 +90,7 @@ export const createKey = endpoint({
   path: "/ai/keys",
   summary: "Store a provider key",
   description:
-    "It is sealed before it is written, and never shown again but for its last four characters. The provider is asked whether it takes the key, which spends no tokens: `status` is `invalid` where it says no, and `unverified` where it says nothing within 5 seconds. The key is stored in any case. An account may have 100; the 101st is 422.",
+    "The key is encrypted before it is stored; later only its last four characters are shown. The provider is asked whether it accepts the key, which costs no tokens. `status` is `invalid` if it refuses, and `unverified` if it does not answer within 5 seconds. The key is stored in any case. An account can have 100; the 101st is 422.",
   access,
   body: CreateProviderKey,
   data: ProviderKey,
@@ -107,7 +105,7 @@ export const changeKey = endpoint({
   method: "PATCH",
   path: "/ai/keys/:providerKeyId",
   summary: "Change a provider key",
-  description: "A new `key` is asked about like one that is stored anew. A new `baseUrl` needs a new `key`.",
+  description: "A new `key` is checked like a newly stored one. A new `baseUrl` needs a new `key`.",
   access,
   params: keyParams,
   body: ChangeProviderKey,
@@ -121,7 +119,7 @@ export const removeKey = endpoint({
   tag: "ai",
   method: "DELETE",
   path: "/ai/keys/:providerKeyId",
-  summary: "Forget a provider key",
+  summary: "Delete a provider key",
   access,
   params: keyParams,
   data: z.object({ id: z.string(), deleted: z.literal(true) }),
@@ -133,7 +131,7 @@ export const verifyKey = endpoint({
   tag: "ai",
   method: "POST",
   path: "/ai/keys/:providerKeyId/verify",
-  summary: "Ask the provider whether it takes a stored key",
+  summary: "Check a stored key with its provider",
   access,
   params: keyParams,
   data: ProviderKey,

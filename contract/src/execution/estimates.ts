@@ -3,27 +3,30 @@ import { endpoint } from "../core/endpoint.ts";
 import { Provider } from "../core/providers.ts";
 import { executionTypes } from "./executions.ts";
 
-const tokens = z.object({ min: z.int(), max: z.int().nullable().describe("null: nothing limits it") });
+const tokens = z.object({ min: z.int(), max: z.int().nullable().describe("null: no limit") });
 const cost = z
   .object({
     min: z.number().nullable(),
     max: z.number().nullable(),
   })
-  .describe("USD; null: no price is kept for this model, or nothing limits the tokens");
+  .describe("USD; null: no price is known for this model, or nothing limits the tokens");
 
 const EstimatedCall = z
   .object({
-    stepId: z.string().nullable().describe("Of a workflow; null: a prompt"),
+    stepId: z.string().nullable().describe("For a workflow; null: a prompt"),
     provider: Provider.nullable().describe("null: a step that runs another product"),
-    model: z.string().nullable().describe("null: one that only the owner of the server knows"),
+    model: z.string().nullable().describe("null: known only to the owner of the server"),
     calls: z
       .object({ min: z.int(), max: z.int() })
       .describe("More than one for a map and for retries; 0 for a step that may be skipped"),
-    promptTokens: tokens.describe("By rule of thumb, a quarter of the bytes; providers count otherwise"),
-    completionTokens: tokens.describe("At most maxTokens, or what is left of the context window"),
+    promptTokens: tokens.describe("By rule of thumb, a quarter of the bytes; providers count differently"),
+    completionTokens: tokens.describe("At most maxTokens, or the rest of the context window"),
     cost: cost.describe("USD of all its calls"),
     contextWindow: z.int().nullable().describe("Tokens; null: not known"),
-    fits: z.boolean().nullable().describe("Whether prompt and maxTokens go into the window; null: not known"),
+    fits: z
+      .boolean()
+      .nullable()
+      .describe("Whether prompt and maxTokens fit into the window; null: not known"),
   })
   .meta({ id: "EstimatedCall" });
 
@@ -35,7 +38,7 @@ export const Estimate = z
       .min(1)
       .max(100)
       .optional()
-      .describe("The key that a prompt would run with; left out: every provider of the product"),
+      .describe("The key for a prompt run; default: every provider of the product"),
     // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
     variables: z
       .record(z.string(), z.unknown())
@@ -45,7 +48,7 @@ export const Estimate = z
       .strictObject({
         model: z.string().min(1).max(200).optional(),
         maxTokens: z.int().min(1).max(1_000_000).optional(),
-        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        version: z.string().max(40).optional().describe("A version that you may run"),
       })
       .default({}),
   })
@@ -56,9 +59,9 @@ export const EstimateResult = z
     productId: z.string(),
     productVersion: z.string(),
     type: z.enum(executionTypes),
-    calls: z.array(EstimatedCall).describe("Of a prompt, one for each provider that it could run on"),
-    cost: cost.describe("USD of a run: the least and the most of a prompt's calls, the sum of a workflow's"),
-    prices: z.string().describe("The list of prices that was asked, and its version"),
+    calls: z.array(EstimatedCall).describe("For a prompt, one for each provider that it could run on"),
+    cost: cost.describe("USD of a run: minimum and maximum of a prompt's calls, or the sum of a workflow's"),
+    prices: z.string().describe("The price list and its version"),
   })
   .meta({ id: "Estimate" });
 
@@ -70,9 +73,9 @@ export const estimate = endpoint({
   name: "ai.estimate",
   method: "POST",
   path: "/ai/estimate",
-  summary: "Ask what a run would take: tokens, cost, and whether it fits",
+  summary: "Estimate tokens, cost and fit of a run",
   description:
-    "Checks what POST /ai/execute checks, and calls nobody. `min` is a run with an empty answer, `max` one that uses all that it may. What a step of a workflow reads of other steps is not known before it runs: its `min` is its text without any values, its `max` the model's context window.",
+    "Makes the checks of POST /ai/execute, and calls no provider. `min` is a run with an empty answer, `max` one that uses everything allowed. Outputs of other steps are not known before a workflow runs: `min` of a step is its text without values, `max` the model's context window.",
   access: { who: "member", permission: "ai:execute" },
   body: Estimate,
   data: EstimateResult,

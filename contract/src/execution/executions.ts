@@ -6,7 +6,7 @@ export const executionStatuses = ["queued", "running", "waiting", "completed", "
 export const executionTypes = ["PROMPT", "WORKFLOW"] as const;
 const Mode = z
   .enum(["sync", "async", "stream"])
-  .describe("How it was asked for: answered at once, by 202, or as a stream");
+  .describe("How it was requested: with a direct response, in the background, or as a stream");
 
 export const Usage = z
   .object({
@@ -14,7 +14,7 @@ export const Usage = z
     completionTokens: z.int(),
     totalTokens: z.int(),
     estimatedCost: z.number().describe("USD"),
-    costKnown: z.boolean().describe("false: no price is kept for this model, and estimatedCost is 0"),
+    costKnown: z.boolean().describe("false: no price is known for this model, and estimatedCost is 0"),
     estimated: z.boolean().describe("true: the provider did not count, and the tokens are our estimate"),
   })
   .meta({ id: "Usage" });
@@ -53,7 +53,7 @@ export const TimeoutSeconds = z
   .min(1)
   .max(1_800)
   .describe(
-    "How long the provider may take in all, repeats included; left out, 600 seconds in all and 300 of silence. Where it is given, silence has no other limit",
+    "The provider's time limit in total, with retries. Default: 600 seconds in total and 300 of silence. If you set it, silence has no other limit",
   );
 
 export const Execute = z
@@ -64,7 +64,7 @@ export const Execute = z
       .min(1)
       .max(100)
       .describe(
-        "The id of your stored provider key, or sandbox, which asks no model and accepts any model name",
+        "The id of your stored provider key, or sandbox, which calls no model and accepts any model name",
       ),
     // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
     variables: z
@@ -72,10 +72,7 @@ export const Execute = z
       .default({})
       .meta({ type: "object", additionalProperties: { type: "string" } })
       .describe("Values by variable name; each a string of at most 32 KiB"),
-    stream: z
-      .boolean()
-      .default(false)
-      .describe("true: answer with events, as Accept: text/event-stream does"),
+    stream: z.boolean().default(false).describe("true: respond with events, like Accept: text/event-stream"),
     options: z
       .strictObject({
         model: z
@@ -84,15 +81,20 @@ export const Execute = z
           .max(200)
           .optional()
           .describe(
-            "The provider's name of it; else the product's choice applies, then the provider's default",
+            "The provider's name of a model. Default: the product's model, then the provider's default",
           ),
         temperature: z.number().min(0).max(2).optional(),
-        maxTokens: z.int().min(1).max(1_000_000).optional().describe("The most tokens that it may answer"),
-        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
-        store: z.boolean().default(true).describe("false: keep neither variables nor output"),
+        maxTokens: z
+          .int()
+          .min(1)
+          .max(1_000_000)
+          .optional()
+          .describe("The maximum number of tokens in the answer"),
+        version: z.string().max(40).optional().describe("A version that you may run"),
+        store: z.boolean().default(true).describe("false: store neither variables nor output"),
         timeoutSeconds: TimeoutSeconds.optional(),
         maxCost: CostLimit.optional().describe(
-          "USD, at the provider's list price. maxTokens is lowered so far that a run cannot cost more; where that leaves nothing for an answer, or no price is known, nothing is called",
+          "USD, at the provider's list price. The service lowers maxTokens until the run cannot cost more. If nothing is left for an answer, or no price is known, it makes no call",
         ),
       })
       .default({ store: true }),
@@ -107,7 +109,7 @@ export const Execution = z
     status: z.enum(executionStatuses),
     productId: z.string(),
     productVersion: z.string(),
-    provider: z.string().nullable().describe("null: a workflow, whose steps have providers of their own"),
+    provider: z.string().nullable().describe("null: a workflow, whose steps have their own providers"),
     model: z.string().nullable(),
     usage: Usage.nullable(),
     duration: z.number().nullable().describe("Seconds"),
@@ -116,7 +118,7 @@ export const Execution = z
         code: z
           .string()
           .describe(
-            "A code of this API, or canceled, client_gone, shutdown, account_banned, account_closed; of a workflow, its step's",
+            "A code of this API, or canceled, client_gone, shutdown, account_banned, account_closed; for a workflow, that of its step",
           ),
         message: z.string(),
       })
@@ -131,11 +133,11 @@ export const ExecutionDetail = Execution.extend({
   variables: z
     .record(z.string(), z.unknown())
     .nullable()
-    .describe("A prompt's variables, a workflow's input; null when not stored or past 30 days"),
+    .describe("A prompt's variables or a workflow's input; null if not stored or older than 30 days"),
   output: z
     .unknown()
     .describe(
-      "A prompt's text, a workflow's result; null when there is none or it is not stored. Of a run that broke off, what came before",
+      "A prompt's text or a workflow's result; null if there is none or it is not stored. For a run that failed, the output so far",
     ),
   finishReason: z.string().nullable(),
   attempts: z.int(),
@@ -156,7 +158,7 @@ export const execute = endpoint({
   path: "/ai/execute",
   summary: "Run a prompt that you bought with your own provider key",
   description:
-    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off.\n\nThe status line waits for the first piece of output, at most 20 seconds: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`.\n\nIf the client disconnects, or reads nothing for 30 seconds, the run is canceled, unless the request had an `Idempotency-Key`. In each process of the service an account may have as many runs under way at once as its plan allows (`concurrentRuns`); one more is refused with 429. A run is refused with 503 while the answers under way fill the memory of the process, and one whose answer grows larger than what is left of that memory fails with 503 and `details.reason` `memory_full`. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
+    "Responds when the run has ended. With `stream: true` or `Accept: text/event-stream` it responds with events: `execution.started`, `output.delta` ({text}), and last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope). A stream without one of these two was cut off.\n\nThe status line waits for the first part of the output, at most 20 seconds; an error before that is a normal error response. The id of an event is the length of the output up to it. Send it as `Last-Event-ID` to `GET /ai/executions/{executionId}/events` to continue.\n\nIf the client disconnects, or reads nothing for 30 seconds, the run is canceled, unless the request had an `Idempotency-Key`. `concurrentRuns` of the plan limits how many prompts an account runs at the same time in each process of the service; one more is 429. If the process has no memory for another answer, the run is refused with 503. An answer that outgrows the memory fails with 503 and `details.reason` `memory_full`. With `Prefer: respond-async` it returns 202, and the run continues in the background.",
   access,
   body: Execute,
   data: ExecutionResult,
@@ -203,9 +205,9 @@ export const executions = endpoint({
     status: filter(z.enum(executionStatuses)),
     productId: filter(z.string().max(100)),
     type: filter(z.string().max(40).toUpperCase()),
-    mode: filter(Mode, "How it was asked for: answered at once, by 202, or as a stream"),
-    from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
-    to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
+    mode: filter(Mode, "How it was requested: with a direct response, in the background, or as a stream"),
+    from: z.iso.datetime({ offset: true }).optional().describe("From this time, inclusive"),
+    to: z.iso.datetime({ offset: true }).optional().describe("Until this time, exclusive"),
   }),
   data: Execution,
   list: true,
@@ -242,13 +244,13 @@ export const executionEvents = endpoint({
   tag: "ai",
   method: "GET",
   path: "/ai/executions/:executionId/events",
-  summary: "Hear what an execution says, while it runs and afterwards",
+  summary: "Stream the events of an execution, during it and afterwards",
   description:
-    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header).\n\nOf a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. A workflow sends `execution.queued`, `.started`, `.waiting` and `.running`, and `step.started`, `.waiting`, `.retrying`, `.completed`, `.skipped`, `.failed` and `.canceled` ({stepId, index, type, status, attempt}), with ids from 1.\n\nExactly one event ends the stream, with the whole result: `execution.completed` or `execution.failed`, of a workflow `execution.canceled`, too. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent.\n\nA comment is sent every 15 seconds; a client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
+    "The events of a streamed run, however it was started, from the beginning or after `Last-Event-ID`. Clients that cannot set a header send `lastEventId`.\n\nFor a prompt, the id is the length of the output so far in UTF-16 units; the last event has `end`. A workflow sends `execution.queued`, `.started`, `.waiting` and `.running`. It also sends `step.started`, `.waiting`, `.retrying`, `.completed`, `.skipped`, `.failed` and `.canceled` ({stepId, index, type, status, attempt}). Its ids count from 1.\n\nExactly one event ends the stream, with the whole result: `execution.completed` or `execution.failed`, for a workflow also `execution.canceled`. If the output is not stored (`store: false`, or older than 30 days), it is null in the last event, and there is no `output.delta`.\n\nA comment comes every 15 seconds. A client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
   access,
   params: executionParams,
   query: z.strictObject({
-    lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
+    lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
   data: z.unknown(),
   answersEvents: true,
@@ -262,7 +264,7 @@ export const cancelExecution = endpoint({
   path: "/ai/executions/:executionId/cancel",
   summary: "Cancel an execution",
   description:
-    "The call to the provider is given up within a second, wherever it runs; what came of the output by then is kept, and its tokens are estimated. Asking again is harmless; what has ended otherwise is 409.",
+    "The provider call is aborted within a second, in any process. The output so far is stored, and its tokens are estimated. A second request does no harm; an execution that ended otherwise is 409.",
   access,
   params: executionParams,
   data: Execution,
@@ -271,11 +273,11 @@ export const cancelExecution = endpoint({
 
 export const ProductRuns = z
   .object({
-    total: z.int().describe("By buyers; your own runs are not counted"),
+    total: z.int().describe("By buyers; your own runs do not count"),
     completed: z.int(),
     failed: z.int(),
     canceled: z.int(),
-    buyers: z.int().describe("How many ran it at all"),
+    buyers: z.int().describe("Number of accounts with a run"),
     last30Days: z.int(),
   })
   .meta({ id: "ProductRuns" });
@@ -285,8 +287,7 @@ export const productRuns = endpoint({
   method: "GET",
   path: "/products/:productId/runs",
   summary: "Read how often your product was run",
-  description:
-    "For its author and administrators: numbers alone, never what anybody ran it with or what came out.",
+  description: "For its author and administrators: only numbers, never variables or outputs.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string() }),
   data: ProductRuns,

@@ -20,7 +20,7 @@ const wishes = {
   messages: z
     .array(RequestMessage)
     .describe(
-      "The last user message holds the variables, as a JSON object; the text of the only one that is needed may stand alone. Other messages are refused (they would be ignored), unless the prompt declares a variable named conversation: it gets them as JSON text, a list of {role, content}",
+      "The last user message has the variables as a JSON object, or the text of the only one that is needed. Other messages are refused, because they would be ignored. Exception: a prompt with a variable named conversation gets them as JSON text, a list of {role, content}",
     ),
   metadata: z
     .looseObject({
@@ -28,23 +28,23 @@ const wishes = {
         .union([z.string(), z.record(z.string(), z.unknown())])
         .optional()
         .describe(
-          "In the place of the last user message, whose content must be empty then: an object, or the same as JSON text",
+          "In place of the last user message, whose content must then be empty: an object, or the same as JSON text",
         ),
       apiKeyId: Execute.shape.apiKeyId.optional(),
-      model: options.model.describe("The provider's model to run on"),
+      model: options.model.describe("The provider's model for the run"),
     })
     .nullish(),
   temperature: options.temperature.nullable(),
   max_tokens: options.maxTokens.nullable(),
-  max_completion_tokens: options.maxTokens.nullable().describe("In the place of max_tokens"),
-  stream: z.boolean().nullish().describe("true: answer chunks as they come, `data: [DONE]` after the last"),
+  max_completion_tokens: options.maxTokens.nullable().describe("In place of max_tokens"),
+  stream: z.boolean().nullish().describe("true: respond with chunks, and `data: [DONE]` after the last"),
   stream_options: z
     .looseObject({ include_usage: z.boolean().nullish().describe("true: a chunk with the usage at the end") })
     .nullish(),
   store: z
     .boolean()
     .nullish()
-    .describe("false: keep neither variables nor output in the history; kept otherwise"),
+    .describe("false: store neither variables nor output in the history; default: true"),
 };
 
 const notHere = {
@@ -81,7 +81,9 @@ const CompletionUsage = z
 
 export const ChatCompletion = z
   .object({
-    id: z.string().describe("The execution's: `GET /ai/executions/{id}` returns its cost and its provider"),
+    id: z
+      .string()
+      .describe("The execution's id: `GET /ai/executions/{id}` returns its cost and its provider"),
     object: z.literal("chat.completion"),
     created: unixSeconds,
     model: z.string().describe("The product with the version that ran"),
@@ -118,9 +120,9 @@ export const OpenAiError = z
         "rate_limit_error",
         "api_error",
       ]),
-      param: z.string().nullable().describe("The field that is at fault"),
-      code: z.string().describe("As everywhere in this API"),
-      details: z.looseObject({}).optional().describe("As everywhere in this API"),
+      param: z.string().nullable().describe("The wrong field"),
+      code: z.string().describe("As in the rest of this API"),
+      details: z.looseObject({}).optional().describe("As in the rest of this API"),
     }),
   })
   .meta({ id: "OpenAiError", description: "Every error below /openai has this shape." });
@@ -136,7 +138,7 @@ export const complete = endpoint({
   name: "openai.completions.create",
   method: "POST",
   path: "/openai/chat/completions",
-  summary: "Run a prompt that you bought, with any client of OpenAI's",
+  summary: "Run a prompt with any OpenAI client",
   description:
     'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` says whether a retry is safe.',
   access,
@@ -156,9 +158,9 @@ export const models = endpoint({
   name: "openai.models.list",
   method: "GET",
   path: "/openai/models",
-  summary: "List the prompts that you may run, as OpenAI lists models",
+  summary: "List the prompts that you may run, as OpenAI models",
   description:
-    "Your own and those that you bought, newest first, at most 1,000. OpenAI's list has no pages; query parameters are passed over.",
+    "Your own prompts and those that you bought, newest first, at most 1,000. OpenAI's list has no pages; query parameters are ignored.",
   access,
   query: z.looseObject({}),
   data: z.object({ object: z.literal("list"), data: z.array(Model) }),
@@ -169,7 +171,7 @@ export const model = endpoint({
   name: "openai.models.get",
   method: "GET",
   path: "/openai/models/:productId",
-  summary: "Read one prompt that you may run, as a model of OpenAI",
+  summary: "Read one prompt that you may run, as an OpenAI model",
   access,
   params: z.object({ productId: z.string().describe("A product's id, or with a version: prod_…@1.2.0") }),
   query: z.looseObject({}),

@@ -11,8 +11,8 @@ const spent = {
 /** What a receipt says, once its signature is checked. */
 export const RunReceipt = z
   .object({
-    iss: z.string().describe("Whose marketplace it was"),
-    iat: z.int().describe("When the receipt was made, in Unix seconds"),
+    iss: z.string().describe("The marketplace"),
+    iat: z.int().describe("When the receipt was created, in Unix seconds"),
     execution: z.object({
       id: z.string(),
       type: z.enum(executionTypes),
@@ -28,7 +28,7 @@ export const RunReceipt = z
     product: z.object({
       id: z.string(),
       version: z.string(),
-      contentSha256: z.string().nullable().describe("Of `content`, in hex; null: it ran as a draft"),
+      contentSha256: z.string().nullable().describe("Hash of `content`, in hex; null: it ran as a draft"),
     }),
     ...spent,
     usage: z
@@ -40,14 +40,16 @@ export const RunReceipt = z
         costKnown: z.boolean(),
         estimated: z.boolean(),
         currency: z.literal("USD"),
-        prices: z.string().nullable().describe("The list of prices that was asked, and its version"),
+        prices: z.string().nullable().describe("The price list and its version"),
       })
       .nullable(),
     texts: z
       .object({
         algorithm: z.literal("HMAC-SHA256"),
-        variables: z.string().describe("Of their JSON, without spaces and with names in order (RFC 8785)"),
-        output: z.string().nullable().describe("Of the text; of a workflow's result, of its JSON"),
+        variables: z
+          .string()
+          .describe("Hash of their JSON, without spaces and with names in order (RFC 8785)"),
+        output: z.string().nullable().describe("Hash of the text; for a workflow's result, of its JSON"),
       })
       .nullable()
       .describe("In hex, under the salt; null: no texts are stored"),
@@ -55,10 +57,10 @@ export const RunReceipt = z
       .array(
         z.object({
           id: z.string(),
-          item: z.int().nullable().describe("Of a map, from 0"),
+          item: z.int().nullable().describe("For a map, from 0"),
           status: z.string(),
           attempts: z.int(),
-          executionId: z.string().nullable().describe("Of a step that ran another product"),
+          executionId: z.string().nullable().describe("For a step that ran another product"),
           ...spent,
           promptTokens: z.int().nullable(),
           completionTokens: z.int().nullable(),
@@ -68,7 +70,7 @@ export const RunReceipt = z
         }),
       )
       .nullable()
-      .describe("Of a workflow"),
+      .describe("For a workflow"),
   })
   .meta({ id: "RunReceipt" });
 
@@ -78,7 +80,7 @@ const ReceiptOfRun = z
     salt: z
       .string()
       .nullable()
-      .describe("Base64url. With it and a text, anybody can check that the text is the receipt's"),
+      .describe("Base64url. With it and a text, anybody can check that the receipt is about that text"),
     keysUrl: z.string().describe("The public keys of this marketplace (JWKS)"),
   })
   .meta({ id: "ReceiptOfRun" });
@@ -93,7 +95,7 @@ export const executionReceipt = endpoint({
   path: "/ai/executions/:executionId/receipt",
   summary: "Get a signed receipt of an execution that has ended",
   description:
-    "It proves to others which version ran when, on which model, and what it took, without its texts. Each call makes a new one, with a salt of its own.",
+    "It proves to others which version ran when, on which model, and its cost, without its texts. Each request creates a new one with its own salt.",
   access: { who: "member", permission: "ai:execute" },
   params: z.object({ executionId: z.string() }),
   data: ReceiptOfRun,

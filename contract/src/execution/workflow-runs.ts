@@ -12,12 +12,12 @@ export const ExecuteWorkflow = z
     input: z
       .record(z.string(), z.unknown())
       .default({})
-      .describe("What the workflow's `input` schema asks for"),
+      .describe("The values for the workflow's `input` schema"),
     apiKeys: z
       .partialRecord(Provider, z.string().min(1).max(100))
       .default({})
       .describe(
-        "The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible stands in for any provider's",
+        "The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible can replace that of any provider",
       ),
     webhookUrl: z
       .string()
@@ -25,13 +25,13 @@ export const ExecuteWorkflow = z
       .max(2_048)
       .optional()
       .describe(
-        "Gets execution.completed, execution.failed or execution.canceled, and execution.waiting when it waits for an approval: delivered like events, signed with the callback secret of your account",
+        "Gets execution.completed, execution.failed or execution.canceled, and execution.waiting for each approval. Delivered like events, signed with the callback secret of your account",
       ),
     options: z
       .strictObject({
-        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        version: z.string().max(40).optional().describe("A version that you may run"),
         maxCost: CostLimit.optional().describe(
-          "USD, at the providers' list prices. A call is made only if what the run has spent, and what this call and those under way are expected to cost, stay within it; else, or where no price is known, the run fails. A call is expected to answer `options.maxTokens` of its step, or 500 tokens without it; its real cost counts when it has ended, so that a longer answer can pass maxCost. A workflow that a step runs gets what is left when it begins",
+          "USD, at the providers' list prices. A call is made only if the cost so far, its own expected cost and that of the calls in progress stay within it. Otherwise, or if no price is known, the run fails. The expected answer has `options.maxTokens` of its step, or 500 tokens. After the call its real cost counts, so a longer answer can exceed maxCost. A workflow that a step runs gets the rest at its start",
         ),
       })
       .default({}),
@@ -46,7 +46,7 @@ export const WorkflowExecution = z
     status: z.enum(executionStatuses),
     statusUrl: z.string().describe("Returns the status and the result"),
     eventsUrl: z.string().describe("Streams the events of the run, during it and afterwards"),
-    output: z.unknown().describe("What the workflow's `result` came to; null until it has completed"),
+    output: z.unknown().describe("The value of the workflow's `result`; null until completed"),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
     usage: Usage.nullable().describe("The sums of its steps"),
     duration: z.number().nullable().describe("Seconds, from its start"),
@@ -65,7 +65,7 @@ export const execute = endpoint({
   path: "/ai/workflows/:workflowId/execute",
   summary: "Run a workflow that you bought with your own provider keys",
   description:
-    "Answers 202: the run goes on without its caller, and outlives any process of the service. With `Prefer: wait=N` (at most 60 seconds) it answers 200 if the run has ended by then, however it ended: see `status`. One 422 lists everything that is wrong with the input and the keys.",
+    "Returns 202: the run continues in the background and survives the processes of the service. With `Prefer: wait=N` (at most 60 seconds) it returns 200 if the run has ended by then; `status` says how. One 422 lists all errors in the input and the keys.",
   access,
   params: z.object({ workflowId: z.string() }),
   body: ExecuteWorkflow,
@@ -89,23 +89,20 @@ export const stepStatuses = [
 export const WorkflowStep = z
   .object({
     stepId: z.string(),
-    index: z.int().nullable().describe("Of a map's item, from 0; null: the step itself"),
+    index: z.int().nullable().describe("Index of a map's item, from 0; null: the step itself"),
     type: z.enum(["prompt", "transform", "map", "approval", "delay", "product"]),
     status: z.enum(stepStatuses),
-    attempt: z.int().describe("Calls made"),
+    attempt: z.int().describe("Number of calls"),
     possiblyRepeated: z
       .boolean()
-      .describe("A process died while it was called: the provider may have been called twice"),
-    executionId: z
-      .string()
-      .nullable()
-      .describe("The execution that does its work, where that is another workflow's"),
-    output: z.unknown().describe("null until it has completed, where it was skipped, and past 30 days"),
+      .describe("A process died during the call: the provider may have been called twice"),
+    executionId: z.string().nullable().describe("The execution of another workflow that does its work"),
+    output: z.unknown().describe("null until completed, if skipped, and after 30 days"),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
     provider: z.string().nullable(),
     model: z.string().nullable(),
     usage: Usage.nullable(),
-    dueAt: Timestamp.nullable().describe("When its wait ends; while it runs, when its time is up"),
+    dueAt: Timestamp.nullable().describe("When its wait ends; while it runs, its time limit"),
     prompt: z
       .string()
       .nullable()
@@ -129,8 +126,8 @@ export const steps = endpoint({
   tag: "ai",
   method: "GET",
   path: "/ai/executions/:executionId/steps",
-  summary: "List the steps of a workflow's execution that have begun, newest first",
-  description: "The items of a map are steps of their own, with an `index`. A prompt's execution has none.",
+  summary: "List the started steps of a workflow execution, newest first",
+  description: "The items of a map are separate steps with an `index`. The execution of a prompt has none.",
   access,
   params: executionParams,
   query: z.strictObject(paging),
@@ -144,9 +141,9 @@ export const retry = endpoint({
   tag: "ai",
   method: "POST",
   path: "/ai/executions/:executionId/retry",
-  summary: "Run a workflow that failed or was canceled on from its last good step",
+  summary: "Continue a failed or canceled workflow after its last completed step",
   description:
-    "What has completed is not called again. It runs with the input, the definition and the keys that it was started with. Prefer is honoured as when it was started.",
+    "Completed steps are not called again. It runs with the input, the definition and the keys of its start. Prefer works as at the start.",
   access,
   params: executionParams,
   data: WorkflowExecution,
@@ -182,7 +179,7 @@ export const CallbackSecret = z
     activatedAt: Timestamp.nullable().describe(
       "Since when the present secret signs; null: there is none yet",
     ),
-    oldSecretUntil: Timestamp.nullable().describe("Until when the one before it signs beside it"),
+    oldSecretUntil: Timestamp.nullable().describe("Until when the previous one also signs"),
   })
   .meta({ id: "CallbackSecret" });
 
@@ -190,7 +187,7 @@ export const NewCallbackSecret = z
   .object({
     secret: z.string().describe("Shown once"),
     activatesAt: Timestamp,
-    oldSecretUntil: Timestamp.describe("Until then the one before signs beside it"),
+    oldSecretUntil: Timestamp.describe("Until then the previous one also signs"),
   })
   .meta({ id: "NewCallbackSecret" });
 
@@ -212,9 +209,9 @@ export const rotateCallbackSecret = endpoint({
   tag: "account",
   method: "POST",
   path: "/account/callback-secret",
-  summary: "Draw a new callback secret",
+  summary: "Create a new callback secret",
   description:
-    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures. The account's owner gets an email.",
+    "It signs callbacks to the `webhookUrl` of your runs from now on, and is shown once. The previous one also signs for 24 hours. The first secret is created automatically when it is needed: create your own to verify signatures. The account's owner gets an email.",
   access: { who: "session" },
   freshSignIn: true,
   data: NewCallbackSecret,
