@@ -54,7 +54,7 @@ suite("of some days", () => {
     assert.deepEqual(runs, { total: 0, byStatus: {}, failures: [] });
   });
 
-  test("money is told by currency, of all sellers, with those who sold most, folded or not", async () => {
+  test("money is told by currency, of all sellers, with those who sold most, rolled up or not", async () => {
     const days = newDays();
     const [small, large, buyer, other] = await Promise.all(
       ["Small", "Large", "Ada", "Grace"].map((name) => market.createUser({ name })),

@@ -86,19 +86,19 @@ suite("GET /v1/products/export", () => {
 
   test("reads many products a few at a time, and leaves none out", async () => {
     const seller = await market.createUser();
-    const wishes = Array.from({ length: 61 }, (_, at) => ({ ...haiku, title: `Haiku ${at}` }));
-    assert.equal((await sendImport(seller, jsonLines(...wishes))).status, 200);
+    const inputs = Array.from({ length: 61 }, (_, at) => ({ ...haiku, title: `Haiku ${at}` }));
+    assert.equal((await sendImport(seller, jsonLines(...inputs))).status, 200);
     assert.deepEqual(
       (await exportOf(seller)).map(({ title }) => title),
-      wishes.map(({ title }) => title),
+      inputs.map(({ title }) => title),
     );
   });
 
   /** So long that the file does not fit between the two ends of a connection. */
   const hasLongProducts = async (): Promise<Client> => {
     const seller = await market.createUser();
-    const wishes = Array.from({ length: 60 }, () => ({ ...haiku, content: "x".repeat(100_000) }));
-    assert.equal((await sendImport(seller, jsonLines(...wishes))).status, 200);
+    const inputs = Array.from({ length: 60 }, () => ({ ...haiku, content: "x".repeat(100_000) }));
+    assert.equal((await sendImport(seller, jsonLines(...inputs))).status, 200);
     return seller;
   };
   const ofTheLast = "id = (select id from products where author_id = $1 order by id desc limit 1)";

@@ -20,7 +20,7 @@ export const WHOLE_PRODUCT = "product";
 
 /** Everything that is wrong with a file, by its lines: the first hundred are kept, the others counted. */
 export class ImportProblems {
-  readonly #told: LocatedProblem[] = [];
+  readonly #problems: LocatedProblem[] = [];
   #total = 0;
   #isMalformed = false;
 
@@ -30,14 +30,14 @@ export class ImportProblems {
     this.#isMalformed ||= error.code === "INVALID_REQUEST";
     for (const { field, reason } of fieldProblemsOf(error, WHOLE_PRODUCT)) {
       this.#total++;
-      if (this.#told.length < MAX_REPORTED) this.#told.push({ ...place(field), field, reason });
+      if (this.#problems.length < MAX_REPORTED) this.#problems.push({ ...place(field), field, reason });
     }
   }
 
   /** With what is found later, these stay as they are. */
   copy(): ImportProblems {
     const copy = new ImportProblems();
-    copy.#told.push(...this.#told);
+    copy.#problems.push(...this.#problems);
     copy.#total = this.#total;
     copy.#isMalformed = this.#isMalformed;
     return copy;
@@ -45,12 +45,12 @@ export class ImportProblems {
 
   /** One answer for all of them: 400 when any is of the file itself, 422 when all are of rules that it meets here. */
   throwIfAny(): void {
-    const told = this.#told.toSorted(byLocation);
-    const [first] = told;
+    const problems = this.#problems.toSorted(byLocation);
+    const [first] = problems;
     if (!first) return;
     const { line, file, field, reason } = first;
     const code = this.#isMalformed ? "INVALID_REQUEST" : "VALIDATION_ERROR";
     const message = `${file ? `${file}:` : "line "}${line}: ${field}: ${reason}`;
-    throw new ApiError(code, message, { ...first, errors: told, total: this.#total });
+    throw new ApiError(code, message, { ...first, errors: problems, total: this.#total });
   }
 }

@@ -102,8 +102,8 @@ function dropDuplicates(items: Item[], named: Map<string, string>, problems: Imp
 }
 
 async function toCreateStep(ctx: Context, item: Item): Promise<CreateStep> {
-  const { id: name, status: wanted, ...wish } = parseNew(ImportedProduct, item.value, WHOLE_PRODUCT);
-  return { item, name, wanted, draft: await validateDraft(ctx, wish) };
+  const { id: name, status: wanted, ...input } = parseNew(ImportedProduct, item.value, WHOLE_PRODUCT);
+  return { item, name, wanted, draft: await validateDraft(ctx, input) };
 }
 
 function toUpdateCandidate(item: Item, productId: string): UpdateCandidate {

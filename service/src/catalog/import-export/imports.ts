@@ -36,15 +36,15 @@ export async function importProducts(
   ctx: Context,
   caller: Member,
   read: (problems: ImportProblems) => Promise<Item[]>,
-  wish: ImportOptions,
+  input: ImportOptions,
   source: RequestSource | null,
 ): Promise<ImportResult> {
   const found = new ImportProblems();
   const items = await read(found);
-  const outcomes = await importWithRetries(ctx, caller, { items, found }, wish);
-  if (wish.dryRun) return toResult(outcomes, wish);
-  if (wish.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
-  return toResult(outcomes, wish);
+  const outcomes = await importWithRetries(ctx, caller, { items, found }, input);
+  if (input.dryRun) return toResult(outcomes, input);
+  if (input.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  return toResult(outcomes, input);
 }
 
 /** An outcome beside what its line wanted, and the status before anything is published. */
@@ -59,7 +59,7 @@ export async function resumeImport(
   ctx: Context,
   caller: Member,
   written: string,
-  wish: ImportOptions,
+  input: ImportOptions,
   source: RequestSource | null,
 ): Promise<ImportResult> {
   const outcomes = JSON.parse(written) as ImportedItem[];
@@ -70,8 +70,8 @@ export async function resumeImport(
     );
     for (const { outcome } of some) outcome.status = statuses.get(outcome.id!) ?? outcome.status;
   }
-  if (wish.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
-  return toResult(outcomes, wish);
+  if (input.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
+  return toResult(outcomes, input);
 }
 
 /** Whoever is overtaken looks again: by another import of theirs, or by a change at another door. */

@@ -134,9 +134,9 @@ async function shopOfOddities(): Promise<Client> {
     { ...haiku, price: 1.234, currency: "KWD" },
     { ...haiku, commissionBasisPoints: 250 },
   ];
-  for (const wish of [...special, ...made]) {
-    const reply = await seller.post("/v1/products", wish);
-    assert.equal(reply.status, 201, `${reply.text.slice(0, 500)} ${JSON.stringify(wish).slice(0, 500)}`);
+  for (const draft of [...special, ...made]) {
+    const reply = await seller.post("/v1/products", draft);
+    assert.equal(reply.status, 201, `${reply.text.slice(0, 500)} ${JSON.stringify(draft).slice(0, 500)}`);
   }
   return seller;
 }

@@ -19,9 +19,9 @@ const read = async (id: string) => (await author.get(`/v1/products/${id}`)).body
 const sha256 = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
 /** Changes it a second later; answers the author's detail. */
-async function change(id: string, wish: Change) {
+async function change(id: string, fields: Change) {
   market.clock.forward(1_000);
-  const reply = await author.patch(`/v1/products/${id}`, wish);
+  const reply = await author.patch(`/v1/products/${id}`, fields);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
@@ -43,9 +43,9 @@ async function versionsOf(id: string): Promise<unknown[]> {
   return rows;
 }
 
-async function assertRefused(id: string, status: 400 | 422, field: string, wish: Change): Promise<void> {
+async function assertRefused(id: string, status: 400 | 422, field: string, fields: Change): Promise<void> {
   const before = await read(id);
-  const reply = await author.patch(`/v1/products/${id}`, wish);
+  const reply = await author.patch(`/v1/products/${id}`, fields);
   assertError(reply, status, status === 400 ? "INVALID_REQUEST" : "VALIDATION_ERROR", field);
   assert.deepEqual(await read(id), before, "a refused change changes nothing");
 }
@@ -201,14 +201,14 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
     ["a shorter value", "variables.tone", { variables: [topic, { ...tone, maxLength: 19 }] }],
     ["a shorter value where any was", "variables.topic", { variables: [{ ...topic, maxLength: 9 }, tone] }],
   ];
-  for (const [name, field, wish] of narrower) {
+  for (const [name, field, fields] of narrower) {
     test(`${name}: refused in a minor version, accepted in a major one`, async () => {
-      const content = "mood" in wish ? "{{topic}} {{tone}}" : declared.content;
+      const content = "mood" in fields ? "{{topic}} {{tone}}" : declared.content;
       const isDerived = field === "variables.mood";
       const id = await createProduct(author, isDerived ? { content } : declared);
-      await assertRefused(id, 422, field, wish);
-      await assertRefused(id, 422, field, { ...wish, version: "1.9.0" });
-      assert.equal((await change(id, { ...wish, version: "2.0.0" })).version, "2.0.0");
+      await assertRefused(id, 422, field, fields);
+      await assertRefused(id, 422, field, { ...fields, version: "1.9.0" });
+      assert.equal((await change(id, { ...fields, version: "2.0.0" })).version, "2.0.0");
     });
   }
 

@@ -12,19 +12,19 @@ before(async () => {
 });
 after(() => market.close());
 
-const create = (wish: Record<string, unknown>) => author.post("/v1/products", { ...haiku, ...wish });
+const create = (fields: Record<string, unknown>) => author.post("/v1/products", { ...haiku, ...fields });
 const read = async (id: string) => (await author.get(`/v1/products/${id}`)).body.data;
 const roleOf = async (id: string) =>
   (await market.query("select role from users where id = $1", [id])).rows[0].role;
 
 /** What is wrong with a product of these fields: `field: reason` of each. */
-async function problemsOf(wish: Record<string, unknown>): Promise<string[]> {
-  const { errors } = assertError(await create(wish), 400, "INVALID_REQUEST");
+async function problemsOf(fields: Record<string, unknown>): Promise<string[]> {
+  const { errors } = assertError(await create(fields), 400, "INVALID_REQUEST");
   return errors.map(({ field, reason }: { field: string; reason: string }) => `${field}: ${reason}`);
 }
 
-async function assertRefused(field: string, wish: Record<string, unknown>): Promise<void> {
-  const reply = await create(wish);
+async function assertRefused(field: string, fields: Record<string, unknown>): Promise<void> {
+  const reply = await create(fields);
   assertError(reply, 400, "INVALID_REQUEST", field);
 }
 
@@ -37,7 +37,7 @@ test("a new product is a draft and says so", async () => {
 });
 
 test("every field that is sent is kept", async () => {
-  const wish = {
+  const fields = {
     title: "Review my code",
     description: "A careful reader.",
     type: "PROMPT",
@@ -59,8 +59,8 @@ test("every field that is sent is kept", async () => {
     ],
     models: { openai: "gpt-5", anthropic: "claude-sonnet-5" },
   };
-  const product = await read(await createDraft(author, wish));
-  const { preview, ...same } = wish;
+  const product = await read(await createDraft(author, fields));
+  const { preview, ...same } = fields;
   assert.partialDeepStrictEqual(product, {
     ...same,
     contentPreview: preview,
@@ -229,8 +229,8 @@ test("variables of messages are those of all messages together", async () => {
 });
 
 suite("POST /products: tags of other template languages", () => {
-  const warningsOf = async (wish: Record<string, unknown>) => {
-    const reply = await create(wish);
+  const warningsOf = async (fields: Record<string, unknown>) => {
+    const reply = await create(fields);
     assert.equal(reply.status, 201, reply.text);
     return reply.body.data.warnings as { field: string; reason: string }[];
   };
@@ -293,8 +293,8 @@ suite("POST /products: tags of other template languages", () => {
       { id: "all", type: "map", items: "[1]", do: prompt },
     ];
     const flow = { format: "workflow/1", input: { type: "object" }, steps, result: "1" };
-    const fieldsOf = async (wish: Record<string, unknown>) =>
-      (await warningsOf(wish)).map(({ field }) => field);
+    const fieldsOf = async (fields: Record<string, unknown>) =>
+      (await warningsOf(fields)).map(({ field }) => field);
     assert.deepEqual(await fieldsOf(asMessages), ["content[1].content"]);
     assert.deepEqual(await fieldsOf({ type: "WORKFLOW", content: JSON.stringify(flow) }), [
       "content.steps[0].messages[1].content",
@@ -335,9 +335,9 @@ const asWorkflow = (changes: Record<string, unknown> = {}) => ({
 });
 
 test("a workflow is kept as it was written, and shows its inputs to everybody", async () => {
-  const wish = asWorkflow();
-  const product = await read(await createDraft(author, wish));
-  assert.deepEqual([product.type, product.content], ["WORKFLOW", wish.content]);
+  const fields = asWorkflow();
+  const product = await read(await createDraft(author, fields));
+  assert.deepEqual([product.type, product.content], ["WORKFLOW", fields.content]);
   assert.deepEqual(product.variables, [
     { name: "topic", required: true, maxLength: 500 },
     { name: "parts", required: false, description: "How many (an integer)", default: "3" },

@@ -28,15 +28,15 @@ const judge = (id: string, verb: string, body?: unknown, headers = {}) =>
 const approve = async (id: string) => judge(id, "approve", undefined, { "if-match": await tagOf(id) });
 
 /** Waits for moderators. */
-async function hasPending(author = seller, wish = {}): Promise<string> {
-  const id = await createDraft(author, wish);
+async function hasPending(author = seller, input = {}): Promise<string> {
+  const id = await createDraft(author, input);
   const reply = await author.post(`/v1/products/${id}/publish`);
   assert.equal(reply.body.data.status, "pending_review", reply.text);
   return id;
 }
 
-async function hasApproved(author = seller, wish = {}): Promise<string> {
-  const id = await hasPending(author, wish);
+async function hasApproved(author = seller, input = {}): Promise<string> {
+  const id = await hasPending(author, input);
   assert.equal((await approve(id)).body.data.status, "published");
   return id;
 }

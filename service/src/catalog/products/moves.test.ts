@@ -88,14 +88,14 @@ test("a workflow is sold like a prompt, found by its type, and run elsewhere", a
 });
 
 test("a workflow is not published without the providers that its steps use", async () => {
-  const wish = { type: "WORKFLOW", compatibility: ["openai"] };
-  const id = await createDraft(author, { ...wish, content: JSON.stringify(workflow) });
+  const fields = { type: "WORKFLOW", compatibility: ["openai"] };
+  const id = await createDraft(author, { ...fields, content: JSON.stringify(workflow) });
   const { errors } = assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR");
   assert.deepEqual(errors, [
     { field: "compatibility", reason: "lacks anthropic, which a step of the workflow uses" },
   ]);
   const elsewhere = JSON.stringify(workflow).replace("anthropic", "sandbox");
-  await createProduct(author, { ...wish, content: elsewhere });
+  await createProduct(author, { ...fields, content: elsewhere });
 });
 
 test("a workflow that was kept when less was checked can be mended, and not be published before", async () => {

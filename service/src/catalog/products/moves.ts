@@ -31,9 +31,9 @@ export async function moveProduct(
   caller: Member,
   productId: string,
   name: MoveName,
-  wish: MoveOptions,
+  input: MoveOptions,
 ) {
-  const { id } = await lockAndMove(ctx, caller, productId, name, wish);
+  const { id } = await lockAndMove(ctx, caller, productId, name, input);
   return detailAfterChange(ctx, caller, id);
 }
 
@@ -66,16 +66,16 @@ async function lockAndMove(
   caller: Member,
   productId: string,
   name: MoveName,
-  wish: MoveOptions,
+  input: MoveOptions,
 ) {
   const seen = await authorizeChange(ctx, caller, productId, moves[name].by);
   return ctx.db.transaction().execute(async (tx) => {
     const product = await lockProductForChange(tx, seen.id);
     mustHaveStatus(product, moves[name].from);
-    checkIfMatch(wish.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
+    checkIfMatch(input.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
     const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
     await ctx.idempotencyKey?.bind(tx, toId("prod", product.id));
-    return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
+    return move(ctx, tx, product, way, { ...input, actorId: caller.userId });
   });
 }
 

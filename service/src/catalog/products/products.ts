@@ -60,9 +60,9 @@ function currencyOf(ctx: Context, currency: string | undefined): string {
   throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
 }
 
-function moneyOf(ctx: Context, wish: Pick<CreateProduct, "price" | "currency">) {
-  const currency = currencyOf(ctx, wish.currency);
-  return { currency, priceMinor: priceOf(ctx, wish.price, currency) };
+function moneyOf(ctx: Context, input: Pick<CreateProduct, "price" | "currency">) {
+  const currency = currencyOf(ctx, input.currency);
+  return { currency, priceMinor: priceOf(ctx, input.price, currency) };
 }
 
 async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
@@ -79,33 +79,33 @@ export interface Draft extends CreateProduct {
 }
 
 /** All but the category is checked, which is in the database. */
-export async function validateDraft(ctx: Context, wish: CreateProduct): Promise<Draft> {
+export async function validateDraft(ctx: Context, input: CreateProduct): Promise<Draft> {
   const [money, { variables, providers }] = await checkBoth(
-    () => moneyOf(ctx, wish),
-    () => analyzeContent(wish, wish.variables),
+    () => moneyOf(ctx, input),
+    () => analyzeContent(input, input.variables),
   );
-  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
-  return { ...wish, ...money, compatibility, variables };
+  const compatibility = input.compatibility.length > 0 ? input.compatibility : providers;
+  return { ...input, ...money, compatibility, variables };
 }
 
 /** Makes a draft. The first one makes its author a seller. */
-export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
-  const draft = await validateDraft(ctx, wish);
-  await mustBeCategory(ctx, wish.category);
+export async function createProduct(ctx: Context, caller: Member, input: CreateProduct) {
+  const draft = await validateDraft(ctx, input);
+  await mustBeCategory(ctx, input.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await promoteToSeller(tx, caller.userId);
     const draftId = await insertDraft(ctx, tx, { ...author, id: caller.userId }, draft);
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
   });
-  return toDraftResponse(toId("prod", id), wish);
+  return toDraftResponse(toId("prod", id), input);
 }
 
-export const toDraftResponse = (id: string, wish: CreateProduct) => ({
+export const toDraftResponse = (id: string, input: CreateProduct) => ({
   id,
   status: "draft" as const,
   message: "The draft is saved. Publish it to offer it for sale.",
-  warnings: contentWarnings(wish),
+  warnings: contentWarnings(input),
 });
 
 /** Answers the uuid of the new product. */

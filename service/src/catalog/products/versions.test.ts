@@ -68,7 +68,8 @@ suite("the versions of a product", () => {
 
   test("all have a name that can be asked for: after the last minor one comes what the author says", async () => {
     const { id } = await hasVersions("1.0.0", "1.999999999.0");
-    const change = (wish: object) => author.patch(`/v1/products/${id}`, { content: "On {{topic}}", ...wish });
+    const change = (input: object) =>
+      author.patch(`/v1/products/${id}`, { content: "On {{topic}}", ...input });
     assertError(await change({}), 422, "VALIDATION_ERROR", "version");
     assert.equal((await change({ version: "2.0.0" })).body.data.version, "2.0.0");
   });

@@ -100,11 +100,11 @@ async function moderate(
   return ctx.db.transaction().execute(async (tx) => {
     const review = id ? await lockReview(tx, id) : undefined;
     if (!review) throw new ApiError("REVIEW_NOT_FOUND");
-    const settled = await resolveReports(tx, review.id, ctx.now());
-    const { action, change, details } = decide(review, settled);
+    const resolved = await resolveReports(tx, review.id, ctx.now());
+    const { action, change, details } = decide(review, resolved);
     await writeReview(tx, review.id, change);
     await updateRating(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
-    await auditModeration(ctx, tx, by, { action, review, details: { ...details, settledReports: settled } });
+    await auditModeration(ctx, tx, by, { action, review, details: { ...details, settledReports: resolved } });
     await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
     return toModerated((await findModerated(tx, review.id))!);
   });

@@ -139,13 +139,13 @@ export async function insertReport(
   return written !== undefined;
 }
 
-/** How many reports that settled. */
+/** Returns the number of resolved reports. */
 export async function resolveReports(tx: Tx, reviewId: string, now: Date): Promise<number> {
   const { numUpdatedRows } = await tx
     .updateTable("review_reports")
-    .set({ settled_at: now })
+    .set({ resolved_at: now })
     .where("review_id", "=", reviewId)
-    .where("settled_at", "is", null)
+    .where("resolved_at", "is", null)
     .executeTakeFirst();
   return Number(numUpdatedRows);
 }
@@ -171,13 +171,13 @@ const moderated = (db: Queries) =>
     .innerJoin("products as p", "p.id", "r.product_id")
     .select([
       "p.title as productTitle",
-      sql<number>`(select count(*) from review_reports o where o.review_id = r.id and o.settled_at is null)`.as(
+      sql<number>`(select count(*) from review_reports o where o.review_id = r.id and o.resolved_at is null)`.as(
         "openReports",
       ),
     ])
     .$castTo<Omit<ModeratedRow, "reports">>();
 
-const reported = sql`select review_id from review_reports where settled_at is null`;
+const reported = sql`select review_id from review_reports where resolved_at is null`;
 const hidden = sql`select id from reviews where hidden_at is not null`;
 const moderationQueue = { reported, hidden, any: sql`${reported} union ${hidden}` };
 
@@ -187,7 +187,7 @@ async function withReports(db: Queries, rows: Omit<ModeratedRow, "reports">[]): 
            o.created_at as "createdAt"
       from unnest(${rows.map((row) => row.id)}::uuid[]) as asked (id)
       cross join lateral (
-        select * from review_reports o where o.review_id = asked.id and o.settled_at is null
+        select * from review_reports o where o.review_id = asked.id and o.resolved_at is null
          order by o.created_at, o.reporter_id limit ${SHOWN_REPORTS}) o
       join users u on u.id = o.reporter_id
      order by o.created_at, o.reporter_id`.execute(db);

@@ -205,12 +205,12 @@ suite("a refunded buyer's review", () => {
 
 suite("the order by rating", () => {
   test("puts many good reviews before one perfect one, and one bad one last", async () => {
-    const wish = { tags: ["rated"] };
+    const input = { tags: ["rated"] };
     const [many, one, none, bad] = [
-      await createProduct(seller, wish),
-      await createProduct(seller, wish),
-      await createProduct(seller, wish),
-      await createProduct(seller, wish),
+      await createProduct(seller, input),
+      await createProduct(seller, input),
+      await createProduct(seller, input),
+      await createProduct(seller, input),
     ];
     const give = async (productId: string, ratings: number[]) => {
       const buyers = await hasBuyers(productId, ratings.length);

@@ -20,7 +20,7 @@ before(async () => {
   author = await market.createUser({ name: "Author" });
   reader = await market.createUser({ name: "Reader" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");
-  for (const wish of fc.sample(anyWish, { numRuns: PRODUCTS, seed: 4 })) ids.push(await offer(wish));
+  for (const input of fc.sample(anyWish, { numRuns: PRODUCTS, seed: 4 })) ids.push(await offer(input));
 });
 after(() => market.close());
 
@@ -157,18 +157,18 @@ test("facets of a word that a filter leaves nothing of are not those of another 
   assert.deepEqual(facets, await recount(query));
 });
 
-test("counts follow every change, before and after they are folded", { timeout: 300_000 }, async () => {
+test("counts follow every change, before and after they are compacted", { timeout: 300_000 }, async () => {
   const { ctx } = market.service;
   const anyChange = fc.record({
     id: fc.constantFrom(...ids),
     change: fc.oneof(
-      fc.constantFrom("publish", "unpublish", "fold"),
+      fc.constantFrom("publish", "unpublish", "compact"),
       fc.record({ price: fc.constantFrom(1, 7, 300), tags: fc.constantFrom<string[]>([], ["new"]) }),
       fc.record({ category: fc.constantFrom("poems", "programming") }),
     ),
   });
   for (const { id, change } of fc.sample(anyChange, { numRuns: 60, seed: 5 })) {
-    if (change === "fold") await compactFacetCounts(ctx, 1);
+    if (change === "compact") await compactFacetCounts(ctx, 1);
     else if (typeof change === "string") await author.post(`/v1/products/${id}/${change}`);
     else await author.patch(`/v1/products/${id}`, change);
   }
@@ -176,7 +176,9 @@ test("counts follow every change, before and after they are folded", { timeout: 
   assert.deepEqual({ ...before, estimated: undefined }, { ...(await recount({})), estimated: undefined });
   await Promise.all([compactFacetCounts(ctx, 1), compactFacetCounts(ctx, 1)]);
   assert.deepEqual(await facetsOf({}), before);
-  const { rows } = await market.query("select count(*) from facet_counts where not folded or products = 0");
+  const { rows } = await market.query(
+    "select count(*) from facet_counts where not compacted or products = 0",
+  );
   assert.deepEqual(rows, [{ count: 0 }]);
 });
 

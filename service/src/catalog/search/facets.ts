@@ -31,13 +31,13 @@ export async function readFacets(ctx: Context, caller: Caller, query: Filters): 
 
 async function computeFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupFacets(ctx, query);
-  const question = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
-  const countAll = (asked: SearchRequest | null) =>
-    Promise.all(groups.map((group) => countGroup(ctx, caller, group, asked)));
-  const found = await countAll(question && { terms: question, words: "every" });
+  const terms = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
+  const countAll = (request: SearchRequest | null) =>
+    Promise.all(groups.map((group) => countGroup(ctx, caller, group, request)));
+  const found = await countAll(terms && { terms, words: "every" });
   const isEmpty = found.every(({ all }) => all === 0);
   const fallback =
-    question && question.length > 0 && isEmpty ? await findFallback(ctx, caller, query, question) : null;
+    terms && terms.length > 0 && isEmpty ? await findFallback(ctx, caller, query, terms) : null;
   const counted = fallback ? await countAll(fallback) : found;
   const counts = counted.flatMap((group) => group.counts);
   const currency = currencyOf(ctx, query);
@@ -97,12 +97,12 @@ async function countGroup(
   ctx: Context,
   caller: Caller,
   { query, wanted }: FacetGroup,
-  asked: SearchRequest | null,
+  request: SearchRequest | null,
 ): Promise<Counted> {
   const exact = await exactSource(ctx, query, wanted);
   const { counts, all } = await countFacets(
     ctx,
-    exact ?? (await sampleSource(ctx, caller, query, asked)),
+    exact ?? (await sampleSource(ctx, caller, query, request)),
     wanted,
   );
   return { counts, all, isEstimate: !exact && all > SAMPLE };
@@ -120,15 +120,15 @@ async function sampleSource(
   ctx: Context,
   caller: Caller,
   query: Filters,
-  asked: SearchRequest | null,
+  request: SearchRequest | null,
 ): Promise<CountSource> {
   const currency = currencyOf(ctx, query);
-  if (!asked) {
+  if (!request) {
     const { text, values } = await listConditions(ctx, caller, query);
     const mostBought = `order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     return listingSource(`select l.* from listings l ${text} ${mostBought}`, values, currency);
   }
-  const matches = await buildMatches(ctx, caller, query, asked);
+  const matches = await buildMatches(ctx, caller, query, request);
   const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
   return listingSource(`select l.* from ${found}`, matches.values, currency);
 }

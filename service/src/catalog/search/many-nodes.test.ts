@@ -45,7 +45,7 @@ const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
 const questionsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await statementsOf(work)).filter((text) => /\b(listings|facet_counts|tag_counts)\b/.test(text));
 
-const change = (id: string, wish: object, who = author) => who.patch(`/v1/products/${id}`, wish);
+const change = (id: string, input: object, who = author) => who.patch(`/v1/products/${id}`, input);
 const move = async (id: string, action: string, who = author) => {
   const reply = await who.post(`/v1/products/${id}/${action}`);
   assert.equal(reply.status, 200, reply.text);

@@ -44,12 +44,12 @@ export async function buildMatches(
   ctx: Context,
   caller: Caller,
   query: Filters,
-  { terms: question, words }: SearchRequest,
+  { terms, words }: SearchRequest,
 ): Promise<Matches> {
   const where = await listConditions(ctx, caller, query);
   const tsQuery = (text: string) => `${where.value(text)}::tsquery`;
-  const asked = tsQuery(words === "every" ? matchAllTerms(question) : matchAnyTerm(question));
-  const matching = `d.search @@ ${asked}`;
+  const request = tsQuery(words === "every" ? matchAllTerms(terms) : matchAnyTerm(terms));
+  const matching = `d.search @@ ${request}`;
   const isForSale = where.clauses.includes(PUBLISHED);
   // What has a reach is published.
   const filters = where.clauses.filter((clause) => clause !== PUBLISHED).map(onSearchDocuments);
@@ -67,11 +67,11 @@ export async function buildMatches(
     inTurn(matching, "order by d.purchases + 0 desc, d.product_id desc");
   // PostgreSQL refuses values that a statement does not speak of.
   const values = [...where.values];
-  const byNumber = words === "any" ? stepsByWordCount(question, tsQuery) : null;
+  const byNumber = words === "any" ? stepsByWordCount(terms, tsQuery) : null;
   return {
     values,
     rankedValues: where.values,
-    tsQuery: asked,
+    tsQuery: request,
     matchedWords: byNumber?.wordsHeld ?? null,
     isWordsOnly: byWordsAlone && !byNumber,
     mostBought: (limit) =>
@@ -84,13 +84,13 @@ export async function buildMatches(
   };
 }
 
-/** Conditions that find first what holds most words of the question; no row fits two of them. */
-function stepsByWordCount(question: SearchTerms, tsQuery: (text: string) => string) {
-  const isExact = question.length <= MAX_EXACT_WORDS;
-  const most = question.length;
-  const counts = isExact ? question.map((_, at) => most - at) : [most, 2, 1];
-  const steps = counts.map((count) => `d.search @@ ${tsQuery(matchAtLeast(question, count))}`);
-  const held = question.map((asked) => `(m.search @@ ${tsQuery(matchAllTerms([asked]))})::int`);
+/** Conditions from most matched terms to fewest; no row fits two of them. */
+function stepsByWordCount(terms: SearchTerms, tsQuery: (text: string) => string) {
+  const isExact = terms.length <= MAX_EXACT_WORDS;
+  const most = terms.length;
+  const counts = isExact ? terms.map((_, at) => most - at) : [most, 2, 1];
+  const steps = counts.map((count) => `d.search @@ ${tsQuery(matchAtLeast(terms, count))}`);
+  const held = terms.map((term) => `(m.search @@ ${tsQuery(matchAllTerms([term]))})::int`);
   return {
     steps: steps.map((step, at) => (at === 0 ? step : `${step} and not ${steps[at - 1]}`)),
     wordsHeld: held.join(" + "),
@@ -98,7 +98,7 @@ function stepsByWordCount(question: SearchTerms, tsQuery: (text: string) => stri
   };
 }
 
-/** Of each question, whether a product that fits the filters holds every word of it. */
+/** For each search, whether a product that fits the filters holds every term. */
 export async function haveMatches(
   ctx: Context,
   caller: Caller,
@@ -108,8 +108,8 @@ export async function haveMatches(
   const where = await listConditions(ctx, caller, query);
   const isForSale = where.clauses.includes(PUBLISHED);
   const from = "search_documents d join listings l on l.product_id = d.product_id";
-  const isHeld = (question: SearchTerms) => {
-    const clauses = [`d.search @@ ${where.value(matchAllTerms(question))}::tsquery`, ...where.clauses];
+  const isHeld = (terms: SearchTerms) => {
+    const clauses = [`d.search @@ ${where.value(matchAllTerms(terms))}::tsquery`, ...where.clauses];
     const exists = (reach: string) =>
       `exists (select from ${from} where ${[...clauses, reach].join(" and ")})`;
     return isForSale ? REACHES.map((reach) => exists(`d.reach = ${reach}`)).join(" or ") : exists("true");

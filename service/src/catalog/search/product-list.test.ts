@@ -63,9 +63,9 @@ before(async () => {
   bob = await market.createUser({ name: "Bob" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");
   // The same shelf in every run: a failure can be looked at again.
-  const wishes = fc.sample(anyWish, { numRuns: PRODUCTS, seed: 2026 });
+  const inputs = fc.sample(anyWish, { numRuns: PRODUCTS, seed: 2026 });
   shelf = [];
-  for (const wish of wishes) shelf.push(await stock(wish));
+  for (const fields of inputs) shelf.push(await stock(fields));
 });
 after(() => market.close());
 
@@ -95,15 +95,15 @@ const pause = {
   result: "null",
 };
 
-async function stock(wish: Wish): Promise<Item> {
+async function stock(fields: Wish): Promise<Item> {
   const { title, category, priceMinor, currency, compatibility, tags, views, purchases, trending, moves } =
-    wish;
-  const author = wish.byAnn ? ann : bob;
-  market.clock.forward(wish.tick);
+    fields;
+  const author = fields.byAnn ? ann : bob;
+  market.clock.forward(fields.tick);
   const createdAt = market.clock.now.getTime();
-  const type = wish.isWorkflow ? "WORKFLOW" : "PROMPT";
+  const type = fields.isWorkflow ? "WORKFLOW" : "PROMPT";
   const price = toDecimal(priceMinor, currency);
-  const content = wish.isWorkflow ? JSON.stringify(pause) : "{{x}}";
+  const content = fields.isWorkflow ? JSON.stringify(pause) : "{{x}}";
   const id = await createDraft(author, {
     title,
     type,
@@ -115,12 +115,12 @@ async function stock(wish: Wish): Promise<Item> {
     content,
   });
   for (const move of moves) {
-    market.clock.forward(wish.tick);
+    market.clock.forward(fields.tick);
     const path = `/v1/products/${id}`;
     const reply = move === "delete" ? await author.delete(path) : await author.post(`${path}/${move}`);
     assert.equal(reply.status, 200, reply.text);
   }
-  const [ratingCount, ratingSum] = wish.ratings as [number, number];
+  const [ratingCount, ratingSum] = fields.ratings as [number, number];
   await market.query(
     `with counted as (
        update product_stats set views = $2, purchases = $3, rating_count = $4, rating_sum = $5, trending = $6
@@ -151,7 +151,7 @@ async function stock(wish: Wish): Promise<Item> {
       "draft",
     createdAt,
     updatedAt,
-    publishedAt: moves[0] === "publish" ? createdAt + wish.tick : null,
+    publishedAt: moves[0] === "publish" ? createdAt + fields.tick : null,
     ratingCount,
     ratingSum,
   };

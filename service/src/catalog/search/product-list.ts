@@ -36,18 +36,18 @@ export async function listProducts(ctx: Context, caller: Caller, query: ListQuer
 }
 
 async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
-  const question = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
-  const found = await find(ctx, caller, query, question && { terms: question, words: "every" });
-  if (!question || question.length === 0 || found.total > 0) return found;
-  const fallback = await findFallback(ctx, caller, query, question);
+  const terms = query.search ? await parseSearch(ctx.db, query.search, query.lang) : null;
+  const found = await find(ctx, caller, query, terms && { terms, words: "every" });
+  if (!terms || terms.length === 0 || found.total > 0) return found;
+  const fallback = await findFallback(ctx, caller, query, terms);
   if (!fallback) return found;
   const { correctedSearch } = fallback;
   return { ...(await find(ctx, caller, query, fallback)), ...(correctedSearch && { correctedSearch }) };
 }
 
-async function find(ctx: Context, caller: Caller, query: ListQuery, asked: SearchRequest | null) {
-  const { rows, ...counted } = asked
-    ? await search(ctx, await buildMatches(ctx, caller, query, asked), query)
+async function find(ctx: Context, caller: Caller, query: ListQuery, request: SearchRequest | null) {
+  const { rows, ...counted } = request
+    ? await search(ctx, await buildMatches(ctx, caller, query, request), query)
     : await browse(ctx, await listConditions(ctx, caller, query), query);
   return {
     items: rows.map((row) => new RawJson(insertCounters(row.card, row, ctx.links.origin()))),

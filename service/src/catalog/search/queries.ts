@@ -134,26 +134,26 @@ export const addRating = (tx: Tx, productId: string, { count, sum }: { count: nu
     update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
       from counted c where l.product_id = c.product_id`.execute(tx);
 
-/** Adds the rows of one cell to its folded one, once there are many: in one statement, so that nothing is counted twice. */
+/** Adds the rows of one cell to its compacted one, once there are many: in one statement, so that nothing is counted twice. */
 export async function compactCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
       delete from facet_counts
-       where not folded and (select count(*) from facet_counts where not folded) >= ${from} returning *)
+       where not compacted and (select count(*) from facet_counts where not compacted) >= ${from} returning *)
     insert into facet_counts as f
     select provider, type, category, currency, price_band, rating_band, sum(products), true
       from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0 order by 1, 2, 3, 4, 5, 6
-    on conflict (provider, type, category, currency, price_band, rating_band) where folded
+    on conflict (provider, type, category, currency, price_band, rating_band) where compacted
     do update set products = f.products + excluded.products`.execute(db);
   await sql`
     with gone as (
       delete from tag_counts
-       where not folded and (select count(*) from tag_counts where not folded) >= ${from} returning *)
+       where not compacted and (select count(*) from tag_counts where not compacted) >= ${from} returning *)
     insert into tag_counts as t
     select tag, sum(products), true from gone group by 1 having sum(products) <> 0 order by 1
-    on conflict (tag) where folded do update set products = t.products + excluded.products`.execute(db);
-  await sql`delete from facet_counts where folded and products = 0`.execute(db);
-  await sql`delete from tag_counts where folded and products = 0`.execute(db);
+    on conflict (tag) where compacted do update set products = t.products + excluded.products`.execute(db);
+  await sql`delete from facet_counts where compacted and products = 0`.execute(db);
+  await sql`delete from tag_counts where compacted and products = 0`.execute(db);
 }
 
 export async function countListings(db: Queries): Promise<number> {

@@ -59,7 +59,7 @@ function stemmerOf(lang = "en"): string | null {
   return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
 }
 
-/** The words of a question, each with all that may stand for it. */
+/** One word of a search and the lexemes that match it. */
 export interface SearchTerm {
   word: string;
   /** As stored: the word itself, words that begin with it or with its stem. */
@@ -90,50 +90,50 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
                 where length(b.beginning) >= ${MIN_PREFIX_CHARACTERS}
                 group by s.word order by 2 desc, 1 limit ${most}) k) as known
       from asked a order by a.at`.execute(db);
-  const asked = rows.map(({ word, stems, known }) => ({
+  const terms = rows.map(({ word, stems, known }) => ({
     word,
     isNoise: stems?.length === 0,
     lexemes: [...new Set([word, ...(known ?? [])])],
   }));
-  const telling = asked.filter(({ isNoise }) => !isNoise);
-  return telling.length > 0 ? telling : asked;
+  const significant = terms.filter(({ isNoise }) => !isNoise);
+  return significant.length > 0 ? significant : terms;
 }
 
 /** One of the lexemes that stand for a word. They are quoted, so that no input is an operator. */
 const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
 
-/** The text of a `tsquery`: every word of the question. */
-export const matchAllTerms = (question: SearchTerms): string => question.map(matchTerm).join(" & ");
+/** The text of a `tsquery`: every word of the search. */
+export const matchAllTerms = (terms: SearchTerms): string => terms.map(matchTerm).join(" & ");
 
-/** The text of a `tsquery`: any word of the question. */
-export const matchAnyTerm = (question: SearchTerms): string => question.map(matchTerm).join(" | ");
+/** The text of a `tsquery`: any word of the search. */
+export const matchAnyTerm = (terms: SearchTerms): string => terms.map(matchTerm).join(" | ");
 
-/** The text of a `tsquery`: at least `count` words of the question, whichever they are. */
-export const matchAtLeast = (question: SearchTerms, count: number): string =>
-  combinations(question, count)
+/** The text of a `tsquery`: at least `count` words of the search. */
+export const matchAtLeast = (terms: SearchTerms, count: number): string =>
+  combinations(terms, count)
     .map((choice) => `(${matchAllTerms(choice)})`)
     .join(" | ");
 
-function combinations(question: SearchTerms, count: number): SearchTerms[] {
+function combinations(terms: SearchTerms, count: number): SearchTerms[] {
   if (count === 0) return [[]];
-  return question.flatMap((asked, at) =>
-    combinations(question.slice(at + 1), count - 1).map((choice) => [asked, ...choice]),
+  return terms.flatMap((term, at) =>
+    combinations(terms.slice(at + 1), count - 1).map((choice) => [term, ...choice]),
   );
 }
 
 /**
- * The question with what its mistyped words may have been meant to be, by the words of what is for sale: at most one
+ * The search with its mistyped words corrected by the words of what is for sale: at most one
  * wrong letter in a short word, two in a longer one. null when no word has a near one.
  */
 export async function correctSpelling(
   db: Queries,
-  question: SearchTerms,
+  terms: SearchTerms,
   mistyped: SearchTerms,
 ): Promise<SearchTerms | null> {
   const words = mistyped.map(({ word }) => word).filter((word) => word.length >= MIN_CORRECTED_CHARACTERS);
   if (words.length === 0) return null;
-  const { rows } = await sql<{ asked: string; meant: string[] }>`
-    select w.word as asked, array_agg(near.word order by near.place) as meant
+  const { rows } = await sql<{ term: string; meant: string[] }>`
+    select w.word as term, array_agg(near.word order by near.place) as meant
       from unnest(${words}::text[]) as w (word)
      cross join lateral (
        select s.word, row_number() over (order by levenshtein(s.word, w.word), max(s.listings) desc, s.word) as place
@@ -143,9 +143,9 @@ export async function correctSpelling(
         group by s.word order by 2 limit ${MAX_CORRECTIONS}) near
      group by w.word`.execute(db);
   if (rows.length === 0) return null;
-  const meant = new Map(rows.map((row) => [row.asked, row.meant]));
-  return question.map((asked) => {
-    const lexemes = mistyped.includes(asked) ? meant.get(asked.word) : undefined;
-    return lexemes ? { word: lexemes[0]!, lexemes } : asked;
+  const meant = new Map(rows.map((row) => [row.term, row.meant]));
+  return terms.map((term) => {
+    const lexemes = mistyped.includes(term) ? meant.get(term.word) : undefined;
+    return lexemes ? { word: lexemes[0]!, lexemes } : term;
   });
 }

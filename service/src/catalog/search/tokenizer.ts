@@ -46,6 +46,6 @@ function splitRun(run: string, use: TokenUse): string[] {
     .flatMap((part) => (CJK_RUN.test(part) ? pairs(part, use) : [cut(part)]));
 }
 
-/** The words of a text, folded, in their order. */
+/** The words of a text, normalized, in their order. */
 export const tokenize = (text: string, use: TokenUse): string[] =>
   (normalizeText(text).match(LETTER_RUN) ?? []).flatMap((run) => splitRun(run, use));

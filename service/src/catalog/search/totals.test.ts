@@ -65,7 +65,7 @@ test("totals follow every move, on this service and on another one", async () =>
 test("totals follow every change of what a filter asks for", async () => {
   const id = await createProduct(author, { tags: ["changes"], price: 50 });
   const same = await createProduct(author, { tags: ["changes"], price: 50 });
-  const change = (wish: object) => author.patch(`/v1/products/${id}`, wish);
+  const change = (input: object) => author.patch(`/v1/products/${id}`, input);
   await assertTotal("tag=changes&maxPrice=50", 2);
   await change({ price: 50.01 });
   await assertTotal("tag=changes&maxPrice=50", 1);

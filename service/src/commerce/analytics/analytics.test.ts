@@ -29,8 +29,8 @@ async function at<T>(moment: string, work: () => Promise<T>): Promise<T> {
     market.clock.now = now;
   }
 }
-const sellsAt = (moment: string, seller: Client, wish: ProductInput = {}) =>
-  at(moment, async () => buyProduct(await market.createUser(), await createProduct(seller, wish)));
+const sellsAt = (moment: string, seller: Client, input: ProductInput = {}) =>
+  at(moment, async () => buyProduct(await market.createUser(), await createProduct(seller, input)));
 async function givesBack(orderId: string, amount?: number) {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
@@ -72,8 +72,8 @@ suite("GET /v1/analytics/products", () => {
     const order = await sellsAt("2026-06-03T23:59:59.999Z", seller, { title: "Second", price: 15 });
     await sellsAt("2026-06-04T00:00:00.000Z", seller, { title: "Too late" });
     await at("2026-06-03T12:00:00.000Z", () => givesBack(order, 5));
-    for (const fold of [() => {}, () => rollUpSales(market.service.ctx)]) {
-      await fold();
+    for (const rollUp of [() => {}, () => rollUpSales(market.service.ctx)]) {
+      await rollUp();
       const data = await read(seller, "products?startDate=2026-06-02&endDate=2026-06-03");
       assert.deepEqual(data.summary, {
         totalRevenue: 25,
@@ -168,8 +168,8 @@ suite("GET /v1/analytics/revenue", () => {
     assert.equal((await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 })).status, 201);
     const german = await market.createUser();
     await (await market.createSession(german.userId)).patch("/v1/account", { country: "DE" });
-    const wish = { price: 20, category: "writing", title: "Sold dear", commissionBasisPoints: 2_000 };
-    const productId = await createProduct(seller, wish);
+    const input = { price: 20, category: "writing", title: "Sold dear", commissionBasisPoints: 2_000 };
+    const productId = await createProduct(seller, input);
     const reply = await german.post("/v1/purchases", { productId, referralCode: code, discountCode: "HALF" });
     assert.equal(reply.status, 201, reply.text);
     await buyProduct(
@@ -243,8 +243,8 @@ suite("GET /v1/analytics/revenue", () => {
     const [seller, referred, buyer] = [await hasSeller(), await hasSeller(), await market.createUser()];
     const { code } = (await seller.get("/v1/account/referral")).body.data;
     const asked = await at("2026-05-01T00:00:00Z", async () => {
-      const wish = { price: 40, commissionBasisPoints: 5_000 };
-      const productId = await createProduct(referred, wish);
+      const input = { price: 40, commissionBasisPoints: 5_000 };
+      const productId = await createProduct(referred, input);
       const reply = await buyer.post("/v1/purchases", { productId, referralCode: code });
       assert.equal(reply.status, 201, reply.text);
       await sellsAt("2026-05-01T00:00:00Z", seller, { price: 70 });

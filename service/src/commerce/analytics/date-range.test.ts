@@ -203,7 +203,7 @@ suite("sums of a span", () => {
 
   const isSomething = (sums: Sums) => saleSums.some((name) => sums[name] !== 0n);
 
-  test("are those of the movements whose local days lie in it, folded or not, by whatever sums they are read", async () => {
+  test("are those of the movements whose local days lie in it, rolled up or not, by whatever sums they are read", async () => {
     const property = fc.asyncProperty(
       fc.array(movement, { minLength: 1, maxLength: 25 }),
       ...[fc.nat(25), zone, interval, fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 40 })],
@@ -262,8 +262,8 @@ test("sums of more than fifteen digits are told, by the closest number that JSON
   const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
     secondFactor: true,
   });
-  for (const fold of [() => {}, () => rollUpSales(market.service.ctx)]) {
-    await fold();
+  for (const rollUp of [() => {}, () => rollUpSales(market.service.ctx)]) {
+    await rollUp();
     const { summary, breakdown, timeline } = await dataOf(seller, "/v1/analytics/revenue");
     assert.deepEqual(
       [summary.grossRevenue, summary.avgOrderValue, summary.tax, breakdown[0].grossRevenue],

@@ -45,7 +45,7 @@ const differ = (some: Date[], others: Date[]) =>
 /**
  * Sums of each bucket, exactly; those that are named. Its edges are moved to the closest beginnings of days or months, so that all
  * between them is read from few rows; what lies between an edge and where it was moved to is read from shorter sums, added to the one
- * bucket and taken from the other. What is not folded yet is added row by row. Buckets, or products, of which nothing is known have no
+ * bucket and taken from the other. What is not rolled up yet is added row by row. Buckets, or products, of which nothing is known have no
  * row.
  */
 export async function sumRange<Name extends SumName>(

@@ -17,7 +17,7 @@ const LOCK_WAIT: LockWait = { maxMs: 60_000 };
 export interface RebuildResult {
   /** How many sums there are now. */
   sums: number;
-  /** How many of them were wrong or missing, those too that only waited to be folded. */
+  /** How many of them were wrong or missing, those too that only waited to be rolled up. */
   changed: number;
   /** How many there were of which the books know nothing. */
   removed: number;
@@ -28,7 +28,7 @@ export interface RebuildResult {
  * books and in the movements, or in neither.
  */
 export const rebuildSums = (ctx: Context): Promise<RebuildResult> =>
-  // Before the snapshot is taken, and by a connection of its own: what is folded after it would be folded twice.
+  // Before the snapshot is taken, and by a connection of its own: what is rolled up after it would be counted twice.
   withLock(ctx.connection, { key: SUMS_LOCK, name: "the lock on sums of sales" }, LOCK_WAIT, (mustBeHeld) =>
     ctx.db
       .transaction()

@@ -9,7 +9,7 @@ export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
 /** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
 export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;
 
-/** Any number, but the same in every process: sums are folded, or made anew, by one at a time. */
+/** Any number, but the same in every process: sums are rolled up, or made anew, by one at a time. */
 export const SUMS_LOCK = 7_200_412;
 
 /**
@@ -20,7 +20,7 @@ export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   const { rows: locks } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(${SUMS_LOCK}) as locked`.execute(tx);
   if (!locks[0]!.locked) return 0;
-  const { rows } = await sql<{ folded: number }>`
+  const { rows } = await sql<{ rolledUp: number }>`
     with moved as (
       delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
     added as (
@@ -31,11 +31,11 @@ export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
        group by 1, 2, 3, 4, 5, 6
       on conflict (${KEY}) do update
         set ${eachColumn((name) => `${name} = s.${name} + excluded.${name}`)})
-    select count(*) as folded from moved`.execute(tx);
-  return rows[0]!.folded;
+    select count(*) as "rolledUp" from moved`.execute(tx);
+  return rows[0]!.rolledUp;
 }
 
-/** What waits to be folded, and the moment of the oldest. */
+/** What waits to be rolled up, and the moment of the oldest. */
 export async function countMovements(db: Queries): Promise<{ count: number; oldestAt: Date | null }> {
   const { rows } = await sql<{ count: number; oldestAt: Date | null }>`
     select count(*) as count, min(moved_at) as "oldestAt" from sales_movements`.execute(db);

@@ -34,7 +34,7 @@ const sells = () => inTransaction((tx) => books.sells(tx));
 const does = async (statement: string) => void (await market.query(statement));
 const problems = async () => (await verifyLedger(market.service.ctx.db)).problems;
 
-/** All cells as they stand, however much of them is folded. */
+/** All cells as they stand, however much of them is rolled up. */
 async function cells() {
   const { rows } = await market.query(
     `select scope, of_id, grain, starts_at, currency, sum(sales)::bigint as sales, sum(gross)::bigint as gross,
@@ -69,7 +69,7 @@ async function history(): Promise<void> {
 }
 
 suite("sums", () => {
-  test("are the same before and after they are folded, and after all of them are made anew", async () => {
+  test("are the same before and after they are rolled up, and after all of them are made anew", async () => {
     await history();
     const before = await cells();
     assert.deepEqual([await problems(), await count("sales_sums")], [[], 0]);
@@ -119,7 +119,7 @@ suite("sums", () => {
     assert.deepEqual(await problems(), []);
   });
 
-  test("lose and double nothing while they are folded and made anew beside sales", async () => {
+  test("lose and double nothing while they are rolled up and made anew beside sales", async () => {
     const { ctx } = market.service;
     const sold = Promise.all(Array.from({ length: 40 }, sells));
     for (let times = 0; times < 5; times++) {
@@ -132,7 +132,7 @@ suite("sums", () => {
   });
 });
 
-test("/metrics tells how many bookings wait to be folded, and how old the oldest is", async () => {
+test("/metrics tells how many bookings wait to be rolled up, and how old the oldest is", async () => {
   const figures = async () =>
     (await market.as(null).get("/metrics")).text.match(/^analytics_waiting\S* \S+$/gm)!.toSorted();
   await rollUpSales(market.service.ctx);
@@ -166,7 +166,7 @@ test("a round that is cut off in the middle has done nothing, and the next one d
   assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
 });
 
-test("a round that takes too long leaves what it had not folded to the next one", async () => {
+test("a round that takes too long leaves what it had not rolled up to the next one", async () => {
   const { ctx } = market.service;
   await rollUpSales(ctx);
   for (let times = 0; times < 4; times++) await sells();

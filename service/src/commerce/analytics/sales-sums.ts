@@ -56,10 +56,10 @@ const BATCH_SIZE = 10_000;
 
 /** The job: what moved since the last round becomes part of the sums. No answer changes by it, whoever asks meanwhile. */
 export async function rollUpSales({ db }: Pick<Context, "db">, atOnce = BATCH_SIZE): Promise<void> {
-  let folded: number;
-  do folded = await db.transaction().execute((tx) => rollUpMovements(tx, atOnce));
-  while (folded === atOnce);
+  let rolledUp: number;
+  do rolledUp = await db.transaction().execute((tx) => rollUpMovements(tx, atOnce));
+  while (rolledUp === atOnce);
 }
 
-/** How many bookings wait for that, and since when: more than a few minutes say that no worker folds. */
+/** How many bookings wait for that, and since when: more than a few minutes say that no worker rolls them up. */
 export const countPendingMovements = (db: Queries) => countMovements(db);

@@ -11,13 +11,13 @@ export const isInquiry = ({ state }: Dispute) => state === "inquiry" || state ==
 export const notPaidYetError = (current: string | undefined) =>
   new ApiError("INVALID_STATE", "Its payment is not completed yet: report it again later.", { current });
 
-export const newDisputeRow = (ctx: Context, told: Dispute) => ({
+export const newDisputeRow = (ctx: Context, reported: Dispute) => ({
   id: ctx.newId(),
-  provider_dispute_id: told.disputeId,
-  amount_minor: told.amountMinor,
-  fee_minor: told.feeMinor,
-  reason: told.reason,
-  answer_by: told.evidenceDueBy,
+  provider_dispute_id: reported.disputeId,
+  amount_minor: reported.amountMinor,
+  fee_minor: reported.feeMinor,
+  reason: reported.reason,
+  answer_by: reported.evidenceDueBy,
   opened_at: ctx.now(),
 });
 

@@ -99,8 +99,8 @@ async function unheard(ask: () => Promise<Reply>): Promise<Reply> {
 
 async function buys(fate: Fate): Promise<Purchase> {
   const [seller, buyer] = [await market.createUser(), await market.createUser()];
-  const wish = { productId: await createProduct(seller, { price: 50 }), paymentMethodId: fate.method };
-  const reply = await unheard(() => buyer.post("/v1/purchases", wish));
+  const input = { productId: await createProduct(seller, { price: 50 }), paymentMethodId: fate.method };
+  const reply = await unheard(() => buyer.post("/v1/purchases", input));
   assert.equal(reply.status, 202, reply.text);
   return { ...fate, seller, buyer, orderId: reply.body.data.orderId };
 }

@@ -34,7 +34,7 @@ export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
       union all
       select 'plan payment', 'mismatched', created_at, id, null from subscription_payments where mismatch is not null
       union all
-      select 'plan payment', 'unneeded', created_at, id, null from subscription_payments where unneeded_payment_id is not null
+      select 'plan payment', 'unusable', created_at, id, null from subscription_payments where unusable_payment_id is not null
       union all
       select 'refund', status, coalesce(decided_at, created_at), id, null
         from refunds where status in ('pending', 'approved', 'processing')

@@ -78,13 +78,13 @@ const PROVIDER = /does a worker run, and does the payment provider answer\?/;
 /** Long before anything else about it happened. */
 const longAgo = () => new Date(market.clock.now.getTime() - 30 * DAY_MS);
 
-const told =
+const reported =
   (prefix: IdPrefix, open: (now: Date) => Promise<string>): Case["opens"] =>
   async (now) =>
     toId(prefix, await open(now));
 
 const order = (status: string, mismatch: string | null = null) =>
-  told("ord", async (now) => {
+  reported("ord", async (now) => {
     const id = await hasOrder();
     await market.query(
       `update orders set status = $2, completed_at = null, matures_at = null, receipt_year = null, receipt_number = null,
@@ -96,7 +96,7 @@ const order = (status: string, mismatch: string | null = null) =>
   });
 
 const planPayment = (status: string, row: Record<string, unknown> = {}) =>
-  told("pay", (now) =>
+  reported("pay", (now) =>
     insert("subscription_payments", {
       user_id: buyer.userId,
       buyer_name: "Somebody",
@@ -114,7 +114,7 @@ const planPayment = (status: string, row: Record<string, unknown> = {}) =>
   );
 
 const refund = (row: (now: Date) => Record<string, unknown>) =>
-  told("refund", async (now) =>
+  reported("refund", async (now) =>
     insert("refunds", {
       order_id: await hasOrder(),
       origin: "admin",
@@ -127,7 +127,7 @@ const refund = (row: (now: Date) => Record<string, unknown>) =>
   );
 
 const payout = (row: (now: Date) => Record<string, unknown>) =>
-  told("payout", (now) =>
+  reported("payout", (now) =>
     insert("payouts", {
       seller_id: seller.userId,
       amount_minor: 5_000,
@@ -256,8 +256,8 @@ const cases: Case[] = [
   },
   {
     kind: "plan payment",
-    state: "unneeded",
-    opens: planPayment("canceled", { unneeded_payment_id: "ch_late" }),
+    state: "unusable",
+    opens: planPayment("canceled", { unusable_payment_id: "ch_late" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
     mend: /the plan was not to be had by it any more: give it back at the payment provider/,
@@ -278,7 +278,7 @@ const cases: Case[] = [
   {
     kind: "balance",
     state: "owed_by_closed_account",
-    opens: told("usr", async (now) => {
+    opens: reported("usr", async (now) => {
       const leaver = await market.createUser();
       await bookEarnings(market, leaver, { amountMinor: -500n });
       await market.query("update users set closed_at = $2 where id = $1", [leaver.userId, now]);
@@ -307,7 +307,7 @@ const cases: Case[] = [
   {
     kind: "dispute",
     state: "open",
-    opens: told("ord", (now) => hasDispute(now, null)),
+    opens: reported("ord", (now) => hasDispute(now, null)),
     ends: "update disputes set status = 'won', closed_at = opened_at",
     patienceMs: 0,
     mend: /answer it at the payment provider before the bank's date/,

@@ -39,7 +39,7 @@ const mismatched: AlertRule = {
     "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
 };
 
-const unneeded: AlertRule = {
+const unusable: AlertRule = {
   ms: 0,
   remedy:
     "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
@@ -80,7 +80,7 @@ const owed: AlertRule = {
 
 const alertRules: Record<Kind, Record<string, AlertRule>> = {
   order: { pending: whileAsked, requires_action: whileConfirmed, mismatched },
-  "plan payment": { pending: whileAsked, requires_action: whileConfirmed, mismatched, unneeded },
+  "plan payment": { pending: whileAsked, requires_action: whileConfirmed, mismatched, unusable },
   refund: {
     // Sellers decide within 7 days; then it is decided for them.
     pending: { ms: 8 * DAY_MS, remedy: "does a worker run? It approves what no seller decided in 7 days" },

@@ -33,8 +33,8 @@ after(async () => {
 
 const add = (who: Client, token: string) => who.post(PATH, { token });
 const listed = async (who: Client, query = "") => (await who.get(PATH + query)).body.data;
-const buy = async (who: Client, wish: object = {}) =>
-  who.post("/v1/purchases", { productId: await createProduct(seller), ...wish });
+const buy = async (who: Client, input: object = {}) =>
+  who.post("/v1/purchases", { productId: await createProduct(seller), ...input });
 const defaultsOf = async (who: Client) =>
   (await listed(who, "?limit=100"))
     .filter(({ isDefault }: { isDefault: boolean }) => isDefault)

@@ -162,7 +162,7 @@ export async function deletePaymentMethods(ctx: Context, tx: Tx, userId: string)
 
 /** Tried for about two days. */
 export const detachMethodJob: JobDefinition = {
-  name: "forget-payment-method",
+  name: "detach-payment-method",
   retries: 20,
   retryDelaySeconds: 30,
   maxRetryDelaySeconds: 14_400,

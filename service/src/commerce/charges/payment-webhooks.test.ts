@@ -317,8 +317,8 @@ suite("the pages of the test payment provider", () => {
   };
 
   test("nextAction.url: a buyer on another machine confirms at the service's own origin", async () => {
-    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
-    const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
+    const input = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId, nextAction } = (await buyer.post("/v1/purchases", input)).body.data;
     assert.ok(nextAction.url.startsWith(`${own.origin}/dev/payments/authorize/ch_`), nextAction.url);
     const page = await own.as(null).get(nextAction.url, elsewhere);
     assert.equal(page.status, 200);
@@ -414,8 +414,8 @@ test("the test provider's own notices find the way by themselves", async () => {
   try {
     const [maker, buyer] = [await own.createUser(), await own.createUser()];
     const productId = await createProduct(maker);
-    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
-    const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
+    const input = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { url } = (await buyer.post("/v1/purchases", input)).body.data.nextAction;
     await fetch(url, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
     const status = async () => (await buyer.get("/v1/purchases")).body.data[0].status;
     await becomes(status, (current) => current === "completed");

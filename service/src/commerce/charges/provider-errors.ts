@@ -30,10 +30,10 @@ export async function nullIfUnreachable<T>(
   try {
     return await ask();
   } catch (error) {
-    const told = { ...row, err: error };
+    const fields = { ...row, err: error };
     if (error instanceof PaymentUnknown)
-      log.warn(told, "the payment provider did not answer; it stays as it is");
-    else log.error(told, "the payment provider could not be asked; it stays as it is");
+      log.warn(fields, "the payment provider did not answer; it stays as it is");
+    else log.error(fields, "the payment provider could not be asked; it stays as it is");
     return null;
   }
 }

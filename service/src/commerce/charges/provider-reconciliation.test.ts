@@ -241,11 +241,11 @@ suite("stoa-server payments reconcile", () => {
   test("names each difference and fails, and succeeds without any", async () => {
     const { spoils, mends } = faults["a payout that was paid after all"]!;
     await market.query(...spoils());
-    const told = await reconcile("--json");
-    assert.equal(told.code, 1, told.stderr);
-    const { ok, differences: found } = JSON.parse(told.stdout);
+    const reported = await reconcile("--json");
+    assert.equal(reported.code, 1, reported.stderr);
+    const { ok, differences: found } = JSON.parse(reported.stdout);
     assert.deepEqual([ok, found.length], [false, 1]);
-    assert.ok(told.stderr.includes(made.payout.ours));
+    assert.ok(reported.stderr.includes(made.payout.ours));
     await market.query(...mends());
     const well = await reconcile("--since", "2026-06-01");
     assert.deepEqual([well.code, well.stdout.split("\n")[0]], [0, "ok: true"], well.stderr);

@@ -21,8 +21,8 @@ interface Bought {
   url: string;
 }
 
-async function hasDownload(wish: ProductInput = {}): Promise<Bought> {
-  const productId = await createProduct(seller, wish);
+async function hasDownload(input: ProductInput = {}): Promise<Bought> {
+  const productId = await createProduct(seller, input);
   const { body } = await buyer.post("/v1/purchases", { productId });
   return { productId, orderId: body.data.orderId, url: body.data.downloadUrl };
 }

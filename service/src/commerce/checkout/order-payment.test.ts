@@ -42,8 +42,8 @@ after(async () => {
   await provider.close();
 });
 
-const buy = (buyer: Client, productId: string, wish: object = {}) =>
-  buyer.post("/v1/purchases", { productId, ...wish });
+const buy = (buyer: Client, productId: string, input: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...input });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const listed = async (buyer: Client) =>
   (await buyer.get("/v1/purchases")).body.data.map(

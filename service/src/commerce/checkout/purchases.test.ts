@@ -14,8 +14,8 @@ before(async () => {
 });
 after(() => market.close());
 
-const buy = (buyer: Client, productId: string, wish: object = {}, headers = {}) =>
-  buyer.post("/v1/purchases", { productId, ...wish }, headers);
+const buy = (buyer: Client, productId: string, input: object = {}, headers = {}) =>
+  buyer.post("/v1/purchases", { productId, ...input }, headers);
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const ordersOf = async (buyer: Client, query = "") => (await buyer.get(`/v1/purchases?${query}`)).body;
 

@@ -39,17 +39,17 @@ import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./
 export async function buyProduct(
   ctx: Context,
   caller: Member,
-  wish: CreatePurchase,
+  input: CreatePurchase,
   followedCode?: string | undefined,
 ) {
-  const product = await findProductForSale(ctx, wish.productId);
+  const product = await findProductForSale(ctx, input.productId);
   mustBeForSale(product, caller);
   await mustNotOwn(ctx, caller, product.id);
   const offer = await quotePurchase(
     ctx,
     caller,
     product,
-    wish,
+    input,
     caller.kind === "session" ? followedCode : undefined,
   );
   const order = await placeOrder(ctx, caller, offer);

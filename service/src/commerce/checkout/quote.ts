@@ -32,17 +32,17 @@ export async function quotePurchase(
   ctx: Context,
   caller: Member,
   product: ProductForSale,
-  wish: CreatePurchase,
+  input: CreatePurchase,
   followedCode?: string | undefined,
 ): Promise<Quote> {
   const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
-  const discount = wish.discountCode ? await findDiscount(ctx, priced, wish.discountCode) : null;
+  const discount = input.discountCode ? await findDiscount(ctx, priced, input.discountCode) : null;
   const sides = { buyerId: caller.userId, sellerId: product.authorId };
-  const referrer = wish.referralCode
-    ? await findReferrer(ctx, wish.referralCode, sides)
+  const referrer = input.referralCode
+    ? await findReferrer(ctx, input.referralCode, sides)
     : await findLinkReferrer(ctx, followedCode, sides);
   const discountMinor = discount?.amountMinor ?? 0n;
-  mustMatchExpectedPrice(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
+  mustMatchExpectedPrice(priced.priceMinor - discountMinor, product.currency, input.expectedPrice);
   const tax = await ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, caller.userId),
     amountMinor: priced.priceMinor - discountMinor,
@@ -59,7 +59,7 @@ export async function quotePurchase(
     return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
   });
   const methodId =
-    split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, wish.paymentMethodId);
+    split.totalMinor === 0n ? null : await requirePaymentMethod(ctx, caller, input.paymentMethodId);
   return { product, discount, referrer, tax, ...rates, split, methodId };
 }
 
@@ -91,9 +91,9 @@ function mustMatchExpectedPrice(costs: bigint, currency: string, expectedPrice: 
 async function requirePaymentMethod(
   ctx: Context,
   caller: Member,
-  wished: string | undefined,
+  requested: string | undefined,
 ): Promise<string> {
-  const methodId = await choosePaymentMethod(ctx, caller.userId, wished);
+  const methodId = await choosePaymentMethod(ctx, caller.userId, requested);
   if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
   return methodId;
 }

@@ -14,19 +14,19 @@ after(() => market.close());
 
 let made = 0;
 const newCode = () => `CODE-${++made}`;
-const create = (wish: object, who = seller) => who.post("/v1/discount-codes", { code: newCode(), ...wish });
+const create = (input: object, who = seller) => who.post("/v1/discount-codes", { code: newCode(), ...input });
 
-async function hasCode(wish: object = {}, who = seller) {
-  const reply = await create({ percentOff: 10, ...wish }, who);
+async function hasCode(input: object = {}, who = seller) {
+  const reply = await create({ percentOff: 10, ...input }, who);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
-const change = (id: string, wish: object) => seller.patch(`/v1/discount-codes/${id}`, wish);
+const change = (id: string, input: object) => seller.patch(`/v1/discount-codes/${id}`, input);
 
 test("a code is told as it was made", async () => {
   const productId = await createProduct(seller, { price: 9, currency: "EUR" });
-  const wish = {
+  const input = {
     code: "Spring_26",
     amountOff: 2.5,
     productId,
@@ -35,11 +35,11 @@ test("a code is told as it was made", async () => {
     maxRedemptions: 100,
     maxPerBuyer: 1,
   };
-  const { id, ...code } = await hasCode({ ...wish, percentOff: undefined });
+  const { id, ...code } = await hasCode({ ...input, percentOff: undefined });
   assert.match(id, /^disc_[0-9a-z]{26}$/);
   const at = market.clock.now.toISOString();
   assert.deepEqual(code, {
-    ...wish,
+    ...input,
     percentOff: null,
     currency: "EUR",
     endsAt: "2026-07-01T00:00:00.000Z",
@@ -73,7 +73,7 @@ test("a code that says nothing else is for every product and buyer, for ever", a
   });
 });
 
-const wrongs: [field: string, wish: object][] = [
+const wrongs: [field: string, input: object][] = [
   ["percentOff", {}],
   ["percentOff", { percentOff: 10, amountOff: 1 }],
   ["percentOff", { percentOff: -1 }],
@@ -95,9 +95,9 @@ const wrongs: [field: string, wish: object][] = [
   ["maxPerBuyer", { percentOff: 10, maxPerBuyer: 1.5 }],
   ["redemptions", { percentOff: 10, redemptions: 5 }],
 ];
-for (const [field, wish] of wrongs)
-  test(`a code is not made of ${JSON.stringify(wish).slice(0, 80)}`, async () => {
-    assertError(await create(wish), 400, "INVALID_REQUEST", field);
+for (const [field, input] of wrongs)
+  test(`a code is not made of ${JSON.stringify(input).slice(0, 80)}`, async () => {
+    assertError(await create(input), 400, "INVALID_REQUEST", field);
   });
 
 test("a product that a code is for is its seller's own, and its currency the product's", async () => {
@@ -145,8 +145,8 @@ test("a change holds for what is sent, and null takes a limit away", async () =>
 
 test("percentOff and amountOff take each other's place", async () => {
   const { id } = await hasCode();
-  const off = async (wish: object) => {
-    const { percentOff, amountOff, currency } = (await change(id, wish)).body.data;
+  const off = async (input: object) => {
+    const { percentOff, amountOff, currency } = (await change(id, input)).body.data;
     return [percentOff, amountOff, currency];
   };
   assert.deepEqual(await off({ amountOff: 3 }), [null, 3, "USD"]);

@@ -65,9 +65,9 @@ export async function readDiscountCode(ctx: Context, caller: Member, discountCod
   return toResponse(code);
 }
 
-export async function createDiscountCode(ctx: Context, caller: Member, wish: CreateDiscountCode) {
+export async function createDiscountCode(ctx: Context, caller: Member, input: CreateDiscountCode) {
   const id = ctx.newId();
-  const values = await toValues(ctx, ctx.db, caller, wish);
+  const values = await toValues(ctx, ctx.db, caller, input);
   await conflictIfCodeExists(() =>
     ctx.db.transaction().execute(async (tx) => {
       await insertCode(tx, { ...values, id, seller_id: caller.userId, created_at: ctx.now() });
@@ -129,20 +129,20 @@ async function toValues(
   ctx: Context,
   db: Queries,
   caller: Member,
-  wish: CreateDiscountCode,
+  input: CreateDiscountCode,
 ): Promise<DiscountCodeValues> {
-  const product = typeof wish.productId === "string" ? await ownProduct(db, caller, wish.productId) : null;
+  const product = typeof input.productId === "string" ? await ownProduct(db, caller, input.productId) : null;
   const dateOf = (moment: string | null | undefined) => (moment ? new Date(moment) : null);
-  const [startsAt, endsAt] = [dateOf(wish.startsAt), dateOf(wish.endsAt)];
+  const [startsAt, endsAt] = [dateOf(input.startsAt), dateOf(input.endsAt)];
   if (startsAt && endsAt && endsAt <= startsAt) throw invalidRequest("endsAt", "must be after startsAt");
   return {
-    ...offOf(ctx, wish, product),
-    code: wish.code,
+    ...offOf(ctx, input, product),
+    code: input.code,
     product_id: product?.id ?? null,
     starts_at: startsAt,
     ends_at: endsAt,
-    max_redemptions: wish.maxRedemptions ?? null,
-    max_per_buyer: wish.maxPerBuyer ?? null,
+    max_redemptions: input.maxRedemptions ?? null,
+    max_per_buyer: input.maxPerBuyer ?? null,
     updated_at: ctx.now(),
   };
 }
@@ -157,10 +157,10 @@ async function ownProduct(db: Queries, caller: Member, productId: string): Promi
 }
 
 /** Either a percentage, or an amount of one currency. */
-function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) {
-  const { percentOff, amountOff } = wish;
+function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null) {
+  const { percentOff, amountOff } = input;
   if (percentOff !== undefined && amountOff === undefined) {
-    if (wish.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
+    if (input.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
     return {
       percent_basis_points: toBasisPoints(String(percentOff)),
       amount_off_minor: null,
@@ -169,7 +169,7 @@ function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) 
   }
   if (amountOff === undefined || percentOff !== undefined)
     throw invalidRequest("percentOff", "or amountOff is needed, and not both of them");
-  const currency = currencyOf(ctx, wish.currency, product);
+  const currency = currencyOf(ctx, input.currency, product);
   const minor = toMinor(amountOff, currency);
   if (minor === null) throw invalidRequest("amountOff", `is no amount of ${currency}`);
   const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
@@ -177,8 +177,8 @@ function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) 
   return { percent_basis_points: null, amount_off_minor: minor, currency };
 }
 
-function currencyOf(ctx: Context, wished: string | undefined, product: Product | null): string {
-  const currency = wished ?? product?.currency ?? ctx.config.currency;
+function currencyOf(ctx: Context, requested: string | undefined, product: Product | null): string {
+  const currency = requested ?? product?.currency ?? ctx.config.currency;
   if (!ctx.config.currencies.includes(currency))
     throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
   if (product && product.currency !== currency)

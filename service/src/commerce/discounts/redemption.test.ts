@@ -38,14 +38,14 @@ after(async () => {
 });
 
 let made = 0;
-async function hasCode(wish: object = {}): Promise<{ id: string; code: string }> {
-  const reply = await seller.post("/v1/discount-codes", { code: `CODE-${++made}`, percentOff: 50, ...wish });
+async function hasCode(input: object = {}): Promise<{ id: string; code: string }> {
+  const reply = await seller.post("/v1/discount-codes", { code: `CODE-${++made}`, percentOff: 50, ...input });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
-const buy = (buyer: Client, productId: string, wish: object = {}) =>
-  buyer.post("/v1/purchases", { productId, ...wish });
+const buy = (buyer: Client, productId: string, input: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...input });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const redemptionsOf = async (id: string) =>
   (await seller.get(`/v1/discount-codes/${id}`)).body.data.redemptions;
@@ -80,7 +80,7 @@ test("every discount is the price's share, a half rounded up, and leaves the res
   const productId = await createProduct(seller, { price: 1, currency: "JPY" });
   const { id, code } = await hasCode({ percentOff: 1 });
   const buyer = await market.createUser();
-  const wish = { discountCode: code, paymentMethodId: DECLINED };
+  const input = { discountCode: code, paymentMethodId: DECLINED };
   const cases = fc.tuple(fc.integer({ min: 2, max: 99_999_999 }), fc.integer({ min: 0, max: 9_999 }));
   await fc.assert(
     fc.asyncProperty(cases, async ([price, basisPoints]) => {
@@ -90,7 +90,7 @@ test("every discount is the price's share, a half rounded up, and leaves the res
       const exact = BigInt(price) * BigInt(basisPoints);
       const discount = Number(exact / 10_000n + (exact % 10_000n >= 5_000n ? 1n : 0n));
       if (discount === price) return;
-      const { orderId } = assertError(await buy(buyer, productId, wish), 402, "INSUFFICIENT_FUNDS");
+      const { orderId } = assertError(await buy(buyer, productId, input), 402, "INSUFFICIENT_FUNDS");
       const { lines } = await orderOf(buyer, orderId);
       assert.deepEqual(lines, { subtotal: price, discount, tax: 0, total: price - discount });
     }),
@@ -112,7 +112,8 @@ test("a code that cannot be used stops the purchase, and says why", async () => 
   const buyer = await market.createUser();
   const now = market.clock.now.getTime();
   const at = (ms: number) => new Date(now + ms).toISOString();
-  const attempt = async (wish: object) => buy(buyer, productId, { discountCode: (await hasCode(wish)).code });
+  const attempt = async (input: object) =>
+    buy(buyer, productId, { discountCode: (await hasCode(input)).code });
   refuse(await buy(buyer, productId, { discountCode: "NEVER" }), /no code/);
   refuse(await attempt({ startsAt: at(1) }), /from .* on/);
   refuse(await attempt({ endsAt: at(0) }), /until/);
@@ -330,8 +331,8 @@ test("whatever becomes of its orders, all at once, a code's redemptions are the 
   const buyers = await Promise.all(Array.from({ length: 8 }, () => market.createUser()));
   const methods = ["pm_test_ok", DECLINED, WAITS, "pm_test_ok"];
   const tryOnce = async (buyer: Client, at: number) => {
-    const wish = { discountCode: code, paymentMethodId: methods[at % methods.length] };
-    const { status, body, text } = await buy(buyer, products[at % products.length]!, wish);
+    const input = { discountCode: code, paymentMethodId: methods[at % methods.length] };
+    const { status, body, text } = await buy(buyer, products[at % products.length]!, input);
     assert.ok([201, 202, 402, 409, 422].includes(status), text);
     if (status === 201 && at % 3 === 0)
       await admin.post(`/v1/admin/orders/${body.data.orderId}/refund`, { reason: "not_working" });

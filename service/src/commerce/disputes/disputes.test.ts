@@ -55,9 +55,9 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductInput = {}): Promise<Bought> {
+async function hasOrder(input: ProductInput = {}): Promise<Bought> {
   const buyer = await market.createUser();
-  const productId = await createProduct(seller, { price: 10, title: "Haiku", ...wish });
+  const productId = await createProduct(seller, { price: 10, title: "Haiku", ...input });
   return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
@@ -80,10 +80,10 @@ const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
 /** Opens it, as the provider's notice does. */
 async function hasDispute(
-  wish: Parameters<typeof openDispute>[2] = {},
+  input: Parameters<typeof openDispute>[2] = {},
 ): Promise<Bought & { disputeId: string }> {
   const bought = await hasOrder();
-  const disputeId = openDispute(book, bought.orderId, wish);
+  const disputeId = openDispute(book, bought.orderId, input);
   await refresh(disputeId);
   return { ...bought, disputeId };
 }
@@ -237,7 +237,7 @@ suite("a dispute", () => {
 });
 
 suite("what is told of a dispute", () => {
-  const told = async (states: ("open" | "won" | "lost")[]) => {
+  const reported = async (states: ("open" | "won" | "lost")[]) => {
     const bought = await hasOrder();
     const disputeId = openDispute(book, bought.orderId, { feeMinor: 1_500n });
     for (const state of states) {
@@ -256,10 +256,10 @@ suite("what is told of a dispute", () => {
 
   for (const end of ["won", "lost"] as const) {
     test(`twice, late or in reverse, ends alike: ${end}`, async () => {
-      const inOrder = await told(["open", end]);
-      assert.deepEqual(await told([end]), inOrder, "the first notice was lost");
-      assert.deepEqual(await told([end, "open"]), inOrder, "an old answer that comes late");
-      assert.deepEqual(await told([end, end, "open", "open"]), inOrder);
+      const inOrder = await reported(["open", end]);
+      assert.deepEqual(await reported([end]), inOrder, "the first notice was lost");
+      assert.deepEqual(await reported([end, "open"]), inOrder, "an old answer that comes late");
+      assert.deepEqual(await reported([end, end, "open", "open"]), inOrder);
     });
   }
 

@@ -31,34 +31,34 @@ import { reconcileRefundsOf } from "../refunds/refund-submission.ts";
 import { emailDispute } from "./dispute-emails.ts";
 
 /** Moves the dispute of an order to what the provider has; false: it is about no order of ours. */
-export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<boolean> {
-  const orderId = toUuid("ord", told.orderId);
+export async function applyOrderDispute(ctx: Context, reported: Dispute): Promise<boolean> {
+  const orderId = toUuid("ord", reported.orderId);
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
   if (!order) return false;
   // A bank may be faster than the provider's answer to our charge.
-  if (!isPaidOrder(order)) await syncOrderFromProvider(ctx, told.orderId);
-  if (told.state === "lost") await reconcileRefundsOf(ctx, order.id);
-  await ctx.db.transaction().execute((tx) => syncDisputeRow(ctx, tx, order.id, told));
+  if (!isPaidOrder(order)) await syncOrderFromProvider(ctx, reported.orderId);
+  if (reported.state === "lost") await reconcileRefundsOf(ctx, order.id);
+  await ctx.db.transaction().execute((tx) => syncDisputeRow(ctx, tx, order.id, reported));
   return true;
 }
 
 /** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
-async function syncDisputeRow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Promise<void> {
+async function syncDisputeRow(ctx: Context, tx: Tx, orderId: string, reported: Dispute): Promise<void> {
   const order = await lockOrder(tx, orderId);
   if (!order || !isPaidOrder(order)) throw notPaidYetError(order?.status);
-  const known = await findDisputeOf(tx, told.disputeId);
-  if (isInquiry(told)) return syncInquiry(ctx, tx, order, { known, told });
+  const known = await findDisputeOf(tx, reported.disputeId);
+  if (isInquiry(reported)) return syncInquiry(ctx, tx, order, { known, reported });
   // An inquiry can become a dispute after it was closed, too.
   const isOpened = known !== undefined && !known.status.startsWith("inquiry");
-  const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, told });
-  if (open.dispute.status !== "open" || told.state === "open") return;
-  if (told.state === "won") await applyWin(ctx, tx, open, told);
-  else await applyLoss(ctx, tx, open, told);
+  const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, reported });
+  if (open.dispute.status !== "open" || reported.state === "open") return;
+  if (reported.state === "won") await applyWin(ctx, tx, open, reported);
+  else await applyLoss(ctx, tx, open, reported);
 }
 
 interface DisputeUpdate {
   known: DisputeRow | undefined;
-  told: Dispute;
+  reported: Dispute;
 }
 
 /** The bank asks, and takes nothing: no money is held, and a refund, which ends it, goes on as any other. */
@@ -66,23 +66,23 @@ async function syncInquiry(
   ctx: Context,
   tx: Tx,
   order: PaidOrder,
-  { known, told }: DisputeUpdate,
+  { known, reported }: DisputeUpdate,
 ): Promise<void> {
   const now = ctx.now();
   if (!known) {
-    await insertDispute(tx, { ...toNewDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
-    await auditOrderDispute(ctx, tx, order, told, "inquiry");
+    await insertDispute(tx, { ...toNewDispute(ctx, order, reported), status: "inquiry", held_minor: 0n });
+    await auditOrderDispute(ctx, tx, order, reported, "inquiry");
   }
-  if (told.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
-    await closeDispute(tx, told.disputeId, {
+  if (reported.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
+    await closeDispute(tx, reported.disputeId, {
       status: "inquiry_closed",
-      fee_minor: told.feeMinor,
+      fee_minor: reported.feeMinor,
       closed_at: now,
     });
 }
 
-const toNewDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
-  ...newDisputeRow(ctx, told),
+const toNewDispute = (ctx: Context, order: PaidOrder, reported: Dispute) => ({
+  ...newDisputeRow(ctx, reported),
   order_id: order.id,
 });
 
@@ -96,13 +96,13 @@ async function openDispute(
   ctx: Context,
   tx: Tx,
   paid: PaidOrder,
-  { known, told }: DisputeUpdate,
+  { known, reported }: DisputeUpdate,
 ): Promise<DisputedOrder> {
   const order = await withdrawRefunds(ctx, tx, paid, "The payment is disputed at the bank.");
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order));
   const free = order.totalMinor - takenMinor;
-  const heldMinor = told.amountMinor < free ? told.amountMinor : free;
-  const written = { ...toNewDispute(ctx, order, told), status: "open" as const, held_minor: heldMinor };
+  const heldMinor = reported.amountMinor < free ? reported.amountMinor : free;
+  const written = { ...toNewDispute(ctx, order, reported), status: "open" as const, held_minor: heldMinor };
   const dispute = known ? { ...written, id: known.id } : written;
   await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
   await updateOrder(tx, order.id, { status: "disputed" });
@@ -111,7 +111,7 @@ async function openDispute(
   });
   const opened: DisputedOrder = {
     order: { ...order, status: "disputed" },
-    dispute: (await findDisputeOf(tx, told.disputeId))!,
+    dispute: (await findDisputeOf(tx, reported.disputeId))!,
   };
   await auditAndEmail(ctx, tx, opened, "opened");
   return opened;
@@ -124,14 +124,14 @@ async function applyWin(
   ctx: Context,
   tx: Tx,
   { order, dispute }: DisputedOrder,
-  told: Dispute,
+  reported: Dispute,
 ): Promise<void> {
   const { id: disputeId, heldMinor } = dispute;
   // As the last that was taken: what stays taken is then what one refund of it would have taken.
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order)) - heldMinor;
   const at = ctx.now();
   await postDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
-  await closeAndRestoreOrder(ctx, tx, { order, dispute }, told, { status: "won", at });
+  await closeAndRestoreOrder(ctx, tx, { order, dispute }, reported, { status: "won", at });
 }
 
 /** The money is the buyer's. A refund that may just reach them would be the same money again: it is waited for. */
@@ -139,7 +139,7 @@ async function applyLoss(
   ctx: Context,
   tx: Tx,
   { order, dispute }: DisputedOrder,
-  told: Dispute,
+  reported: Dispute,
 ): Promise<void> {
   if (order.refundingMinor > 0n) {
     ctx.log.warn(
@@ -149,17 +149,17 @@ async function applyLoss(
     return;
   }
   const { id: disputeId, heldMinor } = dispute;
-  const { feeMinor } = told;
+  const { feeMinor } = reported;
   const at = ctx.now();
   // What was refunded before, or since the bank took it, is the buyer's twice.
-  const excessMinor = told.amountMinor > heldMinor ? told.amountMinor - heldMinor : 0n;
+  const excessMinor = reported.amountMinor > heldMinor ? reported.amountMinor - heldMinor : 0n;
   await postDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
   const after = await recordRefunded(tx, order, heldMinor);
   const lost = { lost_minor: heldMinor + excessMinor, excess_minor: excessMinor };
-  await closeAndRestoreOrder(ctx, tx, { order: after, dispute }, told, { status: "lost", at, ...lost });
+  await closeAndRestoreOrder(ctx, tx, { order: after, dispute }, reported, { status: "lost", at, ...lost });
   if (excessMinor > 0n)
     ctx.log.warn(
-      { order: order.id, dispute: told.disputeId, excessMinor },
+      { order: order.id, dispute: reported.disputeId, excessMinor },
       "a lost dispute took more than the order had left: the excess is booked as the marketplace's loss",
     );
 }
@@ -169,10 +169,15 @@ async function closeAndRestoreOrder(
   ctx: Context,
   tx: Tx,
   { order, dispute }: DisputedOrder,
-  told: Dispute,
+  reported: Dispute,
   { status, at, ...lost }: { status: "won" | "lost"; at: Date; lost_minor?: bigint; excess_minor?: bigint },
 ): Promise<void> {
-  await closeDispute(tx, told.disputeId, { status, fee_minor: told.feeMinor, closed_at: at, ...lost });
+  await closeDispute(tx, reported.disputeId, {
+    status,
+    fee_minor: reported.feeMinor,
+    closed_at: at,
+    ...lost,
+  });
   const others = await listHolds(tx, order.id);
   if (others.length === 0) await updateOrder(tx, order.id, { status: paidOrderStatus(order) });
   await auditAndEmail(ctx, tx, { order, dispute }, status);

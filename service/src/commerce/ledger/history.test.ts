@@ -111,11 +111,11 @@ async function payOut(tx: Tx, books: ReturnType<typeof ledgerWriter>, which: num
   const { now } = market.clock;
   for (const { currency, availableMinor } of await balancesOf(tx, people.sellerId, now)) {
     if (availableMinor <= 0n) continue;
-    const wish = { seller: availableMinor, referrer: 0n, currency };
+    const input = { seller: availableMinor, referrer: 0n, currency };
     // One open at a time is what the payouts' own room sees to.
-    if (which % 3 === 0) await books.paysOut(tx, "completed", ["payout_completed"], wish);
-    if (which % 3 === 1) await books.paysOut(tx, "failed", ["payout_failed"], wish);
-    if (which % 3 === 2) await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"], wish);
+    if (which % 3 === 0) await books.paysOut(tx, "completed", ["payout_completed"], input);
+    if (which % 3 === 1) await books.paysOut(tx, "failed", ["payout_failed"], input);
+    if (which % 3 === 2) await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"], input);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Insertable, sql } from "kysely";
 import type { Queries, Tx } from "../../platform/db/database.ts";
-import type { LedgerTransactions, LedgerVerdicts } from "../../platform/db/tables.gen.ts";
+import type { LedgerTransactions, LedgerVerifications } from "../../platform/db/tables.gen.ts";
 import type { Entry } from "./ledger.ts";
 import { reservedAmounts } from "./reserved-amounts.ts";
 
@@ -64,12 +64,12 @@ export async function sumBalances(db: Queries, ownerId: string, now: Date): Prom
   return rows;
 }
 
-export const insertVerification = (db: Queries, verdict: Insertable<LedgerVerdicts>) =>
-  db.insertInto("ledger_verdicts").values(verdict).execute();
+export const insertVerification = (db: Queries, verification: Insertable<LedgerVerifications>) =>
+  db.insertInto("ledger_verifications").values(verification).execute();
 
 export const findLastVerificationRow = (db: Queries) =>
   db
-    .selectFrom("ledger_verdicts")
+    .selectFrom("ledger_verifications")
     .select(["begun_at as begunAt", "ended_at as endedAt", "problems"])
     .orderBy("begun_at", "desc")
     .limit(1)

@@ -79,12 +79,12 @@ async function listWrongSumsOf(tx: Tx, grain: Grain, due: RawBuilder<unknown>): 
               select ${CELL}, ${eachColumn((name) => `-${name}`)}, -gross from (${storedSums(grain)}) as found) as both_sides
        group by ${CELL} having ${DIFFERS}`,
   );
-  const told: Found<WrongSum>[] = [];
+  const wrongSums: Found<WrongSum>[] = [];
   for (const { sellerId, startsAt, scope, ofId, currency, total, ...lacks } of wrong) {
     const cell = { sellerId, startsAt, scope, ofId, currency };
-    told.push({ ...cell, grain, total, lacks, found: await findSums(tx, grain, cell) });
+    wrongSums.push({ ...cell, grain, total, lacks, found: await findSums(tx, grain, cell) });
   }
-  return told;
+  return wrongSums;
 }
 
 async function findSums(

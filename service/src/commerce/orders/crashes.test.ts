@@ -81,84 +81,84 @@ async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
 }
 
 /** What the buyer does in the end: buys it, and learns that it is theirs when it is. */
-async function buyInTheEnd(wish: Purchase): Promise<void> {
-  const reply = await buy(wish);
+async function buyInTheEnd(input: Purchase): Promise<void> {
+  const reply = await buy(input);
   if (reply.status !== 201) assertError(reply, 409, "ALREADY_PURCHASED");
 }
 
 suite("a process that is killed", () => {
   for (const [step, outcome] of Object.entries(steps)) {
     test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
-      const wish = await hasWish();
-      await buyOf(await site.startDoomed(step), wish);
+      const input = await hasWish();
+      await buyOf(await site.startDoomed(step), input);
       market.clock.forward(11 * MINUTE_MS);
       await reconcileOrders(market.service.ctx);
-      assert.deepEqual(await statusesOf(wish), [outcome]);
-      assert.equal(await hasCharge(wish), outcome === "completed");
-      await buyInTheEnd(wish);
-      await assertBoughtOnce(wish);
+      assert.deepEqual(await statusesOf(input), [outcome]);
+      assert.equal(await hasCharge(input), outcome === "completed");
+      await buyInTheEnd(input);
+      await assertBoughtOnce(input);
     });
   }
 
   test("while the provider charges leaves a purchase that the reconciler completes", async () => {
-    const wish = await hasWish();
+    const input = await hasWish();
     const doomed = await site.startDoomed();
     site.onceCharged = () => doomed.child.kill("SIGKILL");
-    await buyOf(doomed, wish);
+    await buyOf(doomed, input);
     site.onceCharged = () => {};
     market.clock.forward(2 * MINUTE_MS);
     await reconcileOrders(market.service.ctx);
-    assert.deepEqual(await statusesOf(wish), ["completed"]);
-    await assertBoughtOnce(wish);
+    assert.deepEqual(await statusesOf(input), ["completed"]);
+    await assertBoughtOnce(input);
   });
 
   for (const step of Object.keys(steps)) {
     test(`at "${step}", repeated at once under its Idempotency-Key: one order, charged once`, async () => {
-      const wish = await hasWish();
+      const input = await hasWish();
       const key = { "idempotency-key": "the same" };
-      await buyOf(await site.startDoomed(step), wish, key);
-      const reply = await repeatAfterCrash(site.market, () => buy(wish, key));
+      await buyOf(await site.startDoomed(step), input, key);
+      const reply = await repeatAfterCrash(site.market, () => buy(input, key));
       assert.equal(reply.status, 201, reply.text);
       if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
-      assert.equal((await statusesOf(wish)).length, 1);
-      assert.equal((await buy(wish, key)).text, reply.text);
-      await assertBoughtOnce(wish);
+      assert.equal((await statusesOf(input)).length, 1);
+      assert.equal((await buy(input, key)).text, reply.text);
+      await assertBoughtOnce(input);
     });
   }
 
   test("with an Idempotency-Key, while an order of other terms stays open: the repeat does not charge that order", async () => {
-    const wish = await hasWish();
-    await buyOf(await site.startDoomed("order: written"), wish);
+    const input = await hasWish();
+    await buyOf(await site.startDoomed("order: written"), input);
     const key = { "idempotency-key": "by another method" };
-    const body = { productId: wish.productId, paymentMethodId: "pm_test_refund_waits" };
+    const body = { productId: input.productId, paymentMethodId: "pm_test_refund_waits" };
     const doomed = await site.startDoomed("idempotency: answered, not kept");
-    await assertKilledBy(doomed, clientOf(doomed.origin, wish.buyer.key).post("/v1/purchases", body, key));
-    const buyAsKeyed = () => wish.buyer.post("/v1/purchases", body, key);
+    await assertKilledBy(doomed, clientOf(doomed.origin, input.buyer.key).post("/v1/purchases", body, key));
+    const buyAsKeyed = () => input.buyer.post("/v1/purchases", body, key);
     const reply = await repeatAfterCrash(site.market, buyAsKeyed);
     assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
-    assert.equal(await hasCharge(wish), false);
+    assert.equal(await hasCharge(input), false);
     market.clock.forward(11 * MINUTE_MS);
     await reconcileOrders(market.service.ctx);
-    assert.equal((await wish.buyer.post("/v1/purchases", body)).status, 201);
-    await assertBoughtOnce(wish);
+    assert.equal((await input.buyer.post("/v1/purchases", body)).status, 201);
+    await assertBoughtOnce(input);
     const { rows } = await market.query(
       "select payment_method_id from orders where buyer_id = $1 and status = 'completed'",
-      [wish.buyer.userId],
+      [input.buyer.userId],
     );
     assert.deepEqual(rows, [{ payment_method_id: body.paymentMethodId }]);
   });
 
   test("with an Idempotency-Key, whose purchase was refunded meanwhile: the repeat reads it and charges nothing", async () => {
-    const wish = await hasWish();
+    const input = await hasWish();
     const key = { "idempotency-key": "refunded" };
-    await buyOf(await site.startDoomed("order: settled, not answered"), wish, key);
-    const [{ orderId }] = (await wish.buyer.get("/v1/purchases")).body.data;
-    const refund = await wish.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+    await buyOf(await site.startDoomed("order: settled, not answered"), input, key);
+    const [{ orderId }] = (await input.buyer.get("/v1/purchases")).body.data;
+    const refund = await input.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
     assert.equal(refund.body.data.status, "succeeded", refund.text);
     const charges = site.done.charges.length;
-    const { data } = (await repeatAfterCrash(site.market, () => buy(wish, key))).body;
+    const { data } = (await repeatAfterCrash(site.market, () => buy(input, key))).body;
     assert.deepEqual([data.orderId, data.status], [orderId, "refunded"]);
-    assert.deepEqual(await statusesOf(wish), ["refunded"]);
+    assert.deepEqual(await statusesOf(input), ["refunded"]);
     assert.equal(site.done.charges.length, charges);
   });
 });
@@ -166,27 +166,27 @@ suite("a process that is killed", () => {
 suite("a step that fails", () => {
   for (const step of Object.keys(steps)) {
     test(`at "${step}" is made good when the buyer asks again at once`, async () => {
-      const wish = await hasWish();
+      const input = await hasWish();
       site.failsAt = step;
-      assertError(await buy(wish), 500, "INTERNAL_ERROR");
+      assertError(await buy(input), 500, "INTERNAL_ERROR");
       site.failsAt = "";
-      await buyInTheEnd(wish);
-      await assertBoughtOnce(wish);
+      await buyInTheEnd(input);
+      await assertBoughtOnce(input);
     });
   }
 
   test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
     const productId = await createProduct(seller);
     site.failsAt = "order: charged, not settled";
-    const wishes = await Promise.all(
+    const inputs = await Promise.all(
       Array.from({ length: 50 }, async () => ({ buyer: await market.createUser(), productId })),
     );
-    await Promise.all(wishes.map((wish) => buy(wish)));
+    await Promise.all(inputs.map((input) => buy(input)));
     site.failsAt = "";
     market.clock.forward(2 * MINUTE_MS);
     const { ctx } = market.service;
     await Promise.all([reconcileOrders(ctx), reconcileOrders(ctx)]);
-    for (const wish of wishes) assert.deepEqual(await statusesOf(wish), ["completed"]);
+    for (const input of inputs) assert.deepEqual(await statusesOf(input), ["completed"]);
     const { rows } = await market.query(
       "select count(*) as sales, count(distinct receipt_number) as receipts from orders where product_id = $1 and status = 'completed'",
       [toUuid("prod", productId)],

@@ -65,8 +65,8 @@ async function buyAndGiveBack(
   { buyer, productId, which }: { buyer: Client; productId: string; which: number },
 ): Promise<void> {
   const ways = [{ discountCode: "half", referralCode }, { discountCode: "free" }, {}, { referralCode }];
-  const wish = { productId, ...ways[which % ways.length] };
-  const bought = await hears(buyer.post("/v1/purchases", wish), buyer.post("/v1/purchases", wish));
+  const input = { productId, ...ways[which % ways.length] };
+  const bought = await hears(buyer.post("/v1/purchases", input), buyer.post("/v1/purchases", input));
   const { orderId, amount } = bought.find(({ status }) => status === 201)?.body.data ?? {};
   if (!orderId) return;
   if (which % 3 > 0) await hears(buyer.get(`/v1/products/${productId}`));
@@ -93,8 +93,8 @@ async function runTheShop({ seller, productIds }: Shop, admin: Client): Promise<
     const changes = productIds.map((id) => admin.patch(`/v1/products/${id}`, { description: `${times}` }));
     await hears(...changes, admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/end-sessions`));
   }
-  const judge = (verdict: string, wish?: object) =>
-    hears(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${verdict}`, wish));
+  const judge = (verdict: string, input?: object) =>
+    hears(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${verdict}`, input));
   await judge("ban", { reason: "Fraud" });
   await judge("unban");
 }

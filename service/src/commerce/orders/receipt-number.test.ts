@@ -83,8 +83,8 @@ test("a receipt shows each refund of its order, on the day on which it came", as
   ] as const) {
     market.clock.now = new Date(at);
     const admin = await market.createSession(userId, { secondFactor: true });
-    const wish = { amount, reason: "not_working" };
-    const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, wish);
+    const input = { amount, reason: "not_working" };
+    const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, input);
     assert.equal(reply.body.data?.status, "succeeded", reply.text);
   }
   const page = await (await fetch((await detailOf(buyer, orderId)).receipt.url)).text();
@@ -108,8 +108,8 @@ for (const [currency, price] of [
     const { code } = (await referrer.get("/v1/account/referral")).body.data;
     const productId = await createProduct(seller, { price, currency });
     await seller.post("/v1/discount-codes", { code: "ODD", percentOff: 33.33 });
-    const wish = { productId, discountCode: "ODD", referralCode: code };
-    const { body } = await buyer.post("/v1/purchases", wish);
+    const input = { productId, discountCode: "ODD", referralCode: code };
+    const { body } = await buyer.post("/v1/purchases", input);
     const order = await detailOf(buyer, body.data.orderId);
     const { rows } = await market.query(
       "select account, amount_minor from ledger_entries where order_id = $1",

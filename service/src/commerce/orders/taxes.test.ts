@@ -10,8 +10,8 @@ const RATES = new Map([
   ["JP", 1_000],
 ]);
 
-const buy = (buyer: Client, productId: string, wish: object = {}) =>
-  buyer.post("/v1/purchases", { productId, ...wish });
+const buy = (buyer: Client, productId: string, input: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...input });
 
 async function hasBuyerIn(market: Market, country: string | null): Promise<Client> {
   const buyer = await market.createUser();
@@ -20,9 +20,9 @@ async function hasBuyerIn(market: Market, country: string | null): Promise<Clien
   return buyer;
 }
 
-async function boughtIn(market: Market, country: string | null, productId: string, wish: object = {}) {
+async function boughtIn(market: Market, country: string | null, productId: string, input: object = {}) {
   const buyer = await hasBuyerIn(market, country);
-  const reply = await buy(buyer, productId, wish);
+  const reply = await buy(buyer, productId, input);
   assert.equal(reply.status, 201, reply.text);
   return (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body.data;
 }
@@ -89,8 +89,8 @@ suite("with rates that are added", () => {
   test("tax is reckoned after the discount, and expectedPrice is told before it", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 });
-    const wish = { discountCode: "HALF", expectedPrice: 9.99 };
-    const { lines } = await boughtIn(market, "DE", productId, wish);
+    const input = { discountCode: "HALF", expectedPrice: 9.99 };
+    const { lines } = await boughtIn(market, "DE", productId, input);
     assert.deepEqual(lines, { subtotal: 19.99, discount: 10, tax: 1.9, total: 11.89 });
     const reply = await buy(await hasBuyerIn(market, "DE"), productId, { expectedPrice: 23.79 });
     assert.equal(assertError(reply, 409, "PRICE_CHANGED").price, 19.99);
@@ -116,10 +116,10 @@ suite("with rates that are added", () => {
   test("whoever moves on while an order waits gets another order", async () => {
     const productId = await createProduct(seller, { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
-    const wish = { paymentMethodId: "pm_test_requires_action" };
-    const before = (await buy(buyer, productId, wish)).body.data;
+    const input = { paymentMethodId: "pm_test_requires_action" };
+    const before = (await buy(buyer, productId, input)).body.data;
     await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "US" });
-    const after = (await buy(buyer, productId, wish)).body.data;
+    const after = (await buy(buyer, productId, input)).body.data;
     assert.notEqual(after.orderId, before.orderId);
     assert.deepEqual([before.amount, after.amount], [11.9, 10]);
   });
@@ -135,10 +135,10 @@ suite("with rates that prices hold already", () => {
   test("whoever moves on while an order waits gets another order of the same total, taxed where they are now", async () => {
     const productId = await createProduct(await market.createUser(), { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
-    const wish = { paymentMethodId: "pm_test_requires_action" };
-    const before = (await buy(buyer, productId, wish)).body.data;
+    const input = { paymentMethodId: "pm_test_requires_action" };
+    const before = (await buy(buyer, productId, input)).body.data;
     await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "FR" });
-    const after = (await buy(buyer, productId, wish)).body.data;
+    const after = (await buy(buyer, productId, input)).body.data;
     const rateOf = async ({ orderId }: { orderId: string }) =>
       (await buyer.get(`/v1/purchases/${orderId}`)).body.data.taxRate.country;
     assert.deepEqual([await rateOf(before), await rateOf(after)], ["DE", "FR"]);

@@ -181,22 +181,22 @@ const waits = fc.integer({ min: 1, max: 200 }).map(
     },
 );
 
-const asks = fc.record({ currency }, { requiredKeys: [] }).chain((wish) =>
+const asks = fc.record({ currency }, { requiredKeys: [] }).chain((input) =>
   fc.record({
-    wish: fc.oneof(
-      fc.constant(wish),
-      fc.integer({ min: 1, max: 300 }).map((amount) => ({ ...wish, amount })),
+    input: fc.oneof(
+      fc.constant(input),
+      fc.integer({ min: 1, max: 300 }).map((amount) => ({ ...input, amount })),
     ),
     begins: state,
     trouble: fc.constantFrom("none", "none", "answers get lost", "down"),
   }),
 );
 const asksForPayout = asks.map(
-  ({ wish, begins, trouble }): Step =>
+  ({ input, begins, trouble }): Step =>
     async ({ seller }) => {
       Object.assign(bank, { begins, trouble });
       const balances: { currency: string; available: number }[] = (await seller.get("/v1/balance")).body.data;
-      const reply = await requestPayout(market, seller, wish);
+      const reply = await requestPayout(market, seller, input);
       bank.trouble = "none";
       assert.ok([201, 409, 422].includes(reply.status), reply.text);
       if (reply.status !== 201) return;

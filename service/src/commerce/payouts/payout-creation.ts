@@ -20,28 +20,28 @@ export interface PayoutInput {
   balance: Balance;
   amountMinor: bigint;
   destination: string;
-  /** The slot of the schedule; null: the seller asked. */
-  slot: Date | null;
+  /** The time of the schedule; null: the seller requested it. */
+  scheduledFor: Date | null;
 }
 
 /**
  * Draws a payout from what is available, commissions first; the provider is asked after the commit. Null when the seller has an open
- * one in the currency, or had one in the slot.
+ * one in the currency, or had one at this time of the schedule.
  */
-export async function createPayout(ctx: Context, tx: Tx, wish: PayoutInput): Promise<PayoutRow | null> {
-  const { sellerId, balance, amountMinor } = wish;
+export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Promise<PayoutRow | null> {
+  const { sellerId, balance, amountMinor } = input;
   const id = ctx.newId();
-  const period = await payoutPeriod(ctx, tx, wish);
+  const period = await payoutPeriod(ctx, tx, input);
   const isMade = await insertPayout(tx, {
     id,
     seller_id: sellerId,
     amount_minor: amountMinor,
     commission_minor: clamp(0n, balance.referrer.availableMinor, amountMinor),
     currency: balance.currency,
-    destination: wish.destination,
+    destination: input.destination,
     period_start: period.start,
     period_end: period.end,
-    slot: wish.slot ? dayOf(wish.slot) : null,
+    scheduled_for: input.scheduledFor ? dayOf(input.scheduledFor) : null,
     created_at: ctx.now(),
   });
   if (!isMade) return null;

@@ -29,12 +29,12 @@ after(() => market.close());
 const hasSeller = () => market.createUser({ role: "seller" });
 const later = (days: number) => new Date(market.clock.now.getTime() + days * DAY_MS);
 const day = (days: number) => later(days).toISOString().slice(0, 10);
-const earns = (seller: Client, wish: EarningInput) => bookEarnings(market, seller, wish);
+const earns = (seller: Client, input: EarningInput) => bookEarnings(market, seller, input);
 const balances = async (seller: Client) => (await seller.get("/v1/balance")).body.data;
-const ask = (seller: Client, wish: object = {}) => requestPayout(market, seller, wish);
+const ask = (seller: Client, input: object = {}) => requestPayout(market, seller, input);
 
-async function hasPayout(seller: Client, wish: object = {}) {
-  const reply = await ask(seller, wish);
+async function hasPayout(seller: Client, input: object = {}) {
+  const reply = await ask(seller, input);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }

@@ -16,12 +16,12 @@ import { tryRefreshPayout, trySubmitPayout } from "./payout-submission.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
-export async function requestPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
-  if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
+export async function requestPayout(ctx: Context, caller: Member, input: AskPayout): Promise<Payout> {
+  if (input.currency && !isCurrency(input.currency)) throw invalidRequest("currency", "is no currency");
   await mustHaveUsableAccount(ctx, caller.userId);
   const payout = await ctx.db
     .transaction()
-    .execute((tx) => createRequestedPayout(ctx, tx, caller.userId, wish));
+    .execute((tx) => createRequestedPayout(ctx, tx, caller.userId, input));
   return toPayout(await trySubmitPayout(ctx, payout));
 }
 
@@ -45,12 +45,12 @@ async function createRequestedPayout(
   ctx: Context,
   tx: Tx,
   sellerId: string,
-  wish: AskPayout,
+  input: AskPayout,
 ): Promise<PayoutRow> {
   const seller = await lockAccount(tx, sellerId);
   if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
-  const balance = await chooseBalance(ctx, tx, sellerId, wish);
-  const amountMinor = amountOf(ctx, wish, balance);
+  const balance = await chooseBalance(ctx, tx, sellerId, input);
+  const amountMinor = amountOf(ctx, input, balance);
   await mustHaveNoOpenPayout(tx, sellerId, balance.currency);
   mustBePayable(balance, amountMinor);
   const destination = await findPayoutDestination(ctx, tx, sellerId);
@@ -59,7 +59,13 @@ async function createRequestedPayout(
       "account",
       "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
     );
-  const payout = (await createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+  const payout = (await createPayout(ctx, tx, {
+    sellerId,
+    balance,
+    amountMinor,
+    destination,
+    scheduledFor: null,
+  }))!;
   await ctx.idempotencyKey?.bind(tx, toId("payout", payout.id));
   return payout;
 }
@@ -67,11 +73,11 @@ async function createRequestedPayout(
 const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
   [pendingMinor, availableMinor, reservedMinor, inTransitMinor].every((minor) => minor === 0n);
 
-async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<Balance> {
+async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, input: AskPayout): Promise<Balance> {
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const [first, ...others] = balances.filter((balance) => !isEmpty(balance));
   const only = others.length === 0 ? first?.currency : undefined;
-  const currency = wish.currency ?? only ?? ctx.config.currency;
+  const currency = input.currency ?? only ?? ctx.config.currency;
   return balances.find((balance) => balance.currency === currency) ?? emptyBalance(currency);
 }
 
@@ -148,7 +154,7 @@ const toAdminPayout = (payout: PayoutRow): AdminPayout => ({
   seller: { id: toUserId(payout.sellerId), name: payout.sellerName },
   account: payout.destination,
   providerPayoutId: payout.providerPayoutId,
-  scheduled: payout.slot !== null,
+  scheduled: payout.scheduledFor !== null,
   waitsFor: payout.waitsFor,
   reversedAmount: toDecimal(payout.reversedMinor, payout.currency),
 });

@@ -24,8 +24,8 @@ export interface PayoutRow {
   periodStart: string;
   periodEnd: string;
   destination: string;
-  /** The day of the slot that made it; null: the seller asked. */
-  slot: string | null;
+  /** The day of the schedule that created it; null: the seller requested it. */
+  scheduledFor: string | null;
   providerPayoutId: string | null;
   failureCode: string | null;
   /** Why the provider cannot pay it yet. */
@@ -46,7 +46,7 @@ const payouts = (db: Queries) =>
     .select(["p.id", "p.seller_id as sellerId", "s.name as sellerName", "p.status", "p.currency"])
     .select(["p.amount_minor as amountMinor", "p.commission_minor as commissionMinor", "p.destination"])
     .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
-    .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
+    .select([day("p.scheduled_for").as("scheduledFor"), "p.provider_payout_id as providerPayoutId"])
     .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
     .$castTo<NumberAmounts<PayoutRow>>();
@@ -115,11 +115,11 @@ export interface NewPayout {
   destination: string;
   period_start: string;
   period_end: string;
-  slot: string | null;
+  scheduled_for: string | null;
   created_at: Date;
 }
 
-/** Writes the payout as pending; false when the seller has an open one in this currency, or had one in this slot. */
+/** Writes the payout as pending; false when the seller has an open one in this currency, or had one on this day of the schedule. */
 export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> {
   const written = await tx
     .insertInto("payouts")

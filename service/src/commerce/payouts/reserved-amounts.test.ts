@@ -42,7 +42,7 @@ const sessionOf = ({ userId }: Client) => market.createSession(userId);
 const balanceOf = async (who: Client) => (await who.get("/v1/balance")).body.data[0];
 const isBalance = async (who: Client, wanted: object) =>
   assert.partialDeepStrictEqual(await balanceOf(who), wanted);
-const pays = (seller: Client, wish: object = {}) => requestPayout(market, seller, wish);
+const pays = (seller: Client, input: object = {}) => requestPayout(market, seller, input);
 
 interface Sold {
   seller: Client;
@@ -51,9 +51,9 @@ interface Sold {
 }
 
 /** 20.00 of which the seller has 18.00; its buyer looked at it, so that the seller decides about a refund. */
-async function hasSold(wish: ProductInput = {}, purchase: object = {}): Promise<Sold> {
+async function hasSold(input: ProductInput = {}, purchase: object = {}): Promise<Sold> {
   const [seller, buyer] = [await market.createUser({ role: "seller" }), await market.createUser()];
-  const productId = await createProduct(seller, { price: 20, ...wish });
+  const productId = await createProduct(seller, { price: 20, ...input });
   const { body, text } = await buyer.post("/v1/purchases", { productId, ...purchase });
   assert.ok(body.data, text);
   await buyer.get(`/v1/products/${productId}`);

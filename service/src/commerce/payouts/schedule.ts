@@ -25,25 +25,31 @@ const isPayoutDay: Record<PayoutSchedule, (day: Date) => boolean> = {
   monthly: (day) => day.getUTCDate() === 1,
 };
 
-/** The first slot after a moment: 06:00 UTC each day, on Mondays, or on the first of a month. */
+/** The first scheduled time after a moment: 06:00 UTC each day, on Mondays, or on the first of a month. */
 export function nextPayoutTime(schedule: PayoutSchedule, after: Date): Date {
-  const slot = new Date(after);
-  slot.setUTCHours(HOUR, 0, 0, 0);
-  while (slot <= after || !isPayoutDay[schedule](slot)) slot.setUTCDate(slot.getUTCDate() + 1);
-  return slot;
+  const scheduledFor = new Date(after);
+  scheduledFor.setUTCHours(HOUR, 0, 0, 0);
+  while (scheduledFor <= after || !isPayoutDay[schedule](scheduledFor))
+    scheduledFor.setUTCDate(scheduledFor.getUTCDate() + 1);
+  return scheduledFor;
 }
 
 /**
- * Pays everybody what is available, once in each slot. The provider is asked when all slots that are due have been carried out: of
- * several missed ones the first draws what there is, and the others find it on its way.
+ * Pays each seller the available balance, once at each scheduled time. The job submits the payouts after all due runs: of
+ * several missed runs, the first pays all that is available.
  */
 export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): Promise<void> {
   const drawn: PayoutRow[] = [];
   const job: Schedule = {
     name: "pay-out",
     next: (after) => nextPayoutTime(schedule, after),
-    run: (slot, piece) =>
-      createScheduledPayouts(ctx, { slot, next: nextPayoutTime(schedule, slot), piece, drawn }),
+    run: (scheduledFor, piece) =>
+      createScheduledPayouts(ctx, {
+        scheduledFor,
+        next: nextPayoutTime(schedule, scheduledFor),
+        piece,
+        drawn,
+      }),
   };
   try {
     await runSchedule(ctx, job);
@@ -53,44 +59,49 @@ export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): 
 }
 
 interface PayoutBatch {
-  slot: Date;
+  scheduledFor: Date;
   next: Date;
   piece: RunTransaction;
-  /** Gets what is drawn. */
+  /** Collects the created payouts. */
   drawn: PayoutRow[];
 }
 
 /**
- * One whose payout cannot be drawn holds up nobody else, and no slot after this one: it is tried again, as a job that fails, until the
- * next slot is due, which pays what this one left. Whose money matures meanwhile waits for their turn.
+ * A failed payout stops neither the other sellers nor later runs. The job fails and is retried until the
+ * next scheduled time, which pays what is left. Money that matures in between waits for the next run.
  */
 async function createScheduledPayouts(
   ctx: Context,
-  { slot, next, piece, drawn }: PayoutBatch,
+  { scheduledFor, next, piece, drawn }: PayoutBatch,
 ): Promise<void> {
   const failures: unknown[] = [];
-  for (const { sellerId, currency } of await listPayable(ctx.db, slot)) {
+  for (const { sellerId, currency } of await listPayable(ctx.db, scheduledFor)) {
     try {
       if (await arePayoutsDisabled(ctx, sellerId)) continue;
-      const payout = await piece((tx) => createPayoutOfAvailable(ctx, tx, { sellerId, currency, slot }));
+      const payout = await piece((tx) =>
+        createPayoutOfAvailable(ctx, tx, { sellerId, currency, scheduledFor }),
+      );
       if (payout) drawn.push(payout);
     } catch (error) {
       if (error instanceof ScheduledRunEnded) throw error;
-      ctx.log.error({ sellerId: toUserId(sellerId), currency, err: error }, "a payout could not be drawn");
+      ctx.log.error(
+        { sellerId: toUserId(sellerId), currency, err: error },
+        "a scheduled payout could not be created",
+      );
       failures.push(error);
     }
   }
   if (failures.length > 0 && ctx.now() < next) throw failures[0];
 }
 
-/** null when there is nothing to pay, or no way to: it waits for the next slot. */
+/** null when there is nothing to pay, or no payout account: the balance waits for the next run. */
 async function createPayoutOfAvailable(
   ctx: Context,
   tx: Tx,
-  { sellerId, currency, slot }: { sellerId: string; currency: string; slot: Date },
+  { sellerId, currency, scheduledFor }: { sellerId: string; currency: string; scheduledFor: Date },
 ): Promise<PayoutRow | null> {
   const seller = await lockAccount(tx, sellerId);
-  // What is earned by somebody who was shut out may belong to their buyers.
+  // The earnings of a banned seller may belong to the buyers.
   if (!seller || seller.bannedAt) return null;
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const balance = balances.find((one) => one.currency === currency);
@@ -98,10 +109,10 @@ async function createPayoutOfAvailable(
   if (!destination || !balance) return null;
   const amountMinor = payableAmount(ctx, currency, balance.availableMinor);
   if (amountMinor < minimumOf(seller, balance)) return null;
-  return createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot });
+  return createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, scheduledFor });
 }
 
-/** Whoever has left has no later sales to wait for: the last of it is paid, however little. */
+/** A closed account has no later sales: its last balance is paid below the minimum, too. */
 function minimumOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
   const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
   return isLast ? 1n : minimumMinor(currency);

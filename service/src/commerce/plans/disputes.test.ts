@@ -148,11 +148,11 @@ suite("dispute of a plan's payment", () => {
         const [id] = await paymentIds();
         let atProvider = PRICE;
         for (const [at, { amount, fee, states }] of disputes.entries()) {
-          const wish = { disputeId: `dp_${id}_${at}`, amountMinor: BigInt(amount), feeMinor: BigInt(fee) };
+          const input = { disputeId: `dp_${id}_${at}`, amountMinor: BigInt(amount), feeMinor: BigInt(fee) };
           for (const state of states) {
             // Notices come twice.
-            await sync(openDispute(book, id!, { ...wish, state }));
-            await sync(wish.disputeId);
+            await sync(openDispute(book, id!, { ...input, state }));
+            await sync(input.disputeId);
           }
           if (states.includes("lost")) atProvider -= amount + fee;
         }

@@ -33,15 +33,15 @@ import {
 import { endSubscription } from "./subscription.ts";
 
 /** Moves the dispute of a payment for a plan to what the provider has; false: it is about none of ours. */
-export async function applyPlanDispute(ctx: Context, told: Dispute): Promise<boolean> {
-  const id = toUuid("pay", told.orderId);
+export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise<boolean> {
+  const id = toUuid("pay", reported.orderId);
   const known = id ? await findPayment(ctx.db, id) : undefined;
   if (!known) return false;
-  if (known.status !== "completed") await syncPlanPaymentFromProvider(ctx, told.orderId);
-  if (told.state === "lost") await cancelRenewal(ctx, known.userId);
+  if (known.status !== "completed") await syncPlanPaymentFromProvider(ctx, reported.orderId);
+  if (reported.state === "lost") await cancelRenewal(ctx, known.userId);
   await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, known.userId);
-    await syncDisputeRow(ctx, tx, (await findPayment(tx, known.id))!, told);
+    await syncDisputeRow(ctx, tx, (await findPayment(tx, known.id))!, reported);
   });
   return true;
 }
@@ -54,32 +54,32 @@ async function cancelRenewal(ctx: Context, userId: string): Promise<void> {
 const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
 
 /** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
-async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
+async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, reported: Dispute): Promise<void> {
   if (payment.status !== "completed") throw notPaidYetError(payment.status);
-  const known = await findPlanDispute(tx, told.disputeId);
+  const known = await findPlanDispute(tx, reported.disputeId);
   // An inquiry can become a dispute after it was closed, too.
-  const isReopened = known?.status === "inquiry_closed" && !isInquiry(told);
+  const isReopened = known?.status === "inquiry_closed" && !isInquiry(reported);
   if (known?.closedAt && !isReopened) return;
   const now = ctx.now();
-  const row = toNewDispute(ctx, payment, told);
+  const row = toNewDispute(ctx, payment, reported);
   const id = known?.id ?? row.id;
   if (!known) await insertPlanDispute(tx, row);
-  else if (told.state === "open") await updatePlanDispute(tx, id, { status: "open", closed_at: null });
-  if (!known || (told.state === "open" && known.status !== "open"))
-    await auditPlanDispute(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
-  if (!isDecided(told)) return;
-  if (told.state === "lost") await applyLoss(ctx, tx, payment, told, id);
+  else if (reported.state === "open") await updatePlanDispute(tx, id, { status: "open", closed_at: null });
+  if (!known || (reported.state === "open" && known.status !== "open"))
+    await auditPlanDispute(ctx, tx, payment, reported, reported.state === "inquiry" ? "inquiry" : "opened");
+  if (!isDecided(reported)) return;
+  if (reported.state === "lost") await applyLoss(ctx, tx, payment, reported, id);
   else
     await updatePlanDispute(tx, id, {
-      ...{ status: told.state as "won" | "inquiry_closed", fee_minor: told.feeMinor, closed_at: now },
+      ...{ status: reported.state as "won" | "inquiry_closed", fee_minor: reported.feeMinor, closed_at: now },
     });
-  if (told.state === "won") await auditPlanDispute(ctx, tx, payment, told, "won");
+  if (reported.state === "won") await auditPlanDispute(ctx, tx, payment, reported, "won");
 }
 
-const toNewDispute = (ctx: Context, payment: PaymentRow, told: Dispute) => ({
-  ...newDisputeRow(ctx, told),
+const toNewDispute = (ctx: Context, payment: PaymentRow, reported: Dispute) => ({
+  ...newDisputeRow(ctx, reported),
   payment_id: payment.id,
-  status: isInquiry(told) ? ("inquiry" as const) : ("open" as const),
+  status: isInquiry(reported) ? ("inquiry" as const) : ("open" as const),
 });
 
 /** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
@@ -87,29 +87,29 @@ async function applyLoss(
   ctx: Context,
   tx: Tx,
   payment: PaymentRow,
-  told: Dispute,
+  reported: Dispute,
   id: string,
 ): Promise<void> {
   const now = ctx.now();
   const takenMinor = await sumLostToDisputes(tx, payment.id);
   const left = payment.amountMinor - takenMinor;
-  const backMinor = told.amountMinor < left ? told.amountMinor : left;
-  const excessMinor = told.amountMinor - backMinor;
+  const backMinor = reported.amountMinor < left ? reported.amountMinor : left;
+  const excessMinor = reported.amountMinor - backMinor;
   await postLostDispute(ctx, tx, payment, {
     id,
     takenMinor,
     backMinor,
     excessMinor,
-    feeMinor: told.feeMinor,
+    feeMinor: reported.feeMinor,
   });
   await updatePlanDispute(tx, id, {
-    ...{ status: "lost", fee_minor: told.feeMinor, closed_at: now },
-    ...{ lost_minor: told.amountMinor, excess_minor: excessMinor },
+    ...{ status: "lost", fee_minor: reported.feeMinor, closed_at: now },
+    ...{ lost_minor: reported.amountMinor, excess_minor: excessMinor },
   });
-  await auditPlanDispute(ctx, tx, payment, told, "lost");
+  await auditPlanDispute(ctx, tx, payment, reported, "lost");
   const { isOver, until } = await endPlan(ctx, tx, payment);
   ctx.log.warn(
-    { payment: payment.id, dispute: told.disputeId },
+    { payment: payment.id, dispute: reported.disputeId },
     "a dispute of a payment for a plan is lost: the marketplace bears it, and the plan ends",
   );
   const account = await findAccount(tx, payment.userId);

@@ -113,10 +113,10 @@ const trouble = fc.constantFrom<PaymentConnection["trouble"]>(
   "down",
 );
 
-const chooses = fc.record({ plan, trouble, amidst: fc.boolean() }).map((wish) =>
-  named(`chooses ${JSON.stringify(wish)}`, async (history) => {
-    line.trouble = wish.trouble;
-    const [url] = await Promise.all([choose(history, wish.plan), wish.amidst && twinsWork()]);
+const chooses = fc.record({ plan, trouble, amidst: fc.boolean() }).map((input) =>
+  named(`chooses ${JSON.stringify(input)}`, async (history) => {
+    line.trouble = input.trouble;
+    const [url] = await Promise.all([choose(history, input.plan), input.amidst && twinsWork()]);
     if (url) history.asks = url;
     line.trouble = "none";
   }),
@@ -159,12 +159,12 @@ const waitsForTheEnd = named("the period ends", async (history) => {
   if (last && last.end > market.clock.now) market.clock.now = last.end;
 });
 
-const works = trouble.map((wish) =>
-  named(`workers: ${wish}`, async (history) => {
-    line.trouble = wish;
+const works = trouble.map((input) =>
+  named(`workers: ${input}`, async (history) => {
+    line.trouble = input;
     await twinsWork();
     line.trouble = "none";
-    if (wish === "none") await mustBePaidOrTried(history);
+    if (input === "none") await mustBePaidOrTried(history);
   }),
 );
 

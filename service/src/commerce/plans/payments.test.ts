@@ -281,8 +281,8 @@ for (const { how, inclusive, lines, revenue, row } of [
       await renewed(market, person);
       const payments = await paymentsOf(person);
       assert.equal(payments.length, 2);
-      for (const { id, lines: told, amount, taxRate, receipt } of payments) {
-        assert.deepEqual([told, amount], [lines, lines.total]);
+      for (const { id, lines: reported, amount, taxRate, receipt } of payments) {
+        assert.deepEqual([reported, amount], [lines, lines.total]);
         assert.deepEqual(taxRate, { percent: 19, inclusive, country: "DE" });
         assert.match(await (await fetch(receipt.url)).text(), row);
         assert.deepEqual(await bookedFor(id), [
@@ -319,10 +319,10 @@ for (const { how, inclusive, lines, revenue, row } of [
 
     test("of somebody who moves while a payment waits makes another payment of it", async () => {
       const person = await hasPerson(market, "DE");
-      const wish = { paymentMethodId: "pm_test_requires_action" };
-      assert.equal((await choose(person, "pro", wish)).body.data.payment.amount, lines.total);
+      const input = { paymentMethodId: "pm_test_requires_action" };
+      assert.equal((await choose(person, "pro", input)).body.data.payment.amount, lines.total);
       await person.session.patch("/v1/account", { country: "US" });
-      assert.equal((await choose(person, "pro", wish)).body.data.payment.amount, 29);
+      assert.equal((await choose(person, "pro", input)).body.data.payment.amount, 29);
       assert.deepEqual(
         (await paymentsOf(person)).map(({ status }: { status: string }) => status),
         ["requires_action", "canceled"],

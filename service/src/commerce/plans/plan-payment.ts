@@ -157,12 +157,12 @@ async function settleLatePayment(
   payment: PaymentRow,
   settlement: Settlement,
 ): Promise<void> {
-  const { id, unusablePaymentId: unneededPaymentId } = payment;
+  const { id, unusablePaymentId } = payment;
   if (settlement.state !== "succeeded") {
-    if (settlement.state === "canceled" && unneededPaymentId) await setUnusablePayment(tx, id, null);
+    if (settlement.state === "canceled" && unusablePaymentId) await setUnusablePayment(tx, id, null);
     return;
   }
-  if (unneededPaymentId) return;
+  if (unusablePaymentId) return;
   if (await isObsolete(tx, payment)) return recordUnusablePayment(ctx, tx, id, settlement);
   const subscription = await findSubscription(tx, payment.userId);
   const goesOn = subscription?.periodEnd.getTime() === payment.renewsFrom?.getTime();

@@ -171,7 +171,7 @@ const payments = (db: Queries) =>
     .select(["tax_inclusive as taxInclusive", "tax_country as taxCountry"])
     .select(["payment_method_id as paymentMethodId", "payment_method as paymentMethod"])
     .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
-    .select("unneeded_payment_id as unneededPaymentId")
+    .select("unusable_payment_id as unusablePaymentId")
     .select(["owner_present as ownerPresent", "created_at as createdAt", "settled_at as settledAt"])
     .select(["period_start as periodStart", "period_end as periodEnd"])
     .select(["receipt_year as receiptYear", "receipt_number as receiptNumber"])
@@ -283,7 +283,7 @@ export async function recordPaymentMismatch(
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx
     .updateTable("subscription_payments")
-    .set({ unneeded_payment_id: paymentId })
+    .set({ unusable_payment_id: paymentId })
     .where("id", "=", id)
     .execute();
 
@@ -335,7 +335,7 @@ export const listPaymentsPossiblyChargedLate = (db: Queries, now: Date) =>
   db
     .selectFrom("subscription_payments")
     .select("id")
-    .where(mayBeChargedLate(now, sql`(mismatch is not null or unneeded_payment_id is not null)`))
+    .where(mayBeChargedLate(now, sql`(mismatch is not null or unusable_payment_id is not null)`))
     .orderBy("created_at")
     .execute();
 

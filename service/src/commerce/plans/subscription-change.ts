@@ -37,9 +37,11 @@ export async function changeSubscription(
 ) {
   mustBeOffered(ctx, request.plan);
   const methodId = await choosePaymentMethod(ctx, caller.userId, request.paymentMethodId);
-  const wish = { ...request, methodId, tax: await planTax(ctx, caller.userId, request.plan) };
-  await cancelOtherPayment(ctx, caller.userId, wish);
-  const open = await ctx.db.transaction().execute((tx) => startChange(ctx, tx, caller.userId, wish, source));
+  const change = { ...request, methodId, tax: await planTax(ctx, caller.userId, request.plan) };
+  await cancelOtherPayment(ctx, caller.userId, change);
+  const open = await ctx.db
+    .transaction()
+    .execute((tx) => startChange(ctx, tx, caller.userId, change, source));
   failPoint(ctx, "payment: written");
   const payment = open && (await chargePlanPayment(ctx, open));
   mustNotHaveFailed(payment);
@@ -54,9 +56,9 @@ function mustBeOffered(ctx: Context, plan: Plan): void {
 }
 
 /** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
-async function cancelOtherPayment(ctx: Context, userId: string, wish: RequestedChange): Promise<void> {
+async function cancelOtherPayment(ctx: Context, userId: string, change: RequestedChange): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
-  if (!open || isForRequest(open, wish)) return;
+  if (!open || isForRequest(open, change)) return;
   if (isPaymentOpen(await cancelPlanPayment(ctx, open))) throw paymentOpenError(open);
 }
 
@@ -76,27 +78,27 @@ async function startChange(
   ctx: Context,
   tx: Tx,
   userId: string,
-  wish: RequestedChange,
+  change: RequestedChange,
   source: RequestSource,
 ): Promise<PaymentRow | null> {
   const current = await lockPlan(tx, userId);
   mustNotBeByAgreement(ctx, current);
-  await auditRequest(ctx, tx, userId, { current, wish, source });
+  await auditRequest(ctx, tx, userId, { current, change, source });
   const open = await findOpenPayment(tx, userId);
-  if (open && !isForRequest(open, wish)) throw paymentOpenError(open);
+  if (open && !isForRequest(open, change)) throw paymentOpenError(open);
   if (open) return open;
   const subscription = await findSubscription(tx, userId);
-  if (wish.plan === current) {
+  if (change.plan === current) {
     await updateSubscription(tx, userId, { next_plan: null });
-    const { methodId, tax } = wish;
+    const { methodId, tax } = change;
     return methodId ? beginRenewal(ctx, tx, userId, { tax, chosenMethodId: methodId }) : null;
   }
-  if (isLower(wish.plan, current) && isPeriodPaid(subscription, ctx.now())) {
-    await updateSubscription(tx, userId, { next_plan: wish.plan });
+  if (isLower(change.plan, current) && isPeriodPaid(subscription, ctx.now())) {
+    await updateSubscription(tx, userId, { next_plan: change.plan });
     return null;
   }
   const credit = unusedCredit(subscription, ctx.config.planConfig.currency, ctx.now());
-  return beginPlan(ctx, tx, userId, { wish, credit });
+  return beginPlan(ctx, tx, userId, { change, credit });
 }
 
 function mustNotBeByAgreement(ctx: Context, plan: Plan): void {
@@ -110,14 +112,14 @@ const auditRequest = (
   ctx: Context,
   tx: Tx,
   userId: string,
-  { current, wish, source }: { current: Plan; wish: RequestedChange; source: RequestSource },
+  { current, change, source }: { current: Plan; change: RequestedChange; source: RequestSource },
 ) =>
   recordAudit(ctx, tx, {
     actorId: userId,
     action: "subscription.requested",
     target: { type: "user", id: toUserId(userId) },
     source,
-    details: { from: current, to: wish.plan },
+    details: { from: current, to: change.plan },
   });
 
 /** Begins the plan, or the payment that it needs. */
@@ -125,7 +127,7 @@ async function beginPlan(
   ctx: Context,
   tx: Tx,
   userId: string,
-  { wish: { plan, methodId, tax }, credit }: { wish: RequestedChange; credit: bigint },
+  { change: { plan, methodId, tax }, credit }: { change: RequestedChange; credit: bigint },
 ): Promise<PaymentRow | null> {
   const { currency } = ctx.config.planConfig;
   const priceMinor = planPriceMinor(ctx.config.planConfig, plan)!;

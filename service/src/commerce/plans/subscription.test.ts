@@ -270,25 +270,25 @@ suite("an upgrade", () => {
   });
 
   /** The oldest payment that came in vain, as the operator is told of it. */
-  const unneeded = async () =>
-    (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(({ state }) => state === "unneeded")!
+  const unusable = async () =>
+    (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(({ state }) => state === "unusable")!
       .oldest;
 
   test("that is charged late when another was paid changes nothing, and the operator hears of it", async (t) => {
     const person = await hasPerson();
     const paymentId = await isChargedLate(person);
     assert.equal((await choose(person, "business")).status, 200);
-    const told = t.mock.method(market.service.ctx.log, "error");
+    const reported = t.mock.method(market.service.ctx.log, "error");
     for (let times = 0; times < 3; times++) await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.equal((await standing(person)).plan, "business");
-    const lines = told.mock.calls.filter(
+    const lines = reported.mock.calls.filter(
       ({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId,
     );
     assert.equal(lines.length, 1, "once, however often it is asked about");
-    assert.equal((await unneeded())?.id, paymentId);
+    assert.equal((await unusable())?.id, paymentId);
     givenBack.add(paymentId);
     await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
-    assert.equal(await unneeded(), null);
+    assert.equal(await unusable(), null);
   });
 
   test("that is charged late in vain stays so, and is told of until the provider has given it back, however late", async () => {
@@ -296,14 +296,14 @@ suite("an upgrade", () => {
     const paymentId = await isChargedLate(person);
     await market.query("update users set plan = 'enterprise' where id = $1", [person.key.userId]);
     await reconcilePayments(market.service.ctx);
-    assert.equal((await unneeded())?.id, paymentId);
+    assert.equal((await unusable())?.id, paymentId);
     await market.query("update users set plan = 'free' where id = $1", [person.key.userId]);
     await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
     assert.equal((await standing(person)).plan, "free", "it may be on its way back by now");
     market.clock.forward(30 * DAY_MS);
     givenBack.add(paymentId);
     await reconcilePayments(market.service.ctx);
-    assert.equal(await unneeded(), null);
+    assert.equal(await unusable(), null);
     assert.equal((await standing(person)).plan, "free");
   });
 

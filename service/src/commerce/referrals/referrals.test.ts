@@ -20,8 +20,8 @@ const referralOf = async (who: Client) => {
   assert.equal(status, 200, text);
   return body.data;
 };
-const buy = (buyer: Client, productId: string, wish: object = {}) =>
-  buyer.post("/v1/purchases", { productId, ...wish });
+const buy = (buyer: Client, productId: string, input: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...input });
 
 async function partsOf(orderId: string) {
   const { rows } = await market.query(
@@ -50,7 +50,7 @@ suite("the link of a referral", () => {
     assert.equal(reply.status, 302);
     return reply.headers.getSetCookie().find((line) => line.startsWith("__Host-ref="));
   };
-  const buyInBrowser = async (buyer: Client, cookie: string, wish: object = {}) => {
+  const buyInBrowser = async (buyer: Client, cookie: string, input: object = {}) => {
     const { key } = await market.createSession(buyer.userId);
     const headers = {
       cookie: `__Host-session=${key}; ${cookie.split(";")[0]}`,
@@ -58,7 +58,7 @@ suite("the link of a referral", () => {
     };
     const reply = await market
       .as(null)
-      .post("/v1/purchases", { productId: await createProduct(seller), ...wish }, headers);
+      .post("/v1/purchases", { productId: await createProduct(seller), ...input }, headers);
     assert.equal(reply.status, 201, reply.text);
     return reply;
   };
@@ -278,14 +278,14 @@ test("a code that nobody has, one's own, the seller's own and one of somebody wh
 test("an open order by another code is another order", async () => {
   const productId = await createProduct(seller, { price: 10 });
   const buyer = await market.createUser();
-  const wish = { paymentMethodId: "pm_test_requires_action" };
+  const input = { paymentMethodId: "pm_test_requires_action" };
   const [first, second] = [
     await referralOf(await market.createUser()),
     await referralOf(await market.createUser()),
   ];
   const orders = [];
   for (const referralCode of [first.code, first.code, second.code, undefined])
-    orders.push((await buy(buyer, productId, { ...wish, referralCode })).body.data.orderId);
+    orders.push((await buy(buyer, productId, { ...input, referralCode })).body.data.orderId);
   assert.equal(orders[0], orders[1]);
   assert.equal(new Set(orders).size, 3);
 });

@@ -79,14 +79,14 @@ async function insertProviderRefund(
     );
     return null;
   }
-  const wish = {
+  const input = {
     origin: "provider" as const,
     amount_minor: amountMinor,
     reason: "other",
     details: "It was refunded at the payment provider.",
     decide_by: null,
   };
-  const started = await createRefund(ctx, tx, order, wish, SERVICE_ACTOR);
+  const started = await createRefund(ctx, tx, order, input, SERVICE_ACTOR);
   const approved = (await approveRefund(ctx, tx, started, SERVICE_ACTOR))!;
   return moveRefund(ctx, tx, approved, "ask", SERVICE_ACTOR, { provider_refund_id: providerRefundId });
 }

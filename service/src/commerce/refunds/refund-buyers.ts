@@ -44,21 +44,21 @@ export async function refundBuyers(
   const since = daysAfter(startedAt, -SINCE_DAYS);
   return ctx.db.transaction().execute(async (tx) => {
     const count = await countRefundableOrders(tx, { productId: id, since, startedAt });
-    const wish: RefundBuyersData = {
+    const input: RefundBuyersData = {
       productId: id,
       adminId: caller.userId,
       since: since.toISOString(),
       startedAt: startedAt.toISOString(),
     };
-    if (count > 0) await ctx.jobs.send(tx, refundBuyersJob.name, wish);
+    if (count > 0) await ctx.jobs.send(tx, refundBuyersJob.name, input);
     await recordAudit(ctx, tx, {
       actorId: caller.userId,
       action: "product.buyers_refunded",
       target: { type: "product", id: productId },
       source,
-      details: { orders: count, since: wish.since },
+      details: { orders: count, since: input.since },
     });
-    const begun = { productId: toId("prod", id), orders: count, since: wish.since };
+    const begun = { productId: toId("prod", id), orders: count, since: input.since };
     await ctx.idempotencyKey?.bind(tx, JSON.stringify(begun));
     return begun;
   });
@@ -85,30 +85,30 @@ async function mustBeWithheld(ctx: Context, productId: string): Promise<string> 
  */
 export async function runRefundBuyersJob(
   ctx: Context,
-  wish: RefundBuyersData,
+  input: RefundBuyersData,
   signal: AbortSignal,
 ): Promise<void> {
-  const of = { ...wish, since: new Date(wish.since), startedAt: new Date(wish.startedAt) };
+  const of = { ...input, since: new Date(input.since), startedAt: new Date(input.startedAt) };
   let after: string | null = null;
   let failures = 0;
   for (;;) {
     const orders: { id: string }[] = await listRefundableOrders(ctx.db, of, after, BATCH_SIZE);
     for (const { id } of orders) {
       signal.throwIfAborted();
-      if (!(await refundBuyer(ctx, id, wish.adminId))) failures++;
+      if (!(await refundBuyer(ctx, id, input.adminId))) failures++;
       after = id;
     }
     if (orders.length < BATCH_SIZE) break;
   }
-  if (failures > 0) throw new Error(`${failures} purchases of ${wish.productId} could not be refunded`);
+  if (failures > 0) throw new Error(`${failures} purchases of ${input.productId} could not be refunded`);
 }
 
 async function refundBuyer(ctx: Context, orderId: string, adminId: string): Promise<boolean> {
   try {
     const refundId = await ctx.db.transaction().execute(async (tx) => {
       const order = mustBeRefundableByAdmin((await lockOrder(tx, orderId))!);
-      const wish = { amountMinor: remainingAmount(order), reason: REASON, details: null };
-      return createAdminRefund(ctx, tx, order, wish, { actorId: adminId, source: null });
+      const input = { amountMinor: remainingAmount(order), reason: REASON, details: null };
+      return createAdminRefund(ctx, tx, order, input, { actorId: adminId, source: null });
     });
     await submitRefund(ctx, refundId);
     return true;

@@ -48,12 +48,12 @@ export async function createRefund(
   ctx: Context,
   tx: Tx,
   order: PaidOrder,
-  wish: RefundInput,
+  input: RefundInput,
   by: RefundActor,
 ): Promise<LockedRefund> {
   const id = ctx.newId();
   await insertRefund(tx, {
-    ...wish,
+    ...input,
     id,
     order_id: order.id,
     currency: order.currency,

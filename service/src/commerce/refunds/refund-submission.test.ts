@@ -50,9 +50,9 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductInput = {}): Promise<Bought> {
+async function hasOrder(input: ProductInput = {}): Promise<Bought> {
   const buyer = await market.createUser();
-  return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10, ...wish })) };
+  return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10, ...input })) };
 }
 
 const ask = (buyer: Client, orderId: string) =>

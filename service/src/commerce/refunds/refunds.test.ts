@@ -59,23 +59,23 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(wish: ProductInput = {}, buyer?: Client): Promise<Bought> {
+async function hasOrder(input: ProductInput = {}, buyer?: Client): Promise<Bought> {
   const who = buyer ?? (await market.createUser({ name: "Buyer" }));
-  const productId = await createProduct(seller, { price: 10, ...wish });
+  const productId = await createProduct(seller, { price: 10, ...input });
   return { buyer: who, productId, orderId: await buyProduct(who, productId) };
 }
 
 /** A purchase whose content the buyer has seen. */
-async function hasUsed(wish: ProductInput = {}): Promise<Bought> {
-  const bought = await hasOrder(wish);
+async function hasUsed(input: ProductInput = {}): Promise<Bought> {
+  const bought = await hasOrder(input);
   await bought.buyer.get(`/v1/products/${bought.productId}`);
   return bought;
 }
 
-const ask = (buyer: Client, orderId: string, wish: object = { reason: "not_working" }) =>
-  buyer.post(`/v1/purchases/${orderId}/refund`, wish);
-const give = (orderId: string, wish: object = { reason: "not_working" }) =>
-  admin.post(`/v1/admin/orders/${orderId}/refund`, wish);
+const ask = (buyer: Client, orderId: string, input: object = { reason: "not_working" }) =>
+  buyer.post(`/v1/purchases/${orderId}/refund`, input);
+const give = (orderId: string, input: object = { reason: "not_working" }) =>
+  admin.post(`/v1/admin/orders/${orderId}/refund`, input);
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const typesOf = (order: { events: { type: string }[] }) => order.events.map(({ type }) => type);
 
@@ -436,8 +436,8 @@ suite("a request is refused", () => {
   test("of what was not completed", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller);
-    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
-    const { orderId } = (await buyer.post("/v1/purchases", wish)).body.data;
+    const input = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId } = (await buyer.post("/v1/purchases", input)).body.data;
     const details = assertError(await ask(buyer, orderId), 409, "INVALID_STATE");
     assert.equal(details.current, "requires_action");
     assert.deepEqual((await orderOf(buyer, orderId)).refundable, {
@@ -451,8 +451,8 @@ suite("a request is refused", () => {
   test("of a free copy", async () => {
     const buyer = await market.createUser();
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
-    const wish = { productId: await createProduct(seller), discountCode: "FREE" };
-    const { orderId } = (await buyer.post("/v1/purchases", wish)).body.data;
+    const input = { productId: await createProduct(seller), discountCode: "FREE" };
+    const { orderId } = (await buyer.post("/v1/purchases", input)).body.data;
     assertError(await ask(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
     assertError(await give(orderId), 422, "VALIDATION_ERROR", "orderId");
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, "free_copy");
@@ -737,18 +737,18 @@ suite("all buyers of a withdrawn product", () => {
     const since = new Date(market.clock.now.getTime() - 90 * DAY_MS).toISOString();
     assert.deepEqual(reply.body.data, { productId, orders: 5, since });
     const interrupted = new AbortController();
-    const wish = await wishOf();
+    const input = await wishOf();
     book.asked = 0;
     const refund = market.service.ctx.integrations.payments.refund;
     market.service.ctx.integrations.payments.refund = async (request) => {
       if (book.asked === 2) interrupted.abort();
       return refund(request);
     };
-    await assert.rejects(runRefundBuyersJob(market.service.ctx, wish, interrupted.signal));
+    await assert.rejects(runRefundBuyersJob(market.service.ctx, input, interrupted.signal));
     market.service.ctx.integrations.payments.refund = refund;
     assert.equal(book.asked, 3);
-    await runRefundBuyersJob(market.service.ctx, wish, never);
-    await runRefundBuyersJob(market.service.ctx, wish, never);
+    await runRefundBuyersJob(market.service.ctx, input, never);
+    await runRefundBuyersJob(market.service.ctx, input, never);
     const { rows } = await market.query(
       "select id, status, refunded_minor from orders where product_id = $1",
       [toUuid("prod", productId)],

@@ -48,7 +48,7 @@ export async function requestRefund(
   ctx: Context,
   caller: Member,
   orderId: string,
-  wish: RequestRefund,
+  input: RequestRefund,
   source: RequestSource,
 ): Promise<Refund> {
   const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
@@ -58,7 +58,7 @@ export async function requestRefund(
     const { reason } = await decideApproval(ctx, tx, order);
     const automatic = reason === "unused";
     const by = { actorId: caller.userId, source };
-    const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, wish, reason), by);
+    const started = await createRefund(ctx, tx, order, toRefundInput(ctx, order, input, reason), by);
     await bindToRefund(ctx, tx, started.refund.id);
     if (!automatic) await emailRefund(ctx, tx, started.refund, "requested");
     return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, SERVICE_ACTOR)) };
@@ -84,11 +84,11 @@ async function lockOwnOrder(tx: Tx, buyerId: string, orderId: string): Promise<O
   return order;
 }
 
-const toRefundInput = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason: ApprovalReason) => ({
+const toRefundInput = (ctx: Context, order: PaidOrder, input: RequestRefund, reason: ApprovalReason) => ({
   origin: "buyer" as const,
   amount_minor: remainingAmount(order),
-  reason: wish.reason,
-  details: wish.details ?? null,
+  reason: input.reason,
+  details: input.details ?? null,
   approval_reason: reason,
   decide_by: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
@@ -230,9 +230,9 @@ export async function createAdminRefund(
   { amountMinor, reason, details }: { amountMinor: bigint; reason: string; details: string | null },
   by: RefundActor,
 ): Promise<string> {
-  const wish = { origin: "admin" as const, amount_minor: amountMinor, reason, details, decide_by: null };
+  const input = { origin: "admin" as const, amount_minor: amountMinor, reason, details, decide_by: null };
   if (amountMinor === 0n) throw alreadyRefundingError();
-  const started = await createRefund(ctx, tx, order, wish, by);
+  const started = await createRefund(ctx, tx, order, input, by);
   await approveRefund(ctx, tx, started, by);
   return started.refund.id;
 }

@@ -698,7 +698,7 @@ suite("a shop that is paid through Stripe", () => {
     const { email } = (await session.get("/v1/account")).body.data;
     assert.equal((await remover.delete(`/v1/payment-methods/${removed}`)).status, 200);
     assert.equal((await session.request("DELETE", "/v1/account", { json: { confirm: email } })).status, 200);
-    const { rows } = await market.query("select data from pgboss.job where name = 'forget-payment-method'");
+    const { rows } = await market.query("select data from pgboss.job where name = 'detach-payment-method'");
     assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
     const kept = await keeps(remover);
     await detachAtProvider(market.service.ctx, { methodId: kept });

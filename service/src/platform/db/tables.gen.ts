@@ -228,8 +228,8 @@ export interface ExecutionSteps {
 
 export interface FacetCounts {
   category: string | null;
+  compacted: Generated<boolean>;
   currency: string;
-  folded: Generated<boolean>;
   price_band: number;
   products: ColumnType<number, bigint | number, bigint | number>;
   provider: string | null;
@@ -314,7 +314,7 @@ export interface LedgerTransactions {
   source_id: string;
 }
 
-export interface LedgerVerdicts {
+export interface LedgerVerifications {
   begun_at: Timestamp;
   ended_at: Timestamp;
   entries: ColumnType<number, bigint | number, bigint | number>;
@@ -510,8 +510,8 @@ export interface Payouts {
   period_start: Timestamp;
   provider_payout_id: string | null;
   reversed_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  scheduled_for: Timestamp | null;
   seller_id: string;
-  slot: Timestamp | null;
   status: string;
   waits_for: string | null;
 }
@@ -679,8 +679,8 @@ export interface ReviewReports {
   created_at: Timestamp;
   reason: string;
   reporter_id: string;
+  resolved_at: Timestamp | null;
   review_id: string;
-  settled_at: Timestamp | null;
 }
 
 export interface Reviews {
@@ -850,7 +850,7 @@ export interface SubscriptionPayments {
   tax_country: string | null;
   tax_inclusive: Generated<boolean>;
   tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  unneeded_payment_id: string | null;
+  unusable_payment_id: string | null;
   user_id: string;
 }
 
@@ -874,7 +874,7 @@ export interface Subscriptions {
 }
 
 export interface TagCounts {
-  folded: Generated<boolean>;
+  compacted: Generated<boolean>;
   products: ColumnType<number, bigint | number, bigint | number>;
   tag: string;
 }
@@ -1038,7 +1038,7 @@ export interface DB {
   last_addresses: LastAddresses;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;
-  ledger_verdicts: LedgerVerdicts;
+  ledger_verifications: LedgerVerifications;
   listings: Listings;
   mails: Mails;
   oauth_clients: OauthClients;

@@ -31,7 +31,7 @@ create table review_reports (
   reason text not null,
   created_at timestamptz not null,
   -- A moderator looked at it.
-  settled_at timestamptz,
+  resolved_at timestamptz,
   primary key (review_id, reporter_id)
 );
-create index review_reports_open on review_reports (review_id, created_at) where settled_at is null;
+create index review_reports_open on review_reports (review_id, created_at) where resolved_at is null;

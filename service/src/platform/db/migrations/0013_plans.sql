@@ -52,7 +52,7 @@ create table subscription_payments (
   mismatch text,
   -- What the provider took late, when the plan was not to be had by it any more: for the operator to give back; null: nothing, or it
   -- was given back.
-  unneeded_payment_id text,
+  unusable_payment_id text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
@@ -84,7 +84,7 @@ create index subscription_payments_user on subscription_payments (user_id, id de
 create index subscription_payments_canceled on subscription_payments (created_at) where status = 'canceled';
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
 create index subscription_payments_mismatched on subscription_payments (created_at) where mismatch is not null;
-create index subscription_payments_unneeded on subscription_payments (created_at) where unneeded_payment_id is not null;
+create index subscription_payments_unusable on subscription_payments (created_at) where unusable_payment_id is not null;
 -- No period is paid twice.
 create unique index subscription_payments_once on subscription_payments (user_id, renews_from)
   where status in ('pending', 'requires_action', 'completed');

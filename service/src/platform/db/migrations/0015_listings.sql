@@ -93,7 +93,7 @@ create index search_words_prefix on search_words (word text_pattern_ops);
 create index search_words_similar on search_words using gin (word gin_trgm_ops);
 
 -- How many published products share what the facets count by: added up over the rows of one cell. Every change of a
--- listing adds rows and rewrites none, so that no two changes wait for each other; a job folds them (catalogue/upkeep.ts).
+-- listing adds rows and rewrites none, so that no two changes wait for each other; a job compacts them (catalog/search/search-maintenance.ts).
 create table facet_counts (
   -- Null: all products of the cell; else those that run with it. A set of providers here would make as many cells as there are sets.
   provider text,
@@ -103,21 +103,21 @@ create table facet_counts (
   price_band smallint not null,
   rating_band smallint not null,
   products bigint not null,
-  folded boolean not null default false
+  compacted boolean not null default false
 );
 create index facet_counts_provider on facet_counts (provider, category);
-create unique index facet_counts_folded on facet_counts (provider, type, category, currency, price_band, rating_band)
-  nulls not distinct where folded;
-create index facet_counts_unfolded on facet_counts (folded) where not folded;
+create unique index facet_counts_compacted on facet_counts (provider, type, category, currency, price_band, rating_band)
+  nulls not distinct where compacted;
+create index facet_counts_uncompacted on facet_counts (compacted) where not compacted;
 
 create table tag_counts (
   tag text not null,
   products bigint not null,
-  folded boolean not null default false
+  compacted boolean not null default false
 );
 create index tag_counts_tag on tag_counts (tag text_pattern_ops);
-create unique index tag_counts_folded on tag_counts (tag) where folded;
-create index tag_counts_unfolded on tag_counts (folded) where not folded;
+create unique index tag_counts_compacted on tag_counts (tag) where compacted;
+create index tag_counts_uncompacted on tag_counts (compacted) where not compacted;
 
 -- Below 5.00, 10.00, 20.00, 50.00, 100.00 of a currency with cents: round prices of those without or with mils, too.
 create function stoa_price_band(price_minor integer) returns smallint language sql immutable parallel safe

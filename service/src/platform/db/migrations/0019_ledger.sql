@@ -73,13 +73,13 @@ create trigger ledger_entries_stay before update or delete or truncate on ledger
 create trigger ledger_transactions_stay before update or delete or truncate on ledger_transactions
   for each statement execute function ledger_is_append_only();
 
--- What a look at all of the books found, a row a night.
-create table ledger_verdicts (
+-- The result of each nightly verification of the ledger.
+create table ledger_verifications (
   begun_at timestamptz primary key,
   ended_at timestamptz not null,
   transactions bigint not null,
   entries bigint not null,
-  -- How many were told.
+  -- How many problems were found.
   problems integer not null
 );
 

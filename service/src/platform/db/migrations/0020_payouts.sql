@@ -11,8 +11,8 @@ create table payouts (
   -- Days (UTC): from the one after the last payout's end, or of the first entry, to the last on which matured what it pays.
   period_start date not null,
   period_end date not null,
-  -- The slot of the schedule that made it, a day each; null: the seller asked.
-  slot date,
+  -- The day of the schedule that created it; null: the seller requested it.
+  scheduled_for date,
   provider_payout_id text,
   failure_code text,
   -- Why the provider cannot pay it yet, through no fault of the seller's, such as 'balance_insufficient'; null: nothing is known of that.
@@ -26,7 +26,7 @@ create table payouts (
 );
 create index payouts_seller on payouts (seller_id, id desc);
 create unique index payouts_one_open on payouts (seller_id, currency) where status in ('pending', 'in_transit');
-create unique index payouts_one_a_slot on payouts (seller_id, currency, slot) where slot is not null;
+create unique index payouts_one_per_schedule_day on payouts (seller_id, currency, scheduled_for) where scheduled_for is not null;
 -- Where somebody who left hears of what is still paid to them; gone when nothing is left to be told.
 create table last_addresses (
   user_id uuid primary key references users,

@@ -72,7 +72,7 @@ returns table (scope text, of_id uuid, grain text, starts_at timestamptz) langua
    where of_id is not null;
 $$;
 
--- Sums as they stand at this moment, folded or not; a cell may have several rows.
+-- Sums as they stand at this moment, rolled up or not; a cell may have several rows.
 create view sales_cells_now as
   select * from sales_sums
   union all
