@@ -1,9 +1,8 @@
 /**
- * Runs every test, or the files that are named: starts one throw-away PostgreSQL, migrates the template that each
+ * Runs every test, the files that are named, or with `--quick` those that start no process: starts one throw-away PostgreSQL, migrates the template that each
  * test file clones, hands the files to a few worker processes, and ends with a line that counts the tests.
  */
 import { type ChildProcess, fork } from "node:child_process";
-import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
@@ -16,10 +15,10 @@ import { openJobQueue } from "../service/src/platform/jobs/job-queue.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startTemporaryPostgres, urlOf } from "../service/test/temporary-postgres.ts";
 import { killTree } from "./child-processes.ts";
+import { listQuickTestFiles, listTestFiles } from "./test-files.ts";
 import { NO_MORE } from "./test-protocol.ts";
 import type { TestResult } from "./test-reporter.ts";
 
-const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const ROOT = resolve(import.meta.dirname, "..");
 /** What Node made of our sources. It is kept from run to run. */
 const COMPILED = resolve(ROOT, "node_modules/.cache/stoa-tests");
@@ -33,17 +32,12 @@ const FILES_PER_WORKER = 40;
 const WORKERS = availableParallelism() + 1;
 /** These files need a fresh process (they look at what it loads) or leave a global behind, such as a tracer: each gets its own worker. */
 const OWN_PROCESS = /\.process\.test\.ts$/;
-/** Those that start processes take the longest. */
-const LONG = /\.e2e\.ts$|crashes/;
 
-/** The long ones first, so that in the end no core waits for one of them. */
+/** Named files, or with `--quick` those that start no process, or all. */
 function testFiles(): string[] {
   const named = process.argv.slice(2);
-  if (named.length > 0) return named.map((file) => resolve(file));
-  const files = globSync(PATTERNS, { cwd: ROOT, exclude: ["**/node_modules/**"] })
-    .sort()
-    .map((file) => resolve(ROOT, file));
-  return [...files.filter((file) => LONG.test(file)), ...files.filter((file) => !LONG.test(file))];
+  if (named[0] === "--quick") return listQuickTestFiles();
+  return named.length > 0 ? named.map((file) => resolve(file)) : listTestFiles();
 }
 
 const server = await startTemporaryPostgres();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { sendKeyExpiryEmails } from "./expiry-emails.ts";
 import { createKeyAsOperator } from "./keys.ts";
@@ -80,7 +81,7 @@ test("whatever rounds are missed, each key is told at most once a threshold, and
         assert.equal(await countFor(userId), expected, `${left} of ${life} days left`);
       }
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import type { NotifiedCache } from "../../platform/db/notifications.ts";
 import { KeyCache } from "./key-cache.ts";
 import type { KeyRow } from "./queries.ts";
@@ -120,7 +121,7 @@ test("in whatever order a look-up, its query, a change and its notice come, no k
       await Promise.all(found);
       assert.deepEqual(tooOld, []);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

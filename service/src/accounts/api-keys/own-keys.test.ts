@@ -5,6 +5,7 @@ import { permissions } from "@stoa/contract";
 import fc from "fast-check";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { emailsToUser } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 
@@ -79,7 +80,7 @@ suite("making a key", () => {
         );
         assert.equal((await owner.delete(`/v1/api-keys/${id}`)).status, 200);
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     );
   });
 

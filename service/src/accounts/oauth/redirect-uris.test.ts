@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import type { Browser } from "../../../test/browser.ts";
+import { runs } from "../../../test/full-size.ts";
 import type { Client, Market } from "../../../test/market.ts";
 import {
   assertOAuthError,
@@ -82,7 +83,7 @@ test("no change of one character leads anywhere", async () => {
         if (changed !== redirectUri) await assertStays(app, changed);
       },
     ),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

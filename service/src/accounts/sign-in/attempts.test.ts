@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { uniqueEmail } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
 import { countAttempts, releaseAttempts } from "./attempts.ts";
@@ -58,7 +59,7 @@ test("whenever somebody tries, no window is ever overfull, none refuses early, a
         }
       }
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   );
 });
 

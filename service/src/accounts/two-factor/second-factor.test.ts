@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { type Authenticator, enableTwoFactor } from "../../../test/authenticator.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ApiError } from "../../core/errors.ts";
 import { acceptSecondFactor, hasSecondFactor } from "./second-factor.ts";
@@ -214,6 +215,6 @@ test("whatever is given in whatever order, the lock does what the rule says", as
         if (expected === "accepted" && what === "right backup code") app.backupCodes.shift();
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { generateSync } from "otplib";
+import { runs } from "../../../test/full-size.ts";
 import { findTimeStep, generateTotpSecret, renderQrCode, toOtpauthUri } from "./totp.ts";
 
 /** RFC 6238, appendix B: the SHA-1 secret and its codes, of which an app shows the last six digits. */
@@ -35,7 +36,7 @@ suite("a code of an authenticator app", () => {
         const isInTime = step * 30 - 5 <= now && now <= step * 30 + 29 + 10;
         assert.equal(findTimeStep(RFC_SECRET, codeOf(step), at(now)), isInTime ? step : null);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

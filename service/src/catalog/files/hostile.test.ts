@@ -8,6 +8,7 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import sharp from "sharp";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { picture, send, sendFile, sendImage, type UploadInput } from "../../../test/uploads.ts";
 import { type Entry, zipOf } from "../../../test/zip.ts";
@@ -293,7 +294,7 @@ suite("an archive is refused that", () => {
           if (reply.status !== 201) assertError(reply, 400, "INVALID_REQUEST", "file");
         },
       ),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });
@@ -352,7 +353,7 @@ test("garbage in multipart gets answers that are declared, and never a 500", asy
       assert.ok([201, 400].includes(reply.status), reply.text);
     }),
     {
-      numRuns: 200,
+      numRuns: runs(200),
       examples: [
         // A part after the last one: the parser begins it, and never ends it.
         [["--x--\r\n", "--x\r\n", 'Content-Disposition: form-data; name="file"; filename="a.md"\r\n']],

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { providers, toVisibleLine } from "@stoa/contract";
 import fc from "fast-check";
 import { createDraft, haiku } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { exportOf, JSONL, jsonLines, sendImport, ZIP, zipExportOf } from "../../../test/import-export.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { readMarkdown, toMarkdown } from "./markdown.ts";
@@ -198,7 +199,7 @@ test("a Markdown file holds any text to the letter", async () => {
     assert.ok("value" in read, JSON.stringify(read));
     assert.deepEqual(read.value, { ...fields, content });
   });
-  await fc.assert(property, { numRuns: 1_000, seed: 20260615 });
+  await fc.assert(property, { numRuns: runs(1_000), seed: 20260615 });
 });
 
 test("an export of another's is no way to their products", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct, haiku, refundEverything } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { contentPreview } from "./content.ts";
@@ -52,7 +53,7 @@ test("a preview never holds the whole content", () => {
       assert.ok(preview.length <= 401 && preview.isWellFormed());
       assert.ok(text.startsWith(preview.slice(0, -1)), "a part of its beginning");
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -4,6 +4,7 @@ import { productStatuses, suspensionReasons } from "@stoa/contract";
 import fc from "fast-check";
 import { emailsToUser } from "../../../test/emails.ts";
 import { createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { run } from "../../../test/runs.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -302,7 +303,7 @@ for (const moderation of [false, true]) {
           await assertWorld(id, world);
           for (const deed of world.model.deeds) made.add(deed.split(" ").at(-3)!);
         }),
-        { numRuns: 30 },
+        { numRuns: runs(30) },
       );
       assert.ok(made.size >= (moderation ? 7 : 4), `the histories were dull: ${[...made]}`);
     });

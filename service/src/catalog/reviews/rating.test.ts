@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { removeDemo } from "../../backoffice/demo/demo.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -120,7 +121,7 @@ suite("the kept rating", () => {
         counts.add((await assertTrue(productId)).count);
       }
     });
-    await fc.assert(property, { numRuns: HISTORIES, endOnFailure: true });
+    await fc.assert(property, { numRuns: runs(HISTORIES), endOnFailure: true });
     assert.ok(counts.size > 2, "the histories moved something");
   });
 

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import type { Facets, ProductCard } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./search-maintenance.ts";
 
@@ -136,7 +137,7 @@ test("facets count what the list shows without their own filter", { timeout: 300
       assert.deepEqual(facets, await recount(query));
       assert.deepEqual(estimated, []);
     }),
-    { numRuns: 20, seed: 11 },
+    { numRuns: runs(20), seed: 11 },
   );
 });
 

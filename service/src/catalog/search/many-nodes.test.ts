@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import pg from "pg";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { until } from "../../../test/until.ts";
@@ -245,7 +246,7 @@ suite("a change", () => {
           await Promise.all(meanwhile);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 });
@@ -363,7 +364,7 @@ suite("what depends on who asks", () => {
         });
         await Promise.all(answers);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(50) },
     );
     for (const which of ["me", id]) {
       for (const who of [author, session]) {

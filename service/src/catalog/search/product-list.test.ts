@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import type { api, Input, ProductStatus } from "@stoa/contract";
 import fc from "fast-check";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
@@ -274,7 +275,7 @@ test("every filter in every order holds what it should, without duplicates or ga
       );
       assert.equal(total, expected.length);
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 

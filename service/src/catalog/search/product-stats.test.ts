@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { countSale, uncountSale } from "./product-stats.ts";
@@ -46,7 +47,7 @@ const momentWithin = (days: number) =>
   fc.integer({ min: 0, max: days * DAY_MS }).map((ms) => new Date(market.clock.now.getTime() - ms));
 
 const check = <T>(arbitrary: fc.Arbitrary<T>, holds: (value: T) => Promise<void>) =>
-  fc.assert(fc.asyncProperty(arbitrary, holds), { numRuns: 25 });
+  fc.assert(fc.asyncProperty(arbitrary, holds), { numRuns: runs(25) });
 
 suite("trending", () => {
   test("is the sum of all sales, each worth half as much after 7 days, in whatever order they came", async () => {

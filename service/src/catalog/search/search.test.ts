@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { parseSearch } from "./search-terms.ts";
 
@@ -166,7 +167,7 @@ test("no text at all makes the search fail", async () => {
       anyText.filter((text) => !text.includes("\0") && text.length <= 200),
       async (words) => void (await found(words)),
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 
@@ -184,7 +185,7 @@ test("whatever a title is, its own first word finds it", async () => {
       );
       await author.delete(`/v1/products/${id}`);
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

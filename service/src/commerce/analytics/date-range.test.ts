@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
@@ -85,7 +86,7 @@ suite("days of a zone", () => {
         assert.deepEqual(span.edges, [...dates, isoDay(daysAfter(first, days + 1))].map(firstShown));
       },
     );
-    await fc.assert(property, { numRuns: 100 });
+    await fc.assert(property, { numRuns: runs(100) });
   });
 
   const setBack: Record<string, [zone: string, day: string, begins: string]> = {
@@ -246,7 +247,7 @@ suite("sums of a span", () => {
         assert.deepEqual(told(found), told(due));
       },
     );
-    await fc.assert(property as fc.IAsyncProperty<unknown>, { numRuns: 60 });
+    await fc.assert(property as fc.IAsyncProperty<unknown>, { numRuns: runs(60) });
   });
 });
 

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import {
   type PaymentEventReceiver,
@@ -206,7 +207,7 @@ test("notices alone carry every history to its end: in any order, doubled, at on
       for (const notice of [...all, ...all, ...all.toReversed(), ...all.toReversed()]) await deliver(notice);
       assert.equal(await dump(), ended);
     }),
-    { numRuns: RUNS, endOnFailure: true },
+    { numRuns: runs(RUNS), endOnFailure: true },
   );
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

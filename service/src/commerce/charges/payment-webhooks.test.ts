@@ -5,6 +5,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { dumpDatabase } from "../../../test/dump.ts";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import {
   type PaymentEventReceiver,
@@ -275,7 +276,7 @@ suite("notices", () => {
         for (const notice of [...doubled, ...doubled.toReversed()]) await assertTaken(await deliver(notice));
         assert.equal(await dump(), settled);
       }),
-      { numRuns: 8 },
+      { numRuns: runs(8) },
     );
   });
 

@@ -4,6 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings, requestPayout } from "../../../test/payouts.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
@@ -157,7 +158,7 @@ test("any differences: each is named, and nothing else", async () => {
       }
       assert.deepEqual(await differences(), []);
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { createProduct, type ProductInput } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
@@ -113,7 +114,7 @@ test("no content can close the fence around it", async () => {
       assert.equal((await seller.patch(`/v1/products/${productId}`, { content })).status, 200);
       assert.equal(promptIn((await fileOf(url)).text), content);
     }),
-    { numRuns: 60, examples: [[["\n", "```", "\n", "rm -rf", "\n", "```"]], [["`".repeat(100)]]] },
+    { numRuns: runs(60), examples: [[["\n", "```", "\n", "rm -rf", "\n", "```"]], [["`".repeat(100)]]] },
   );
 });
 

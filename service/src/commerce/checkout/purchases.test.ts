@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
@@ -387,7 +388,7 @@ test("the platform's fee is the price times its basis points, a half rounded up"
       const rounded = exact / 10_000n + (exact % 10_000n >= 5_000n ? 1n : 0n);
       assert.equal(await feeAt(price, basisPoints), Number(rounded));
     }),
-    { numRuns: 40, examples: edges.map((edge) => [edge]) },
+    { numRuns: runs(40), examples: edges.map((edge) => [edge]) },
   );
   config.feeBasisPoints = usual;
 });

@@ -3,6 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
@@ -597,7 +598,7 @@ suite("a refund and a dispute of one order", () => {
       assert.deepEqual(undone, { refunding: 0, open: 0 }, "everything comes to an end");
       ends.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
     });
-    await fc.assert(property, { numRuns: 25, endOnFailure: true });
+    await fc.assert(property, { numRuns: runs(25), endOnFailure: true });
     assert.ok(ends.has("refunded") && ends.has("in part"), "the histories went different ways");
   });
 });

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
 import { createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import {
   DISPUTE_FEE,
   freeOf,
@@ -186,7 +187,7 @@ test("any history of sales, refunds, disputes, payouts and commissions sums to z
         }
       }),
     ),
-    { numRuns: HISTORIES },
+    { numRuns: runs(HISTORIES) },
   );
 });
 
@@ -201,7 +202,7 @@ test("in any history each balance is what its entries add up to, at any time", a
           assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, orders, owner, then));
       }),
     ),
-    { numRuns: HISTORIES },
+    { numRuns: runs(HISTORIES) },
   );
 });
 
@@ -245,7 +246,7 @@ test("in any history what open refunds reserve is to the cent what they take, an
         assert.deepEqual(before.map(payable), (await balances()).flat().map(payable));
       }),
     ),
-    { numRuns: HISTORIES },
+    { numRuns: runs(HISTORIES) },
   );
 });
 
@@ -270,6 +271,6 @@ test("in any history an order that is wholly refunded leaves every account as it
         }
       }),
     ),
-    { numRuns: HISTORIES },
+    { numRuns: runs(HISTORIES) },
   );
 });

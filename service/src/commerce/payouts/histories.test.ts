@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import type { PayoutStatus } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
   type BankState,
@@ -328,6 +329,6 @@ test("whatever is sold, refunded, paid, lost and sent back, every balance is its
       const { problems } = await verifyLedger(market.service.ctx.db);
       assert.deepEqual(problems.filter(isAboutPayouts), []);
     }),
-    { numRuns: RUNS },
+    { numRuns: runs(RUNS) },
   );
 });

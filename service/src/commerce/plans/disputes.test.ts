@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser } from "../../../test/emails.ts";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
@@ -159,7 +160,7 @@ suite("dispute of a plan's payment", () => {
         assert.equal((await booked(id!))["provider_clearing"] ?? 0, 0 - atProvider);
         assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   });
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Plan, plans as ranks } from "@stoa/contract";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
@@ -336,7 +337,7 @@ test("whatever is chosen, paid, refused and lost, no moment is charged twice, no
       assert.ok(Object.values(await ledgerSums(market)).every((sum) => sum === 0));
       assert.deepEqual(market.logs.filter(isError), []);
     }),
-    { numRuns: RUNS },
+    { numRuns: runs(RUNS) },
   );
   // Once, as it reads the books of all histories.
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);

@@ -3,6 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { emailsToUser } from "../../../test/emails.ts";
 import { buyProduct, createProduct, type ProductInput } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { accountsOf, createFakeRefunds, refundedMinorOf, withRefunds } from "../../../test/refunds.ts";
@@ -340,7 +341,7 @@ test("parts in any size and number leave nothing anywhere but the processor's fe
     assert.deepEqual(all, fee === 0 ? {} : { processor_fees: -fee, provider_clearing: fee });
     assert.equal(await refundedMinorOf(market, book, bought.orderId), BigInt(minor));
   });
-  await fc.assert(property, { numRuns: 15, endOnFailure: true });
+  await fc.assert(property, { numRuns: runs(15), endOnFailure: true });
 });
 
 suite("money that comes for an order that was given up, when its buyer has the product", () => {

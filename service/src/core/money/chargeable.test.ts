@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { stripeLimits, toStripe } from "../../integrations/payments/stripe-amounts.ts";
 import { currencies } from "./amount.ts";
 import { whyNotChargeable } from "./chargeable.ts";
@@ -14,7 +15,7 @@ test("whyNotChargeable: with Stripe's limits, it refuses exactly what Stripe has
       const can = toStripe(minor, currency) !== null && (minor === 0n || minor >= limits.minimumMinor);
       assert.equal(whyNotChargeable(limits, minor, currency) === null, can);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 

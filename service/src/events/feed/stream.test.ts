@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EventType } from "@stoa/contract";
 import fc from "fast-check";
 import { type EventReader, openEventStream } from "../../../test/event-stream.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { statementsOf } from "../../../test/statements.ts";
 import { drain, until } from "../../../test/until.ts";
@@ -237,7 +238,7 @@ test("nothing is lost or events twice over any reconnects, while several write a
       await hearing;
       assert.deepEqual(told, await inOrder(who));
     }),
-    { numRuns: 12, endOnFailure: true },
+    { numRuns: runs(12), endOnFailure: true },
   );
 });
 

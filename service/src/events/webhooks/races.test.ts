@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { HOUR_MS, webhookHelpers } from "../../../test/webhooks.ts";
@@ -134,7 +135,7 @@ test("whatever owners do beside couriers, no delivery is stuck, lost or left in 
       const { rows } = await market.query("select status from webhook_deliveries where due_at is not null");
       assert.deepEqual(rows, [], "the schedule of every delivery has come to its end");
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   );
   assert.deepEqual(
     market.logs.filter((line) =>

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import type { ErrorCode, EstimatedCall } from "@stoa/contract";
 import fc from "fast-check";
 import { buyProduct, createDraft, createProduct, workflow } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { createProviderKey, newestRun, providersAt, run } from "../../../test/runs.ts";
@@ -220,6 +221,6 @@ suite("a run with maxCost", () => {
         assert.ok(priceUsage({ ...call, usage }).estimatedCost <= maxCost);
       },
     );
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, { numRuns: runs(300) });
   });
 });

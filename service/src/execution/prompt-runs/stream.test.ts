@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import {
@@ -287,7 +288,7 @@ test("nothing is lost or heard twice over any reconnects, at whichever process",
       }
       assert.equal(text.join(""), pieces.join(""));
     }),
-    { numRuns: 10, endOnFailure: true },
+    { numRuns: runs(10), endOnFailure: true },
   );
 });
 

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
 import fc from "fast-check";
 import { createDraft } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
@@ -333,7 +334,7 @@ suite("a budget", () => {
           assert.ok(spent <= budget);
         }
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../../../test/workflows.ts";
 
@@ -126,6 +127,6 @@ test("whatever needs, skips and failures a workflow has, it comes to what a slow
       else
         assert.ok(run.status === "failed" && predicted.codes.includes(run.error.code), JSON.stringify(run));
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VARIABLE_NAME } from "@stoa/contract";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { ApiError } from "../../core/errors.ts";
 import {
   checkMessages,
@@ -75,7 +76,7 @@ test("what is rendered is what a plain model of the language renders", () => {
     fc.property(templateText, values, (text, values) => {
       assert.equal(renderTemplate(parseTemplate(text), values), renderByModel(text, values));
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { checkWorkflow } from "./check-workflow.ts";
 
 interface Step extends Record<string, unknown> {
@@ -648,7 +649,7 @@ for (const [says, inject] of Object.entries(injections)) {
           );
         } else assertCircles(definition, problems);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 }

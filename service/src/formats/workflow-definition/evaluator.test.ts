@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { until } from "../../../test/until.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 import { type Bindings, Evaluator } from "./evaluator.ts";
@@ -188,7 +189,7 @@ test("any value of JSON goes in and comes out as it was", async () => {
         expected,
       ]);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

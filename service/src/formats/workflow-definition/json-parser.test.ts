@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { parseJsonText } from "./json-parser.ts";
 
 function parsed(text: string): unknown {
@@ -51,7 +52,7 @@ test("exactly what JSON.parse() refuses is no JSON", () => {
       const isRefused = "issues" in read && read.issues.some(({ reason }) => reason.startsWith("is no JSON"));
       assert.equal(isRefused, parsed(text) === undefined, text);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

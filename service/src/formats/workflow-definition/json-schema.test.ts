@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { findSchemaIssues, type JsonSchema, validateValue } from "./json-schema.ts";
 
 const name = fc.constantFrom("a", "b", "c");
@@ -97,7 +98,7 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
       },
     ),
     // So many that a hundred values fit however few fit by chance.
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   assert.ok(fitting > 100, `only ${fitting} values fitted`);
 });

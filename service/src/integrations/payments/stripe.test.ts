@@ -4,6 +4,7 @@ import fc from "fast-check";
 import Stripe from "stripe";
 import { emailsToUser, unwrapLines } from "../../../test/emails.ts";
 import { createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
 import { accountsOf } from "../../../test/refunds.ts";
@@ -413,7 +414,7 @@ suite("a list", () => {
         );
         assert.deepEqual(await idsOf(listed.listPayouts(since), ({ payoutId }) => payoutId), due("payoutId"));
       }),
-      { numRuns: 8 },
+      { numRuns: runs(8) },
     );
   });
 

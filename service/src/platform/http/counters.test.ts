@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { Quota } from "@stoa/contract";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
@@ -118,7 +119,7 @@ const stepsOf = (gap: number) =>
     { maxLength: 40 },
   );
 
-function driverTests(driver: Driver, times: typeof fine, runs: number): void {
+function driverTests(driver: Driver, times: typeof fine, cases: number): void {
   test("a request counts in every window, and the first one begins them", async () => {
     const counters = await driver.open();
     const wish = allowance([5, 60], [9, 3_600]);
@@ -204,7 +205,7 @@ function driverTests(driver: Driver, times: typeof fine, runs: number): void {
       fc.asyncProperty(quotasOf(times.seconds), stepsOf(times.gap), (quotas, steps) =>
         behavesAsModel(driver, quotas, steps),
       ),
-      { numRuns: runs },
+      { numRuns: runs(cases) },
     );
   });
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/full-size.ts";
 import { safeReturnTo } from "./return-to.ts";
 
 const FALLBACK = "/auth/signed-in";
@@ -108,7 +109,7 @@ suite("after sign-in", () => {
       fc.property(fc.array(piece, { maxLength: 12 }), fc.boolean(), (pieces, asPath) =>
         mustStayHere((asPath ? "/" : "") + pieces.join("")),
       ),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 
@@ -118,7 +119,7 @@ suite("after sign-in", () => {
         mustStayHere(text);
         mustStayHere(`/${text}`);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });

@@ -12,6 +12,7 @@ import {
 } from "@stoa/contract";
 import { decodeJwt } from "jose";
 import { buyProduct, createDraft, createProduct, haiku } from "../../../test/factories.ts";
+import { isFullSize } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { createOAuthClient, postTokenRequest, requestTokens } from "../../../test/oauth.ts";
 import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payouts.ts";
@@ -140,17 +141,58 @@ function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
   assert.equal(details?.required, lack.required);
 }
 
-for (const [name, knocker] of Object.entries(knockers)) {
-  suite(`at the doors that the matrix opens, and at no other, enters ${name}`, () => {
-    let headers: Record<string, string>;
-    before(async () => {
-      headers = await knocker.headers();
-    });
-    for (const endpoint of endpoints.filter(({ access }) => access.who !== "public")) {
-      test(endpoint.name, async () => assertVerdict(endpoint, knocker, await knock(endpoint, headers)));
-    }
-  });
+/** What authentication makes of a caller with these credentials. */
+function callerOf({ who, role, secondFactor, permissions: granted }: Knocker): Caller {
+  const known = { userId: "u", plan: "free", quota: null, role } as const;
+  if (who === "guest") return { kind: "guest", guestId: "g" };
+  if (who === "key") return { ...known, kind: "key", keyId: "k", permissions: new Set(granted) };
+  return { ...known, kind: "session", sessionId: "s", secondFactor, authenticatedAt: new Date() };
 }
+
+test("role matrix: every caller at every endpoint is allowed or refused as the specification says", () => {
+  for (const [name, knocker] of Object.entries(knockers)) {
+    if (knocker.who === "nobody") continue;
+    for (const endpoint of endpoints)
+      assert.deepEqual(
+        refusalOf(callerOf(knocker), endpoint.access),
+        lacking(endpoint.access, knocker),
+        `${name} at ${endpoint.name}`,
+      );
+  }
+});
+
+/** As `lacking` writes it: what authorization says is required; null where the caller may enter. */
+function refusalOf(caller: Caller, access: Access): { required: string | undefined } | null {
+  try {
+    mustBeAllowed(caller, access);
+    return null;
+  } catch (error) {
+    return { required: (error as ApiError).details?.["required"] as string | undefined };
+  }
+}
+
+suite("role matrix over HTTP: without a credential 401, a refused caller 403, an allowed caller is let in", () => {
+  const headersOf = new Map<Knocker, Promise<Record<string, string>>>();
+  async function knockAs(endpoint: Endpoint, knocker: Knocker): Promise<void> {
+    const headers = headersOf.get(knocker) ?? knocker.headers();
+    headersOf.set(knocker, headers);
+    assertVerdict(endpoint, knocker, await knock(endpoint, await headers));
+  }
+
+  const guarded = endpoints.filter(({ access }) => access.who !== "public");
+  const callers = Object.values(knockers).filter(({ who }) => who !== "nobody");
+  for (const [at, endpoint] of guarded.entries()) {
+    const refused = callers.filter((caller) => lacking(endpoint.access, caller));
+    const allowed = callers.filter((caller) => !lacking(endpoint.access, caller));
+    // In the full size every caller; else one of each, another one at each endpoint.
+    const tried = isFullSize
+      ? callers
+      : [refused, allowed].flatMap((kind) => (kind.length > 0 ? kind[at % kind.length]! : []));
+    test(endpoint.name, async () => {
+      for (const caller of [nobody, ...tried]) await knockAs(endpoint, caller);
+    });
+  }
+});
 
 test("where nobody is asked, nobody is refused for who they are", async () => {
   for (const endpoint of endpoints.filter(({ access }) => access.who === "public"))

@@ -5,6 +5,7 @@ import { endpoints } from "@stoa/contract";
 import fc from "fast-check";
 import { v7 } from "uuid";
 import { buyProduct, createDraft, createProduct } from "../../../test/factories.ts";
+import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
 import { createGuests } from "./guests.ts";
@@ -112,7 +113,7 @@ suite("a guest cookie", () => {
       // The last of 43 letters holds two bits that say nothing; we take it as we wrote it and in no other way.
       if (forged !== value) assertStranger(await visit("/v1/products", forged));
     });
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: runs(200) });
   });
 
   test("is refused when it is made up: unsigned, signed by nobody, or with another's signature", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
+import { runs } from "../../../test/full-size.ts";
 import { waitForBlockedStatements } from "../../../test/locks.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { ProcessKilled } from "../../../test/payouts.ts";
@@ -204,6 +205,6 @@ test("whatever the clocks say and whoever is killed, no slot is missed, doubled 
       const order = deeds.map((deed) => deed.split(" ")[0]!);
       assert.deepEqual(order, order.toSorted());
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });

@@ -1,0 +1,46 @@
+/** Which test files a run has, and which of them are quick. */
+import { globSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
+const HELPERS = "service/test/*.ts";
+/** Those that start processes take the longest. */
+const LONG = /\.e2e\.ts$|crashes|\.process\.test\.ts$/;
+const IMPORT = /from "([^"]+)"/g;
+
+const filesOf = (pattern: string | string[]) =>
+  globSync(pattern, { cwd: ROOT, exclude: ["**/node_modules/**"] })
+    .sort()
+    .map((file) => resolve(ROOT, file));
+
+const importsOf = (file: string): string[] =>
+  [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, path]) =>
+    path!.startsWith(".") ? resolve(dirname(file), path!) : path!,
+  );
+
+/** Test helpers that start a process, by themselves or through another helper. */
+function findProcessHelpers(): Set<string> {
+  const starters = new Set(["node:child_process"]);
+  const helpers = filesOf(HELPERS);
+  for (let before = 0; before < starters.size; ) {
+    before = starters.size;
+    for (const helper of helpers)
+      if (importsOf(helper).some((path) => starters.has(path))) starters.add(helper);
+  }
+  return starters;
+}
+
+/** Every test file of the project, the long ones first, so that in the end no core waits for one of them. */
+export function listTestFiles(): string[] {
+  const files = filesOf(PATTERNS);
+  return [...files.filter((file) => LONG.test(file)), ...files.filter((file) => !LONG.test(file))];
+}
+
+/** The test files that start neither a process nor a browser. */
+export function listQuickTestFiles(): string[] {
+  const starters = findProcessHelpers();
+  return listTestFiles().filter(
+    (file) => !LONG.test(file) && !importsOf(file).some((path) => starters.has(path)),
+  );
+}
