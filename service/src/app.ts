@@ -14,7 +14,7 @@ import { reportFailure } from "./accounts/sign-in/failures.ts";
 import { signInRoutes } from "./accounts/sign-in/routes.ts";
 import { addSocialSignInRoutes } from "./accounts/sign-in/social-routes.ts";
 import { twoFactorRoutes } from "./accounts/two-factor/routes.ts";
-import { Workers } from "./background-workers.ts";
+import { BackgroundWorkers } from "./background-workers.ts";
 import { accountRoutes } from "./backoffice/account-closing/routes.ts";
 import { adminRoutes } from "./backoffice/admin/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
@@ -80,13 +80,13 @@ import type { RequestDeadlines, ServerDependencies } from "./platform/http/serve
 import { addSystemPages } from "./platform/http/system-pages.ts";
 import { runPeriodically } from "./platform/jobs/interval.ts";
 
-const FLUSH_VIEWS_MS = 500;
-const DROP_OLD_MS = 5_000;
-const HEAR_CANCELS_MS = 500;
+const FLUSH_VIEWS_INTERVAL_MS = 500;
+const EXPIRE_CACHE_INTERVAL_MS = 5_000;
+const POLL_CANCELS_INTERVAL_MS = 500;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
-const LAST_WORDS_MS = 3_000;
-const CLOSE_IDLE_MS = 50;
+const FINAL_RESPONSE_MS = 3_000;
+const CLOSE_IDLE_INTERVAL_MS = 50;
 
 /** What differs between the executions of each type. */
 const kinds: ExecutionKinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
@@ -153,20 +153,20 @@ export async function startService(
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
   const evaluator = new Evaluator();
-  const workers = new Workers(ctx, evaluator);
-  const state: State = { workers, isEnding: false };
+  const workers = new BackgroundWorkers(ctx, evaluator);
+  const state: ServiceState = { workers, isEnding: false };
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();
-  const views = runPeriodically(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
-  const kept = runPeriodically(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired());
-  const cancels = runPeriodically(HEAR_CANCELS_MS, "cancels", ctx.log, () => pollCancelRequests(ctx));
+  const views = runPeriodically(FLUSH_VIEWS_INTERVAL_MS, "views", ctx.log, () => flushViews(ctx));
+  const kept = runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired());
+  const cancels = runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () => pollCancelRequests(ctx));
   const leases = runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
   await overrides.beforeListening?.();
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
-  base.listening(app.server.address() as AddressInfo, origin);
+  base.onListening(app.server.address() as AddressInfo, origin);
   if (hasPlainCookies(ctx))
     ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in goes over plain HTTP: cookies are not Secure");
   const drain = overrides.drain ?? (() => sleep(config.drainSeconds * 1_000));
@@ -177,8 +177,8 @@ export async function startService(
     async close() {
       state.isEnding = true;
       await drain();
-      const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
+      const giveUp = setTimeout(() => base.abortCalls(), overrides.graceMs ?? GRACE_MS);
+      await Promise.all([ctx.feed.close(), closeHttpServer(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
       await ctx.liveRuns.waitUntilEmpty();
       clearTimeout(giveUp);
       await evaluator.close();
@@ -195,7 +195,7 @@ export async function startService(
 /** What people and programs come in by. */
 function buildHttpServer(
   ctx: Context,
-  state: State,
+  state: ServiceState,
   { inspect, requestDeadlines, streamTimeouts }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
@@ -214,7 +214,7 @@ function buildHttpServer(
     now: ctx.now,
     allowanceOf: (caller, ip) => allowanceOf(config.planConfig, caller, ip),
     failedCredentials: config.planConfig.failedCredentials,
-    onBlocked: (entrance, ip) => reportBarred(ctx, entrance, ip),
+    onBlocked: (entrance, ip) => auditBarredNetwork(ctx, entrance, ip),
   });
   return buildServer({
     ctx,
@@ -246,17 +246,17 @@ function buildHttpServer(
         headerPrefix: config.webhookHeaderPrefix,
         metrics,
         metricsToken: config.metricsToken,
-        findReadinessProblems: () => whyNotReady(ctx, state),
+        findReadinessProblems: () => findReadinessProblems(ctx, state),
         warnings: () =>
           ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : [],
       });
-      if (config.roles.api) addRoomsPages(server, ctx, limits);
+      if (config.roles.api) addRoomPages(server, ctx, limits);
     },
   });
 }
 
 /** Beside the request that was one too many, which does not wait for it. */
-function reportBarred(ctx: Context, entrance: AuthChannel, ip: string): void {
+function auditBarredNetwork(ctx: Context, entrance: AuthChannel, ip: string): void {
   const source = { ip, userAgent: null, requestId: "" };
   const failure = { subject: networkOf(ip), accountId: null, source, details: { entrance } };
   reportFailure(ctx, { action: "sign_in.network_barred", ...failure }).catch((error) =>
@@ -264,7 +264,7 @@ function reportBarred(ctx: Context, entrance: AuthChannel, ip: string): void {
   );
 }
 
-function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
+function addRoomPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
   addPlanPages(server, ctx);
@@ -286,12 +286,12 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
 }
 
 /** What of the service `/readyz` looks at. */
-interface State {
-  workers: Workers;
+interface ServiceState {
+  workers: BackgroundWorkers;
   isEnding: boolean;
 }
 
-async function whyNotReady(ctx: Context, { workers, isEnding }: State): Promise<string[]> {
+async function findReadinessProblems(ctx: Context, { workers, isEnding }: ServiceState): Promise<string[]> {
   if (isEnding) return ["the service is ending"];
   const problems: string[] = [];
   const writable = await acceptsWrites(ctx.pool).catch(() => null);
@@ -307,10 +307,10 @@ async function whyNotReady(ctx: Context, { workers, isEnding }: State): Promise<
 }
 
 /** No new connections; what runs may end, and is cut off some seconds after calls to the outside were given up. */
-async function closeDoor(app: FastifyInstance, graceMs: number): Promise<void> {
-  const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + LAST_WORDS_MS);
+async function closeHttpServer(app: FastifyInstance, graceMs: number): Promise<void> {
+  const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + FINAL_RESPONSE_MS);
   // Closing ends what is idle then; a connection whose request ends later would be kept alive.
-  const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_MS);
+  const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_INTERVAL_MS);
   await app.close();
   for (const timer of [cutOff, closeIdle]) clearTimeout(timer);
 }

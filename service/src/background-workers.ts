@@ -2,7 +2,7 @@ import type { Context } from "./core/context.ts";
 import { DeliveryWorker } from "./events/webhooks/delivery-worker.ts";
 import { engine } from "./execution/workflow-runs/engine.ts";
 import type { Evaluator } from "./formats/workflow-definition/evaluator.ts";
-import { askedJobsOf, scheduledJobsOf } from "./jobs.ts";
+import { listQueuedJobs, listScheduledJobs } from "./jobs.ts";
 import { describeSkew } from "./platform/db/clock.ts";
 import { startJobWorker } from "./platform/jobs/job-worker.ts";
 
@@ -12,7 +12,7 @@ interface Running {
 }
 
 /** All that works in this process without being asked by a request. It stops while the machine's clock is too far off. */
-export class Workers {
+export class BackgroundWorkers {
   readonly #ctx: Context;
   readonly #evaluator: Evaluator;
   #running: Running | null = null;
@@ -63,7 +63,7 @@ export class Workers {
 
   async #startAll(): Promise<Running> {
     const ctx = this.#ctx;
-    const queue = await startJobWorker(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+    const queue = await startJobWorker(ctx, listScheduledJobs(ctx), listQueuedJobs(ctx));
     const courier = new DeliveryWorker(ctx, { presence: ctx.presence });
     const workflows = engine.worker(ctx, this.#evaluator);
     courier.start();

@@ -48,8 +48,8 @@ export interface Base {
   ctx: Context;
   close(): Promise<void>;
   /** Where the server listens, once it does: what users give must not lead there, and links begin there. */
-  listening(address: AddressInfo, origin: string): void;
-  giveUp(): void;
+  onListening(address: AddressInfo, origin: string): void;
+  abortCalls(): void;
 }
 
 /** Opens the database, brings it up to date and builds the context. */
@@ -138,11 +138,11 @@ async function buildBase(
   };
   return {
     ctx,
-    listening: (address, listensAt) => {
+    onListening: (address, listensAt) => {
       outside.onListening(address);
       if (!config.publicUrl) origin = listensAt;
     },
-    giveUp: () => shutdown.abort(new Error("shutdown")),
+    abortCalls: () => shutdown.abort(new Error("shutdown")),
     async close() {
       await outside.close();
       await ctx.counters.close();

@@ -144,7 +144,7 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
     listening: (address: string, port: number) => {
       // A worker has no door for them.
       if (config.roles.api)
-        provider.sendWebhooksTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
+        provider.sendWebhooksTo(`http://${toReachableHost(address)}:${port}/payments/webhooks/fake`);
     },
     close: () => provider.close(),
   };
@@ -164,7 +164,7 @@ async function loadTestPayments() {
 }
 
 /** Where a process reaches itself that listens there. */
-function reachable(address: string): string {
+function toReachableHost(address: string): string {
   if (address === "0.0.0.0") return "127.0.0.1";
   if (address === "::") return "[::1]";
   return address.includes(":") ? `[${address}]` : address;

@@ -51,7 +51,7 @@ import type { QueuedJob, ScheduledJob } from "./platform/jobs/job-worker.ts";
 export const jobKinds = [sendEmailJob, refundBuyersJob, detachMethodJob, recoverJob, deleteWebhookLogJob];
 
 /** What workers do by the clock. */
-export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
+export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
   {
@@ -72,7 +72,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
     cron: "31 * * * *",
     run: async () => void (await deleteLastAddresses(ctx)),
   },
-  ...payOutJobs(ctx),
+  ...listPayoutJobs(ctx),
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
   { name: "compact-facet-counts", cron: "* * * * *", run: () => compactFacetCounts(ctx) },
@@ -97,14 +97,14 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
 ];
 
 /** Looks each minute whether a slot of the schedule has come due. */
-function payOutJobs(ctx: Context): ScheduledJob[] {
+function listPayoutJobs(ctx: Context): ScheduledJob[] {
   const { payoutSchedule } = ctx.config;
   if (!payoutSchedule) return [];
   return [{ name: "pay-out", cron: "* * * * *", run: () => payOutBySchedule(ctx, payoutSchedule) }];
 }
 
 /** What workers do when they are asked to. */
-export const askedJobsOf = (ctx: Context): QueuedJob[] => [
+export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
   {
     ...sendEmailJob,
     run: (data, signal) => sendQueuedEmail(ctx, (data as { mailId: string }).mailId, signal),

@@ -10,7 +10,7 @@ import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/prov
 import { createProviderKey, providersAt, run, runToCompletion } from "../test/runs.ts";
 import { createWorkflow, echoStep, executeWorkflow, startWorker } from "../test/workflows.ts";
 import { loadSigningKeys } from "./accounts/oauth/signing-keys.ts";
-import { examine } from "./backoffice/operator/doctor.ts";
+import { runChecks } from "./backoffice/operator/doctor.ts";
 import { flushViews } from "./catalog/search/views.ts";
 import { daysAfter } from "./core/dates.ts";
 import { toUuid } from "./core/ids.ts";
@@ -267,7 +267,7 @@ suite("the doctor", () => {
   const finding = async (masterKeys: MasterKey[]) => {
     const { config } = market.service.ctx;
     const place = { config: { ...config, masterKeys }, target: market.target, embedded: null };
-    const found = await examine({ ...place, leave: async () => {} });
+    const found = await runChecks({ ...place, close: async () => {} });
     return found.find(({ check }) => check === "keyring")!;
   };
 

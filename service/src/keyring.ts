@@ -32,7 +32,7 @@ export const sealedColumns = [
 ];
 
 /** For rows that somebody held when their turn was. */
-const ROUNDS = 3;
+const MAX_PASSES = 3;
 
 export interface Rotation {
   /** The primary key, which holds all that could be rewrapped. */
@@ -49,20 +49,20 @@ export interface Rotation {
 export async function rotateKeyring({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation> {
   let rewrapped = 0;
   let lost = 0;
-  for (let round = 1; round <= ROUNDS; round++) {
-    const done = await rewrapAll({ db, vault });
+  for (let round = 1; round <= MAX_PASSES; round++) {
+    const done = await rewrapAllColumns({ db, vault });
     rewrapped += done.rewrapped;
     lost = done.refused;
     if (done.rewrapped === 0) break;
   }
-  const others = await heldByOthers({ db, vault });
+  const others = await countUnderOtherKeys({ db, vault });
   const left = others.reduce((sum, { texts }) => sum + texts, 0);
   // What cannot be opened now can be opened by no key.
   if (left === lost) await updateInstallationKey(db, vault.fingerprint);
   return { key: vault.keyIds[0]!, rewrapped, others };
 }
 
-async function rewrapAll({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rewrapped> {
+async function rewrapAllColumns({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rewrapped> {
   const all = { rewrapped: 0, refused: 0 };
   for (const column of sealedColumns) {
     const { rewrapped, refused } = await rewrapColumn(db, vault, column);
@@ -72,7 +72,7 @@ async function rewrapAll({ db, vault }: Pick<Context, "db" | "vault">): Promise<
   return all;
 }
 
-async function heldByOthers({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation["others"]> {
+async function countUnderOtherKeys({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation["others"]> {
   const counts = await countSealed(db, sealedColumns);
   const [primary, ...rest] = vault.keyIds;
   const lost = [...counts.keys()].filter((key) => key !== primary && !rest.includes(key));

@@ -5,24 +5,24 @@ import { hashPassword } from "./accounts/people/password-hash.ts";
 import { createUser, findUser } from "./accounts/people/users.ts";
 import { startOperatorSession } from "./accounts/sign-in/operator-session.ts";
 import { validatePassword } from "./accounts/sign-in/password-rules.ts";
-import { readKeys } from "./backoffice/backup/inspect.ts";
+import { readArchiveKeys } from "./backoffice/backup/inspect.ts";
 import { restore } from "./backoffice/backup/restore.ts";
 import { loadDemo, removeDemo } from "./backoffice/demo/demo.ts";
-import { backUpTo, STDOUT } from "./backoffice/operator/backup-file.ts";
-import { examine, type Finding } from "./backoffice/operator/doctor.ts";
+import { backUpToFile, STDOUT } from "./backoffice/operator/backup-file.ts";
+import { runChecks, type CheckResult } from "./backoffice/operator/doctor.ts";
 import {
-  connectionOf,
-  mustAnswer,
-  openPlace,
-  type Place,
-  readConfigOfExisting,
+  toConnection,
+  mustConnectToDatabase,
+  openOperatorDatabase,
+  type OperatorDatabase,
+  readConfigOfExistingDatabase,
 } from "./backoffice/operator/operator-database.ts";
 import {
-  type ExportWish,
-  exportTo,
-  importFrom,
-  problemLines,
-  unpublishedLines,
+  type ExportOptions,
+  exportProducts,
+  importProductFiles,
+  formatProblems,
+  formatUnpublished,
 } from "./backoffice/operator/product-files.ts";
 import { reset } from "./backoffice/operator/reset.ts";
 import { start } from "./backoffice/operator/start.ts";
@@ -55,31 +55,31 @@ interface CreateUserOptions {
 }
 
 /** Data goes to stdout: as JSON for programs, else a line a field. */
-function print(data: object, { json }: { json?: boolean }): void {
+function printData(data: object, { json }: { json?: boolean }): void {
   if (json) console.log(JSON.stringify(data));
   else for (const [name, value] of Object.entries(data)) console.log(`${name}: ${value}`);
 }
 
-const atPlace = <T>(work: (place: Place) => Promise<T>): Promise<T> =>
-  withPlace(readConfigOfExisting(), work);
+const withExistingDatabase = <T>(work: (place: OperatorDatabase) => Promise<T>): Promise<T> =>
+  withDatabase(readConfigOfExistingDatabase(), work);
 
 /** Of the few commands that may make a database. */
-const atNewPlace = <T>(work: (place: Place) => Promise<T>): Promise<T> => withPlace(readConfig(), work);
+const withNewDatabase = <T>(work: (place: OperatorDatabase) => Promise<T>): Promise<T> => withDatabase(readConfig(), work);
 
-async function withPlace<T>(config: Config, work: (place: Place) => Promise<T>): Promise<T> {
-  const place = await openPlace(config);
+async function withDatabase<T>(config: Config, work: (place: OperatorDatabase) => Promise<T>): Promise<T> {
+  const place = await openOperatorDatabase(config);
   try {
-    await mustAnswer(place);
+    await mustConnectToDatabase(place);
     return await work(place);
   } finally {
-    await place.leave();
+    await place.close();
   }
 }
 
 const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
-  atPlace(async (place) => {
+  withExistingDatabase(async (place) => {
     await mustHaveTables(place);
-    const base = await openBase({ ...place.config, logLevel: "warn" }, connectionOf(place));
+    const base = await openBase({ ...place.config, logLevel: "warn" }, toConnection(place));
     try {
       return await work(base);
     } finally {
@@ -88,8 +88,8 @@ const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
   });
 
 /** `openBase` would make them: in a database that DATABASE_URL names by mistake. */
-async function mustHaveTables(place: Place): Promise<void> {
-  const pool = openPool({ ...connectionOf(place), maxConnections: 1 });
+async function mustHaveTables(place: OperatorDatabase): Promise<void> {
+  const pool = openPool({ ...toConnection(place), maxConnections: 1 });
   try {
     const { rows } = await pool.query("select to_regclass('schema_migrations') as found");
     if (rows[0].found === null)
@@ -104,7 +104,7 @@ async function mustHaveTables(place: Place): Promise<void> {
 program.command("start", { isDefault: true }).description("run the service").action(start);
 
 /** Our tables, and those of the job queue. */
-async function migrateAll({ target, direct }: Place): Promise<string[]> {
+async function migrateAll({ target, direct }: OperatorDatabase): Promise<string[]> {
   const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   const log = createLog("warn");
   try {
@@ -121,9 +121,9 @@ program
   .description("bring the database to the newest migration")
   .option("--json", "print JSON")
   .action((options) =>
-    atNewPlace(async (place) => {
+    withNewDatabase(async (place) => {
       const applied = await migrateAll(place);
-      print({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
+      printData({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
     }),
   );
 
@@ -143,7 +143,7 @@ program
       if (password !== undefined) validatePassword(password, { ...wish, email: wish.email.toLowerCase() });
       const passwordHash = password === undefined ? null : await hashPassword(password);
       const id = await createUser(ctx, { ...wish, passwordHash });
-      print({ id: toId("usr", id), email: options.email }, options);
+      printData({ id: toId("usr", id), email: options.email }, options);
     }),
   );
 
@@ -156,7 +156,7 @@ program
   .action((options: { user: string; json?: boolean }) =>
     withBase(async ({ ctx }) => {
       const user = await findUser(ctx, options.user);
-      print({ sessionToken: await startOperatorSession(ctx, user.id) }, options);
+      printData({ sessionToken: await startOperatorSession(ctx, user.id) }, options);
     }),
   );
 
@@ -171,7 +171,7 @@ key
     withBase(async ({ ctx }) => {
       const permissions = parsePermissions(options.permissions);
       const user = await findUser(ctx, options.user);
-      print(await createKeyAsOperator(ctx, { userId: user.id, name: options.name, permissions }), options);
+      printData(await createKeyAsOperator(ctx, { userId: user.id, name: options.name, permissions }), options);
     }),
   );
 
@@ -181,7 +181,7 @@ key
   .requiredOption("--key <id or value>", "its id, or the key itself")
   .option("--json", "print JSON")
   .action((options: { key: string; json?: boolean }) =>
-    withBase(async ({ ctx }) => print(await revokeKeyAsOperator(ctx, options.key), options)),
+    withBase(async ({ ctx }) => printData(await revokeKeyAsOperator(ctx, options.key), options)),
   );
 
 const products = program.command("products").description("a seller's products, as files");
@@ -192,10 +192,10 @@ products
   .addOption(new Option("--format <format>").choices(["jsonl", "markdown"]).default("jsonl"))
   .option("--output <path>", "a file, or for markdown a new folder")
   .option("--json", "print JSON")
-  .action((options: ExportWish & { json?: boolean }) =>
+  .action((options: ExportOptions & { json?: boolean }) =>
     withBase(async ({ ctx }) => {
-      const said = await exportTo(ctx, options);
-      if (said) print(said, options);
+      const said = await exportProducts(ctx, options);
+      if (said) printData(said, options);
     }),
   );
 
@@ -216,24 +216,24 @@ products
   .option("--json", "print JSON")
   .action((path: string, { seller, dryRun = false, publish = false, json }: ImportOptions) =>
     withBase(async ({ ctx }) => {
-      const result = await importFrom(ctx, seller, path, { dryRun, publish }).catch(tellProblems);
+      const result = await importProductFiles(ctx, seller, path, { dryRun, publish }).catch(printProblems);
       if (!result) return;
       const { products: _, ...counts } = result;
-      print(json ? result : counts, { json: json ?? false });
-      tell(unpublishedLines(result));
+      printData(json ? result : counts, { json: json ?? false });
+      printErrors(formatUnpublished(result));
     }),
   );
 
 /** What is wrong goes to stderr, a line each, and fails the command. */
-function tell(lines: string[]): void {
+function printErrors(lines: string[]): void {
   for (const line of lines) console.error(line);
   if (lines.length > 0) process.exitCode = 1;
 }
 
-function tellProblems(error: unknown): null {
-  const lines = problemLines(error);
+function printProblems(error: unknown): null {
+  const lines = formatProblems(error);
   if (!lines) throw error;
-  tell(lines);
+  printErrors(lines);
   return null;
 }
 
@@ -248,8 +248,8 @@ program
   .action((options: { json?: boolean }) =>
     withBase(async ({ ctx }) => {
       const { problems, ...verdict } = await verifyLedger(ctx.db);
-      print(options.json ? { ...verdict, problems } : verdict, options);
-      tell(problems);
+      printData(options.json ? { ...verdict, problems } : verdict, options);
+      printErrors(problems);
     }),
   );
 
@@ -265,17 +265,17 @@ program
   .description(
     "compare every charge, refund, dispute and payout at the payment provider with the books, and name each difference; changes nothing",
   )
-  .option("--since <date>", "only what was made there since, as 2026-06-01 (default: all)", toMoment)
+  .option("--since <date>", "only what was made there since, as 2026-06-01 (default: all)", parseDate)
   .option("--json", "print JSON")
   .action(({ since, json }: ReconcileOptions) =>
     withBase(async ({ ctx }) => {
       const { differences, ...compared } = await reconcileProvider(ctx, since ?? new Date(0));
-      print(json ? { ...compared, differences } : compared, { json: json ?? false });
-      tell(differences);
+      printData(json ? { ...compared, differences } : compared, { json: json ?? false });
+      printErrors(differences);
     }),
   );
 
-function toMoment(text: string): Date {
+function parseDate(text: string): Date {
   const moment = new Date(text);
   if (Number.isNaN(moment.getTime()))
     throw new InvalidArgumentError("It must be a date, such as 2026-06-01 or 2026-06-01T12:00:00Z.");
@@ -297,7 +297,7 @@ program
         options.refund,
         options.reference,
       );
-      print({ refundId, settled: true, amount: formatMoney(amountMinor, currency) }, options);
+      printData({ refundId, settled: true, amount: formatMoney(amountMinor, currency) }, options);
     }),
   );
 
@@ -308,7 +308,7 @@ program
   .description("make all sums anew from the books; the service goes on")
   .option("--json", "print JSON")
   .action((options: { json?: boolean }) =>
-    withBase(async ({ ctx }) => print(await rebuildSums(ctx), options)),
+    withBase(async ({ ctx }) => printData(await rebuildSums(ctx), options)),
   );
 
 program
@@ -320,13 +320,13 @@ program
   .action((options: { json?: boolean }) =>
     withBase(async ({ ctx }) => {
       const { others, ...done } = await rotateKeyring(ctx);
-      print(options.json ? { ...done, others } : done, options);
-      if (!options.json) for (const other of others) console.log(leftLine(other));
+      printData(options.json ? { ...done, others } : done, options);
+      if (!options.json) for (const other of others) console.log(formatOtherKey(other));
       if (others.some(({ texts }) => texts > 0)) process.exitCode = 1;
     }),
   );
 
-function leftLine({ key, texts, isInRing }: Rotation["others"][number]): string {
+function formatOtherKey({ key, texts, isInRing }: Rotation["others"][number]): string {
   if (texts === 0) return `${key}: holds nothing any more, and may go`;
   return isInRing
     ? `${key}: still holds ${texts}: a process runs whose first key it is, or they were altered. Run this again when none does`
@@ -337,11 +337,11 @@ const demo = program.command("demo").description("the demo shop (test environmen
 demo
   .command("load")
   .option("--json", "print JSON")
-  .action((options) => withBase(async ({ ctx }) => print(await loadDemo(ctx), options)));
+  .action((options) => withBase(async ({ ctx }) => printData(await loadDemo(ctx), options)));
 demo
   .command("remove")
   .option("--json", "print JSON")
-  .action((options) => withBase(async ({ ctx }) => print(await removeDemo(ctx), options)));
+  .action((options) => withBase(async ({ ctx }) => printData(await removeDemo(ctx), options)));
 
 program
   .command("backup")
@@ -349,13 +349,13 @@ program
   .argument("[file]", "a new file, or - for stdout (default: stoa-<time>.tar.gz here)")
   .option("--json", "print JSON")
   .action((file: string | undefined, options: { json?: boolean }) =>
-    atPlace(async (place) => {
-      const { problems, ...said } = await backUpTo(place, file);
+    withExistingDatabase(async (place) => {
+      const { problems, ...said } = await backUpToFile(place, file);
       // What goes to stdout then is the archive.
       if (file === STDOUT) console.error(JSON.stringify(said));
-      else print(said, options);
+      else printData(said, options);
       if (said.keys === "none") console.error(NO_KEYS);
-      tell(problems);
+      printErrors(problems);
     }),
   );
 
@@ -370,8 +370,8 @@ program
   .option("--json", "print JSON")
   .action(async (file: string, options: { keys?: boolean; json?: boolean }) => {
     const passphrase = readPassphrase();
-    if (options.keys) return printSettings(await readKeys(file, passphrase), options);
-    await atNewPlace(async (place) => print(await restore(place, file, passphrase), options));
+    if (options.keys) return printSettings(await readArchiveKeys(file, passphrase), options);
+    await withNewDatabase(async (place) => printData(await restore(place, file, passphrase), options));
   });
 
 function printSettings({ masterKeys, sessionKeys }: StoredSecrets, { json }: { json?: boolean }): void {
@@ -386,9 +386,9 @@ program
   .description("empty the database (test environment)")
   .option("--json", "print JSON")
   .action((options) =>
-    atNewPlace(async (place) => {
+    withNewDatabase(async (place) => {
       await reset(place);
-      print({ reset: true }, options);
+      printData({ reset: true }, options);
     }),
   );
 
@@ -397,26 +397,26 @@ program
   .description("look at everything that a start depends on, and at what workers do")
   .option("--json", "print JSON")
   .action(async (options) => {
-    const place = await openPlace(readConfigOfExisting());
+    const place = await openOperatorDatabase(readConfigOfExistingDatabase());
     // It says itself what does not answer.
-    const findings = await examine(place).finally(() => place.leave());
+    const findings = await runChecks(place).finally(() => place.close());
     if (options.json) console.log(JSON.stringify(findings));
-    else for (const { check, note, ...how } of findings) console.log(`${verdictOf(how)} ${check}: ${note}`);
+    else for (const { check, note, ...how } of findings) console.log(`${formatStatus(how)} ${check}: ${note}`);
     if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
   });
 
-function verdictOf({ ok, warning }: Pick<Finding, "ok" | "warning">): string {
+function formatStatus({ ok, warning }: Pick<CheckResult, "ok" | "warning">): string {
   if (!ok) return "FAIL";
   return warning ? "warn" : "ok  ";
 }
 
 /** What an operator can mend is told in a sentence; anything else with its stack. */
-const isTold = (error: unknown) =>
+const isOperatorError = (error: unknown) =>
   error instanceof ConfigError ||
   error instanceof ApiError ||
   ["LockHeld", "MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
 
 program.parseAsync().catch((error) => {
-  console.error(isTold(error) ? (error as Error).message : error);
+  console.error(isOperatorError(error) ? (error as Error).message : error);
   process.exit(1);
 });

@@ -9,12 +9,12 @@ import type { TestContext } from "node:test";
 import { createGunzip, createGzip } from "node:zlib";
 import pg from "pg";
 import { extract, pack } from "tar-stream";
-import { type BackedUp, backUp, type Shop } from "../src/backoffice/backup/backup.ts";
+import { type BackupResult, backUp, type Installation } from "../src/backoffice/backup/backup.ts";
 import { createDatabase, type Market, type TestDatabase } from "./market.ts";
 
 export const PASSPHRASE = "a passphrase for tests";
 
-export const shopOf = ({ service, target }: Market): Shop => ({ config: service.ctx.config, target });
+export const shopOf = ({ service, target }: Market): Installation => ({ config: service.ctx.config, target });
 
 /** A folder that goes away with the test. */
 export async function createTempFolder(t: TestContext): Promise<string> {
@@ -39,9 +39,9 @@ export interface BackupOptions {
 /** Backs a shop up into a file. */
 export function backUpTo(
   path: string,
-  shop: Shop,
+  shop: Installation,
   { passphrase = null, sink = (file) => file }: BackupOptions = {},
-): Promise<BackedUp> {
+): Promise<BackupResult> {
   const stream = sink(createWriteStream(path));
   return backUp(shop, { stream, end: true }, { passphrase, now: new Date("2026-06-15T12:00:00.000Z") });
 }

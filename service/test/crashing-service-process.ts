@@ -1,7 +1,7 @@
 import { startService } from "../src/app.ts";
 import { createLog } from "../src/core/log.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
-import { scheduledJobsOf } from "../src/jobs.ts";
+import { listScheduledJobs } from "../src/jobs.ts";
 import type { CrashOptions } from "./crashing-service.ts";
 
 process.once("message", async ({ config, target, provider, now, crashesAt }: CrashOptions) => {
@@ -18,7 +18,7 @@ process.once("message", async ({ config, target, provider, now, crashesAt }: Cra
     },
   );
   process.on("message", async (name) => {
-    await scheduledJobsOf(ctx)
+    await listScheduledJobs(ctx)
       .find((job) => job.name === name)!
       .run();
     process.send!("done");

@@ -41,7 +41,7 @@ import { deleteIdempotencyKeysOf } from "../../platform/http/idempotency.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
-const farewells: ((
+const onAccountClosed: ((
   ctx: Context,
   tx: Tx,
   user: AccountRow,
@@ -81,8 +81,8 @@ export async function closeAccount(
     await mustHaveNothingOpen(tx, user.id);
     const left = await payOutBalance(ctx, tx, user.id, { giveUpBalance, isSetUp });
     if (left) await saveLastAddress(tx, user);
-    await queueEmail(ctx, tx, user.email, farewellLetter(ctx, user, left));
-    await bidFarewell(ctx, tx, user, source);
+    await queueEmail(ctx, tx, user.email, renderClosedEmail(ctx, user, left));
+    await removeAccountData(ctx, tx, user, source);
     await recordAudit(ctx, tx, { actorId: user.id, action: "account.closed", source });
     return left;
   };
@@ -93,16 +93,16 @@ export async function closeAccount(
 }
 
 /** Closes an account that nobody asks: one of the demo, of which the books need something. */
-export const closeUnasked = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
-  bidFarewell(ctx, tx, await lockAccountForClosing(tx, userId), null);
+export const closeDemoAccount = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
+  removeAccountData(ctx, tx, await lockAccountForClosing(tx, userId), null);
 
-async function bidFarewell(
+async function removeAccountData(
   ctx: Context,
   tx: Tx,
   user: AccountRow,
   source: RequestSource | null,
 ): Promise<void> {
-  for (const farewell of farewells) await farewell(ctx, tx, user, source);
+  for (const farewell of onAccountClosed) await farewell(ctx, tx, user, source);
   const name = await anonymizeAccount(ctx, tx, user);
   await updateAuthorOnProducts(tx, { ...user, name });
 }
@@ -120,19 +120,19 @@ function mustBeConfirmed(user: AccountRow, confirm: string): void {
   throw ruleViolation("confirm", "is not the address of this account");
 }
 
-const farewellLetter = (ctx: Context, { name }: AccountRow, left: RemainingBalance | null) =>
+const renderClosedEmail = (ctx: Context, { name }: AccountRow, left: RemainingBalance | null) =>
   renderEmail({
     subject: "Your Stoa account is closed",
     paragraphs: [
       `Goodbye, ${name}.`,
       `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
       "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because the books need them.",
-      ...(left ? [stillYours(left)] : []),
+      ...(left ? [balanceParagraph(left)] : []),
     ],
     footnotes: [
       "If you did not do this, write to whoever runs this marketplace. This address may register anew.",
     ],
   });
 
-const stillYours = ({ amounts, destination }: RemainingBalance) =>
+const balanceParagraph = ({ amounts, destination }: RemainingBalance) =>
   `${formatAmounts(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;

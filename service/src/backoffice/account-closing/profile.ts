@@ -35,11 +35,11 @@ export async function readAccount(ctx: Context, { userId }: Member): Promise<Acc
 const FIELDS = ["name", "bio", "refundDays", "commissionBasisPoints", "country"] as const;
 type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
 
-const changedFields = (before: Profile, after: Profile) =>
+const findChangedFields = (before: Profile, after: Profile) =>
   FIELDS.filter((field) => before[field] !== after[field]);
 
 /** What is sent, over what is there. */
-const applied = (user: AccountRow, change: ChangeAccount): AccountRow => ({
+const applyChange = (user: AccountRow, change: ChangeAccount): AccountRow => ({
   ...user,
   name: change.name ?? user.name,
   bio: change.bio ?? user.bio,
@@ -48,7 +48,7 @@ const applied = (user: AccountRow, change: ChangeAccount): AccountRow => ({
   country: change.country === undefined ? user.country : change.country,
 });
 
-const toValues = (user: AccountRow) => ({
+const toColumns = (user: AccountRow) => ({
   name: user.name,
   bio: user.bio,
   refund_days: user.refundDays,
@@ -68,10 +68,10 @@ export async function changeProfile(
     if (before.closedAt) throw new ApiError("INVALID_API_KEY");
     const secondFactor = await hasSecondFactor(tx, userId);
     mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));
-    const after = applied(before, change);
-    const fields = changedFields(before, after);
+    const after = applyChange(before, change);
+    const fields = findChangedFields(before, after);
     if (fields.length > 0) {
-      await updateAccount(tx, userId, toValues(after));
+      await updateAccount(tx, userId, toColumns(after));
       await updateAuthorOnProducts(tx, after);
       // Which, and not what: the log outlives the people in it.
       await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });

@@ -6,18 +6,18 @@ import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
 /** Which administrator does something, and where from. */
-export interface Doer {
+export interface AdminActor {
   caller: SessionCaller;
   source: RequestSource;
 }
 
-export function mustNotBeSelf({ caller }: Doer, id: string): void {
+export function mustNotBeSelf({ caller }: AdminActor, id: string): void {
   if (id !== caller.userId) return;
   throw ruleViolation("userId", "is your own account: another administrator must do this");
 }
 
 /** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
-export async function lockUser(
+export async function lockOpenAccount(
   tx: Tx,
   id: string,
   { unmakesAdmin }: { unmakesAdmin: boolean },
@@ -29,10 +29,10 @@ export async function lockUser(
   return user;
 }
 
-export const recordDeed = (
+export const auditAdminAction = (
   ctx: Context,
   tx: Tx,
-  { caller, source }: Doer,
+  { caller, source }: AdminActor,
   deed: { action: string; userId: string; details: Record<string, unknown> },
 ) =>
   recordAudit(ctx, tx, {

@@ -6,10 +6,10 @@ import { ApiError } from "../../core/errors.ts";
 import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
-import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
-import { readUser, uuidOf } from "./users.ts";
+import { type AdminActor, lockOpenAccount, mustNotBeSelf, auditAdminAction } from "./admin-action.ts";
+import { readUser, parseUserId } from "./users.ts";
 
-function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
+function mustHaveStatus(user: AccountRow, wanted: "active" | "banned"): void {
   const current = user.bannedAt ? "banned" : "active";
   if (current === wanted) return;
   throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [wanted] });
@@ -19,18 +19,18 @@ function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
  * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
  * with those who bought it; nothing is posted to their webhooks, and what they run ends.
  */
-export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
-  const id = uuidOf(userId);
+export async function banUser(ctx: Context, by: AdminActor, userId: string, reason: string) {
+  const id = parseUserId(userId);
   mustNotBeSelf(by, id);
   const ban = async (tx: Tx) => {
-    mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
+    mustHaveStatus(await lockOpenAccount(tx, id, { unmakesAdmin: true }), "active");
     await updateAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
     await relistProductsOfAuthor(tx, id);
     await skipDeliveriesOfUser(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
     await cancelAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
-    await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
+    await auditAdminAction(ctx, tx, by, { action: "user.banned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);
   };
   // Runs that go on just now lock what this does.
@@ -38,28 +38,28 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
   return readUser(ctx, userId);
 }
 
-export async function unbanUser(ctx: Context, by: Doer, userId: string) {
-  const id = uuidOf(userId);
+export async function unbanUser(ctx: Context, by: AdminActor, userId: string) {
+  const id = parseUserId(userId);
   await ctx.db.transaction().execute(async (tx) => {
-    const user = await lockUser(tx, id, { unmakesAdmin: false });
-    mustBe(user, "banned");
+    const user = await lockOpenAccount(tx, id, { unmakesAdmin: false });
+    mustHaveStatus(user, "banned");
     await updateAccount(tx, id, { banned_at: null, ban_reason: null });
     await relistProductsOfAuthor(tx, id);
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
-    await recordDeed(ctx, tx, by, { action: "user.unbanned", userId: id, details });
+    await auditAdminAction(ctx, tx, by, { action: "user.unbanned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);
   });
   return readUser(ctx, userId);
 }
 
-export async function endSessionsOf(ctx: Context, by: Doer, userId: string) {
-  const id = uuidOf(userId);
+export async function endSessionsOfUser(ctx: Context, by: AdminActor, userId: string) {
+  const id = parseUserId(userId);
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
     const ended = await endSessions(ctx, tx, id);
-    await recordDeed(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
+    await auditAdminAction(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
     await ctx.idempotencyKey?.bind(tx, JSON.stringify({ ended }));
     return { ended };
   });

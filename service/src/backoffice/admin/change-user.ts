@@ -8,23 +8,23 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
-import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
-import { readUser, tagFor, uuidOf } from "./users.ts";
+import { type AdminActor, lockOpenAccount, mustNotBeSelf, auditAdminAction } from "./admin-action.ts";
+import { readUser, toUserEtag, parseUserId } from "./users.ts";
 
 const FIELDS = ["role", "plan", "quota", "verified"] as const;
-type Standing = Pick<AccountRow, (typeof FIELDS)[number]>;
+type AdminFields = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 /** What the change would make different: as it is, and as it would be. */
-function differences(user: AccountRow, change: ChangeUser) {
+function findDifferences(user: AccountRow, change: ChangeUser) {
   const differing = FIELDS.filter(
     (field) => change[field] !== undefined && !isDeepStrictEqual(change[field], user[field]),
   );
   const shown = (from: object) =>
-    Object.fromEntries(differing.map((field) => [field, from[field as never]])) as Partial<Standing>;
+    Object.fromEntries(differing.map((field) => [field, from[field as never]])) as Partial<AdminFields>;
   return { from: shown(user), to: shown(change) };
 }
 
-async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standing>) {
+async function applyChange(ctx: Context, tx: Tx, user: AccountRow, to: Partial<AdminFields>) {
   const { id } = user;
   const { role, plan, quota, verified } = to;
   if (role) await updateAccount(tx, id, { role });
@@ -36,12 +36,12 @@ async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standin
 }
 
 /** What is being paid would otherwise take the place of the plan that is given here. */
-async function endPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
+async function cancelOpenPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
   const user = plan && (await findAccount(ctx.db, id));
   if (user && user.plan !== plan) await cancelOpenPayment(ctx, id);
 }
 
-async function mustBePaid(tx: Tx, id: string): Promise<void> {
+async function mustHaveNoOpenPayment(tx: Tx, id: string): Promise<void> {
   if (!(await hasOpenPayment(tx, id))) return;
   const why = "It is not known yet whether the account has just paid for a plan: try again in a minute.";
   throw new ApiError("INVALID_STATE", why, { current: "money_open" });
@@ -50,24 +50,24 @@ async function mustBePaid(tx: Tx, id: string): Promise<void> {
 /** Role, plan, quota and badge of an account. Nobody unmakes themselves, and the last administrator stays one. */
 export async function changeUser(
   ctx: Context,
-  by: Doer,
+  by: AdminActor,
   userId: string,
   change: ChangeUser,
   ifMatch: string | null,
 ) {
-  const id = uuidOf(userId);
+  const id = parseUserId(userId);
   const unmakesAdmin = change.role !== undefined && change.role !== "admin";
   if (unmakesAdmin) mustNotBeSelf(by, id);
-  await endPayment(ctx, id, change.plan);
+  await cancelOpenPayment(ctx, id, change.plan);
   await ctx.db.transaction().execute(async (tx) => {
-    const user = await lockUser(tx, id, { unmakesAdmin });
-    mustMatch(ifMatch, await tagFor(tx, user));
-    const { from, to } = differences(user, change);
+    const user = await lockOpenAccount(tx, id, { unmakesAdmin });
+    mustMatch(ifMatch, await toUserEtag(tx, user));
+    const { from, to } = findDifferences(user, change);
     if (Object.keys(to).length === 0) return;
-    if (to.plan) await mustBePaid(tx, id);
-    await write(ctx, tx, user, to);
+    if (to.plan) await mustHaveNoOpenPayment(tx, id);
+    await applyChange(ctx, tx, user, to);
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
-    await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });
+    await auditAdminAction(ctx, tx, by, { action: "user.changed", userId: id, details });
   });
   return readUser(ctx, userId);
 }

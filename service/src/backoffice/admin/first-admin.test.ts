@@ -4,7 +4,7 @@ import { enableTwoFactor } from "../../../test/authenticator.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toId } from "../../core/ids.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
-import { firstAdminLink } from "./first-admin.ts";
+import { createFirstAdminLink } from "./first-admin.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -17,7 +17,7 @@ after(() => market.close());
 
 const tokenIn = (link: string | null) => /^http\S+\/auth\/first-admin#token=([\w-]{43})$/.exec(link!)![1]!;
 /** What a start prints. */
-const start = async () => tokenIn(await firstAdminLink(market.service.ctx));
+const start = async () => tokenIn(await createFirstAdminLink(market.service.ctx));
 const redeem = (who: Client, token: string) => who.post("/api/auth/first-admin", { token });
 const hasSession = async () => market.createSession((await market.createUser()).userId);
 const admins = async () =>
@@ -112,7 +112,7 @@ suite("the link", () => {
     const token = await start();
     const admin = await market.createUser({ role: "admin" });
     assertError(await redeem(await hasSession(), token), 409, "INVALID_STATE");
-    assert.equal(await firstAdminLink(market.service.ctx), null);
+    assert.equal(await createFirstAdminLink(market.service.ctx), null);
     assertError(await redeem(await hasSession(), token), 401, "INVALID_TOKEN");
     assert.deepEqual(await admins(), [admin.userId]);
   });

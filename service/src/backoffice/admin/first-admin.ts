@@ -16,7 +16,7 @@ import type { RequestInfo } from "../../platform/http/route.ts";
 const LINK_LIFETIME_MS = 30 * 60_000;
 
 /** A link that makes whoever opens it the first administrator; null when there is one. Links of earlier starts die. */
-export function firstAdminLink(ctx: Context): Promise<string | null> {
+export function createFirstAdminLink(ctx: Context): Promise<string | null> {
   return ctx.db.transaction().execute(async (tx) => {
     await invalidateOneTimeTokens(ctx, tx, "first-admin");
     if (await hasAdmin(tx)) return null;

@@ -17,31 +17,31 @@ export interface UserFilter extends Paging {
 type Row = ExpressionBuilder<DB, "users">;
 
 /** Words of a person: in them `%` and `_` are letters. */
-const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
-const isIn = (row: Row, status: NonNullable<UserFilter["status"]>) => {
+const hasStatus = (row: Row, status: NonNullable<UserFilter["status"]>) => {
   const isClosed = row("closed_at", "is not", null);
   if (status === "closed") return isClosed;
   const isBanned = row("banned_at", "is not", null);
   return row.and([row.not(isClosed), status === "banned" ? isBanned : row.not(isBanned)]);
 };
 
-function fits(row: Row, { id, search, role, plan, status }: UserFilter) {
+function matchesFilter(row: Row, { id, search, role, plan, status }: UserFilter) {
   const conditions = [
     ...(id ? [row("id", "=", id)] : []),
     ...(role ? [row("role", "=", role)] : []),
     ...(plan ? [row("plan", "=", plan)] : []),
-    ...(status ? [isIn(row, status)] : []),
+    ...(status ? [hasStatus(row, status)] : []),
   ];
   if (search && !id) {
-    const pattern = containing(search);
+    const pattern = likePattern(search);
     conditions.push(row.or([row("email", "ilike", pattern), row("name", "ilike", pattern)]));
   }
   return row.and(conditions);
 }
 
 export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<AccountRow>> {
-  const found = db.selectFrom("users").where((row) => fits(row, filter));
+  const found = db.selectFrom("users").where((row) => matchesFilter(row, filter));
   const items = await found
     .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
     .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
@@ -78,16 +78,16 @@ export interface ClientFilter extends Paging {
   ownerId?: string | null | undefined;
 }
 
-function clients(db: Queries, { search, ownerId }: ClientFilter) {
+function selectClients(db: Queries, { search, ownerId }: ClientFilter) {
   let found = db.selectFrom("oauth_clients as c");
   if (ownerId === null) found = found.where("c.owner_id", "is", null);
   else if (ownerId !== undefined) found = found.where("c.owner_id", "=", ownerId);
   if (!search) return found;
-  return found.where((row) => row.or([row("c.id", "=", search), row("c.name", "ilike", containing(search))]));
+  return found.where((row) => row.or([row("c.id", "=", search), row("c.name", "ilike", likePattern(search))]));
 }
 
 export async function listClients(db: Queries, filter: ClientFilter, now: Date): Promise<Page<ClientRow>> {
-  const found = clients(db, filter);
+  const found = selectClients(db, filter);
   const items = await found
     .leftJoin("users as o", "o.id", "c.owner_id")
     .select(["c.id", "c.name", "c.redirect_uris as redirectUris", "c.grant_types as grantTypes"])

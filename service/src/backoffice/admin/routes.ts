@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import { resumableRoute, route } from "../../platform/http/route.ts";
-import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
+import { banUser, endSessionsOfUser, unbanUser } from "./bans.ts";
 import { changeUser } from "./change-user.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
 import { listOAuthClients } from "./oauth-clients.ts";
@@ -26,7 +26,7 @@ export const adminRoutes = [
   ),
   resumableRoute(
     api.admin.endSessions,
-    (ctx, caller, { params }, { source }) => endSessionsOf(ctx, { caller, source }, params.userId),
+    (ctx, caller, { params }, { source }) => endSessionsOfUser(ctx, { caller, source }, params.userId),
     async (_ctx, _caller, ended) => JSON.parse(ended),
   ),
   route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),

@@ -2,15 +2,15 @@ import { sql } from "kysely";
 import { minUuidAt } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-export interface Counts {
+export interface CountRow {
   what: "role" | "plan" | "banned" | "closed" | "product" | "order";
   name: string;
   count: number;
 }
 
 /** Everything that is counted, in one look, so that the numbers fit each other. */
-export async function countEverything(db: Queries): Promise<Counts[]> {
-  const { rows } = await sql<Counts>`
+export async function countAll(db: Queries): Promise<CountRow[]> {
+  const { rows } = await sql<CountRow>`
     with open as (select role, plan, banned_at from users where closed_at is null)
     select 'role' as what, role as name, count(*) as count from open group by role
     union all select 'plan', plan, count(*) from open group by plan
@@ -22,13 +22,13 @@ export async function countEverything(db: Queries): Promise<Counts[]> {
 }
 
 /** From a moment on, until another. */
-export interface Time {
+export interface TimeRange {
   from: Date;
   until: Date;
 }
 
 // Ids are made in the order of time, so that a span of time is a span of the primary key.
-const madeIn = ({ from, until }: Time, id = "id") =>
+const isCreatedIn = ({ from, until }: TimeRange, id = "id") =>
   sql`${sql.ref(id)} >= ${minUuidAt(from)} and ${sql.ref(id)} < ${minUuidAt(until)}`;
 
 interface Funnel {
@@ -38,25 +38,25 @@ interface Funnel {
 }
 
 /** `days`: of UTC, by their dates, both counted. */
-export async function countFunnel(db: Queries, time: Time, days: { startDate: string; endDate: string }) {
+export async function countFunnel(db: Queries, time: TimeRange, days: { startDate: string; endDate: string }) {
   const { rows } = await sql<Funnel>`
     select (select coalesce(sum(views), 0)::bigint from author_days
              where day between ${days.startDate}::date and ${days.endDate}::date) as views,
            count(*) as orders, count(completed_at) as paid
-      from orders where ${madeIn(time)}`.execute(db);
+      from orders where ${isCreatedIn(time)}`.execute(db);
   return rows[0]!;
 }
 
-interface Runs {
+interface RunCount {
   status: string;
   code: string | null;
   count: number;
 }
 
-export async function countRuns(db: Queries, time: Time): Promise<Runs[]> {
-  const { rows } = await sql<Runs>`
+export async function countRuns(db: Queries, time: TimeRange): Promise<RunCount[]> {
+  const { rows } = await sql<RunCount>`
     select status, case when status = 'failed' then error_code end as code, count(*) as count
-      from executions where ${madeIn(time)} group by 1, 2 order by 3 desc, 2`.execute(db);
+      from executions where ${isCreatedIn(time)} group by 1, 2 order by 3 desc, 2`.execute(db);
   return rows;
 }
 
@@ -70,17 +70,17 @@ export interface ProviderUse {
 }
 
 /** A workflow has no provider, its steps have. */
-export async function listProviderUse(db: Queries, time: Time): Promise<ProviderUse[]> {
+export async function listProviderUse(db: Queries, time: TimeRange): Promise<ProviderUse[]> {
   const { rows } = await sql<ProviderUse>`
     select provider, count(*) as calls, count(*) filter (where status = 'failed') as failed,
            coalesce(sum(prompt_tokens), 0)::bigint as "promptTokens",
            coalesce(sum(completion_tokens), 0)::bigint as "completionTokens",
            coalesce(sum(cost_usd), 0)::float8 as cost
       from (select provider, status, prompt_tokens, completion_tokens, cost_usd
-              from executions where ${madeIn(time)}
+              from executions where ${isCreatedIn(time)}
             union all
             select provider, status, prompt_tokens, completion_tokens, cost_usd
-              from execution_steps where ${madeIn(time, "execution_id")}) as call
+              from execution_steps where ${isCreatedIn(time, "execution_id")}) as call
      where provider is not null group by provider order by calls desc, provider`.execute(db);
   return rows;
 }

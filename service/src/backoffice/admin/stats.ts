@@ -5,12 +5,12 @@ import { inSnapshot, toRate } from "../../commerce/analytics/sales.ts";
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
-  type Counts,
-  countEverything,
+  type CountRow,
+  countAll,
   countFunnel,
   countRuns,
   listProviderUse,
-  type Time,
+  type TimeRange,
 } from "./stats-queries.ts";
 
 type Query = Pick<DateRangeQuery, "period" | "startDate" | "endDate">;
@@ -24,8 +24,8 @@ export async function readStats(ctx: Context, query: Query): Promise<Stats> {
     ...(await countNow(tx)),
     days,
     currencies: await readMarketSales(tx, { from, until }),
-    funnel: await funnelOf(tx, { from, until }, days),
-    runs: await runsIn(tx, { from, until }),
+    funnel: await readFunnel(tx, { from, until }, days),
+    runs: await readRuns(tx, { from, until }),
     providers: await listProviderUse(tx, { from, until }),
   }));
 }
@@ -34,8 +34,8 @@ const sum = (counts: Record<string, number>) =>
   Object.values(counts).reduce((total, count) => total + count, 0);
 
 async function countNow(tx: Tx): Promise<Pick<Stats, "users" | "products" | "orders">> {
-  const counts = await countEverything(tx);
-  const by = (what: Counts["what"]) =>
+  const counts = await countAll(tx);
+  const by = (what: CountRow["what"]) =>
     Object.fromEntries(counts.filter((row) => row.what === what).map(({ name, count }) => [name, count]));
   const [byRole, products, orders] = [by("role"), by("product"), by("order")];
   return {
@@ -51,7 +51,7 @@ async function countNow(tx: Tx): Promise<Pick<Stats, "users" | "products" | "ord
   };
 }
 
-async function funnelOf(tx: Tx, time: Time, days: Stats["days"]): Promise<Stats["funnel"]> {
+async function readFunnel(tx: Tx, time: TimeRange, days: Stats["days"]): Promise<Stats["funnel"]> {
   const { views, orders, paid } = await countFunnel(tx, time, days);
   return {
     ...{ views, orders, paid },
@@ -60,7 +60,7 @@ async function funnelOf(tx: Tx, time: Time, days: Stats["days"]): Promise<Stats[
   };
 }
 
-async function runsIn(tx: Tx, time: Time): Promise<Stats["runs"]> {
+async function readRuns(tx: Tx, time: TimeRange): Promise<Stats["runs"]> {
   const runs = await countRuns(tx, time);
   const byStatus: Record<string, number> = {};
   for (const { status, count } of runs) byStatus[status] = (byStatus[status] ?? 0) + count;

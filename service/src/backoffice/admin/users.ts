@@ -36,7 +36,7 @@ const toDetail = async (db: Queries, user: AccountRow): Promise<AdminUserDetail>
 });
 
 /** What If-Match is compared with: the ETag under which the account was read. */
-export const tagFor = async (db: Queries, user: AccountRow) => etagOf(await toDetail(db, user));
+export const toUserEtag = async (db: Queries, user: AccountRow) => etagOf(await toDetail(db, user));
 
 interface UserQuery extends Paging {
   search?: string | undefined;
@@ -51,7 +51,7 @@ export async function listUsers(ctx: Context, query: UserQuery): Promise<Page<Ad
 }
 
 /** An id that names nobody is told as the noun's own code. */
-export function uuidOf(userId: string): string {
+export function parseUserId(userId: string): string {
   const id = toUuid("usr", userId);
   if (!id) throw new ApiError("USER_NOT_FOUND");
   return id;
@@ -59,7 +59,7 @@ export function uuidOf(userId: string): string {
 
 /** With its ETag, so that what a change answers can be changed again. */
 export async function readUser(ctx: Context, userId: string): Promise<DataResponse<AdminUserDetail>> {
-  const user = await findAccount(ctx.db, uuidOf(userId));
+  const user = await findAccount(ctx.db, parseUserId(userId));
   if (!user) throw new ApiError("USER_NOT_FOUND");
   const detail = await toDetail(ctx.db, user);
   return new DataResponse(detail, { etag: etagOf(detail) });

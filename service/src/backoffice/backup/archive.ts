@@ -24,19 +24,19 @@ export const MEMBER = {
   manifest: "manifest.json",
   hmac: "manifest.hmac",
 } as const;
-const WHOLE: readonly string[] = Object.values(MEMBER);
+const WHOLE_MEMBERS: readonly string[] = Object.values(MEMBER);
 
-const OURS_ALONE = 0o600;
+const OWNER_ONLY = 0o600;
 /** Of members that are read whole. The manifest is the largest, with a line a table. */
 const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
 
 /** An archive that this version cannot restore; says why, as the end of a sentence. */
-export class ArchiveRefused extends Error {
+export class InvalidArchive extends Error {
   override name = "ArchiveRefused";
 }
 
 /** What went by, as it was written or as it is read: both must come to the same. */
-export class Digests {
+export class ArchiveDigests {
   readonly #tables = new Map<string, Hash>();
   readonly #files = createHash("sha256");
   #fileCount = 0;
@@ -66,7 +66,7 @@ export class Digests {
 
 /** Writes an archive as it comes: no more of it is in memory than the member's part that is on its way. */
 export class ArchiveWriter {
-  readonly digests = new Digests();
+  readonly digests = new ArchiveDigests();
   readonly #pack: Pack = pack();
   readonly #written: Promise<void>;
   readonly #madeAt: Date;
@@ -74,7 +74,7 @@ export class ArchiveWriter {
   /** `end: false` leaves the sink open, as stdout must be. */
   constructor(sink: Writable, { madeAt, end }: { madeAt: Date; end: boolean }) {
     this.#madeAt = madeAt;
-    this.#written = pipeline(bytesOf(this.#pack), createGzip(), sink, { end });
+    this.#written = pipeline(readBytes(this.#pack), createGzip(), sink, { end });
     this.#written.catch(() => {}); // told by whoever adds or finishes
   }
 
@@ -105,7 +105,7 @@ export class ArchiveWriter {
   }
 
   /** The sink is destroyed, unless it was to stay open. */
-  async giveUp(): Promise<void> {
+  async abort(): Promise<void> {
     this.#pack.destroy(new Error("given up"));
     await this.#written.catch(() => {});
   }
@@ -122,7 +122,7 @@ export class ArchiveWriter {
     });
   }
 
-  #header = (name: string, size: number) => ({ name, size, mode: OURS_ALONE, mtime: this.#madeAt });
+  #header = (name: string, size: number) => ({ name, size, mode: OWNER_ONLY, mtime: this.#madeAt });
 
   /** When the sink breaks, what is added then fails with it; why it broke is the better answer. */
   async #told(add: () => Promise<void>): Promise<void> {
@@ -135,72 +135,72 @@ export class ArchiveWriter {
   }
 }
 
-async function* bytesOf(packed: Pack): AsyncGenerator<Buffer> {
+async function* readBytes(packed: Pack): AsyncGenerator<Buffer> {
   yield* packed as AsyncIterable<Buffer>;
 }
 
 /** What to do with the members of an archive as they go by. All of their bytes must be read. */
-export interface Visitor {
+export interface ArchiveVisitor {
   part(table: string, rows: AsyncIterable<Buffer>): Promise<void>;
   file(name: string, bytes: AsyncIterable<Buffer>): Promise<void>;
 }
 
-export interface Contents {
+export interface ArchiveContents {
   keys: string | null;
   manifest: Buffer;
   hmac: string;
-  digests: ReturnType<Digests["end"]>;
+  digests: ReturnType<ArchiveDigests["end"]>;
 }
 
-export const drain: Visitor["part"] & Visitor["file"] = async (_, bytes) => {
+export const discard: ArchiveVisitor["part"] & ArchiveVisitor["file"] = async (_, bytes) => {
   for await (const _ of bytes);
 };
 
 /** Goes through an archive from its first to its last byte. What it holds is not compared with its manifest yet. */
-export async function walk(path: string, visitor: Visitor): Promise<Contents> {
-  const digests = new Digests();
+export async function readArchive(path: string, visitor: ArchiveVisitor): Promise<ArchiveContents> {
+  const digests = new ArchiveDigests();
   const whole = new Map<string, Buffer>();
-  for await (const { header, body } of entriesOf(path)) {
+  for await (const { header, body } of readEntries(path)) {
     const { name } = header;
-    mustFollow(whole, name);
-    if (WHOLE.includes(name)) whole.set(name, await readWhole(header, body));
-    else await visit(visitor, digests, name, body);
-    if (name === MEMBER.format) mustBeOurFormat(whole.get(name)!.toString());
+    mustBeInOrder(whole, name);
+    if (WHOLE_MEMBERS.includes(name)) whole.set(name, await readWhole(header, body));
+    else await visitMember(visitor, digests, name, body);
+    if (name === MEMBER.format) mustBeSupportedFormat(whole.get(name)!.toString());
   }
   const [manifest, hmac] = [whole.get(MEMBER.manifest), whole.get(MEMBER.hmac)];
-  if (!manifest || !hmac) throw new ArchiveRefused("its end is missing");
+  if (!manifest || !hmac) throw new InvalidArchive("its end is missing");
   return {
     ...{ manifest, hmac: hmac.toString(), digests: digests.end() },
     keys: whole.get(MEMBER.keys)?.toString() ?? null,
   };
 }
 
-function mustFollow(whole: Map<string, Buffer>, name: string): void {
-  if (whole.size === 0 && name !== MEMBER.format) throw new ArchiveRefused("it is no backup of Stoa");
+function mustBeInOrder(whole: Map<string, Buffer>, name: string): void {
+  if (whole.size === 0 && name !== MEMBER.format) throw new InvalidArchive("it is no backup of Stoa");
   if (whole.has(MEMBER.hmac) || whole.has(name))
-    throw new ArchiveRefused(`it holds ${name} where it must not`);
+    throw new InvalidArchive(`it holds ${name} where it must not`);
 }
 
-function mustBeOurFormat(said: string): void {
+function mustBeSupportedFormat(said: string): void {
   if (said !== FORMAT)
-    throw new ArchiveRefused(`its format is "${said.trim()}", and this version knows "${FORMAT.trim()}"`);
+    throw new InvalidArchive(`its format is "${said.trim()}", and this version knows "${FORMAT.trim()}"`);
 }
 
-async function visit(visitor: Visitor, digests: Digests, name: string, body: AsyncIterable<Buffer>) {
+async function visitMember(visitor: ArchiveVisitor, digests: ArchiveDigests, name: string, body: AsyncIterable<Buffer>) {
   const [, table] = /^tables\/(.+)\/\d+$/.exec(name) ?? [];
-  if (table) return visitor.part(table, hashed(body, digests.table(table)));
+  if (table) return visitor.part(table, hashStream(body, digests.table(table)));
   const [, file] = /^files\/(.+)$/.exec(name) ?? [];
-  if (!file) throw new ArchiveRefused(`it holds ${name}, which no backup does`);
+  if (!file) throw new InvalidArchive(`it holds ${name}, which no backup does`);
   digests.addFile(file);
-  return visitor.file(file, matching(body, file));
+  return visitor.file(file, verifyStream(body, file));
 }
 
 async function readWhole({ name, size }: { name: string; size: number }, body: AsyncIterable<Buffer>) {
-  if (size > MAX_WHOLE_BYTES) throw new ArchiveRefused(`its ${name} is too large`);
+  if (size > MAX_WHOLE_BYTES) throw new InvalidArchive(`its ${name} is too large`);
   return buffer(body);
 }
 
-async function* hashed(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+async function* hashStream(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     hash.update(chunk);
     yield chunk;
@@ -208,18 +208,18 @@ async function* hashed(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<
 }
 
 /** Ends in an error when these were not the bytes that the name stands for. */
-async function* matching(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+async function* verifyStream(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
-  yield* hashed(body, hash);
-  if (hash.digest("hex") !== digestIn(name)) throw new ArchiveRefused(`its file ${name} was altered`);
+  yield* hashStream(body, hash);
+  if (hash.digest("hex") !== digestIn(name)) throw new InvalidArchive(`its file ${name} was altered`);
 }
 
-interface Entry {
+interface ArchiveEntry {
   header: { name: string; size: number };
   body: AsyncIterable<Buffer>;
 }
 
-async function* entriesOf(path: string): AsyncGenerator<Entry> {
+async function* readEntries(path: string): AsyncGenerator<ArchiveEntry> {
   const entries = extract();
   const read = pipeline(createReadStream(path), createGunzip(), entries as unknown as NodeJS.WritableStream);
   read.catch(() => {}); // told by the entries

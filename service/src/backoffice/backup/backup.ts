@@ -19,26 +19,26 @@ import { mustBeMigrated } from "../../platform/db/migrate.ts";
 import { ArchiveWriter, MEMBER } from "./archive.ts";
 import { withClient } from "./backup-client.ts";
 import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
-import { copyOut, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
+import { copyToSql, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
 import { wrapKeys } from "./wrapped-keys.ts";
 
 const PART_BYTES = 4 * 1024 * 1024;
-const END_OF_ROW = 0x0a;
+const LINE_FEED = 0x0a;
 /** Bytes are condemned in one statement. */
-const FILES_WAIT_MS = 60_000;
+const FILES_LOCK_TIMEOUT_MS = 60_000;
 
 /** The shop whose settings these are. */
-export interface Shop extends Connection {
+export interface Installation extends Connection {
   config: Config;
 }
 
-export interface Sink {
+export interface ArchiveSink {
   stream: Writable;
   /** Whether it is closed at the end, as stdout must not be. */
   end: boolean;
 }
 
-export interface BackedUp {
+export interface BackupResult {
   tables: number;
   rows: number;
   files: number;
@@ -52,23 +52,23 @@ export interface BackedUp {
  * whoever reads slowly makes PostgreSQL wait.
  */
 export async function backUp(
-  shop: Shop,
-  sink: Sink,
+  shop: Installation,
+  sink: ArchiveSink,
   { passphrase, now }: { passphrase: string | null; now: Date },
-): Promise<BackedUp> {
+): Promise<BackupResult> {
   const { config } = shop;
   const storage = await openStorage(config);
   const archive = new ArchiveWriter(sink.stream, { madeAt: now, end: sink.end });
   const withFilesKept = (client: pg.Client) =>
-    withLock(shop, BLOBS_LOCK, { maxMs: FILES_WAIT_MS }, async () => {
+    withLock(shop, BLOBS_LOCK, { maxMs: FILES_LOCK_TIMEOUT_MS }, async () => {
       await takeSnapshot(client);
       await mustBelongTo(asTransaction(client), installationOf(config));
-      return write(archive, { client, storage, config, passphrase, now });
+      return writeArchive(archive, { client, storage, config, passphrase, now });
     });
   try {
     return await withClient(shop, "stoa backup", withFilesKept);
   } catch (error) {
-    await archive.giveUp();
+    await archive.abort();
     throw error;
   } finally {
     await storage.close();
@@ -84,7 +84,7 @@ async function takeSnapshot(client: pg.Client): Promise<void> {
   await mustBeMigrated(client);
 }
 
-interface Work {
+interface BackupWork {
   client: pg.Client;
   storage: Storage;
   config: Config;
@@ -92,7 +92,7 @@ interface Work {
   now: Date;
 }
 
-async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
+async function writeArchive(archive: ArchiveWriter, work: BackupWork): Promise<BackupResult> {
   const { client, config, now } = work;
   await archive.begin();
   const keys = await addKeys(archive, work);
@@ -109,7 +109,7 @@ async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
     tables: tables.map((table) => ({ ...table, sha256: digests.tables.get(table.name)! })),
     ...{ sequences, files: digests.files, keys, ledger },
   };
-  await seal(archive, manifest, config);
+  await addManifest(archive, manifest, config);
   return {
     tables: tables.length,
     rows: tables.reduce((sum, { rows }) => sum + rows, 0),
@@ -122,7 +122,7 @@ async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
   };
 }
 
-async function seal(archive: ArchiveWriter, manifest: Manifest, { masterKeys }: Config): Promise<void> {
+async function addManifest(archive: ArchiveWriter, manifest: Manifest, { masterKeys }: Config): Promise<void> {
   const text = JSON.stringify(manifest, null, 1);
   await archive.addWhole(MEMBER.manifest, text);
   await archive.addWhole(MEMBER.hmac, hmacOf(text, masterKeys[0]!));
@@ -130,7 +130,7 @@ async function seal(archive: ArchiveWriter, manifest: Manifest, { masterKeys }: 
 }
 
 /** Without a passphrase an archive holds none: it would be the keys to itself. */
-async function addKeys(archive: ArchiveWriter, { config, passphrase }: Work): Promise<string | null> {
+async function addKeys(archive: ArchiveWriter, { config, passphrase }: BackupWork): Promise<string | null> {
   if (passphrase === null) return null;
   const wrapped = await wrapKeys(
     {
@@ -159,15 +159,15 @@ async function addTable(archive: ArchiveWriter, client: pg.Client, table: Table)
   // Named here: a table without rows has no part.
   archive.digests.table(table.name);
   let [parts, rows] = [0, 0];
-  for await (const part of partsOf(client.query(to(copyOut(table))))) {
+  for await (const part of splitIntoParts(client.query(to(copyToSql(table))))) {
     await archive.addPart(table.name, ++parts, part);
-    rows += rowsIn(part);
+    rows += countRows(part);
   }
   return rows;
 }
 
 /** Whole rows, some megabytes at a time. */
-async function* partsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* splitIntoParts(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream) {
@@ -175,7 +175,7 @@ async function* partsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     size += chunk.length;
     if (size < PART_BYTES) continue;
     const bytes = Buffer.concat(waiting);
-    const end = bytes.lastIndexOf(END_OF_ROW) + 1;
+    const end = bytes.lastIndexOf(LINE_FEED) + 1;
     if (end > 0) yield bytes.subarray(0, end);
     waiting = [bytes.subarray(end)];
     size -= end;
@@ -184,19 +184,19 @@ async function* partsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /** A line end inside of a value is written as two other characters. */
-function rowsIn(part: Buffer): number {
+function countRows(part: Buffer): number {
   let rows = 0;
-  for (let at = part.indexOf(END_OF_ROW); at >= 0; at = part.indexOf(END_OF_ROW, at + 1)) rows++;
+  for (let at = part.indexOf(LINE_FEED); at >= 0; at = part.indexOf(LINE_FEED, at + 1)) rows++;
   return rows;
 }
 
 /** Answers the names of those that something refers to and that are not there as they were kept. */
-async function addFiles(archive: ArchiveWriter, { client, storage }: Work): Promise<string[]> {
+async function addFiles(archive: ArchiveWriter, { client, storage }: BackupWork): Promise<string[]> {
   const lost: string[] = [];
   const path = join(await storage.incoming(), randomUUID());
   try {
     for await (const { name, isReferredTo } of iterateBlobs(asTransaction(client))) {
-      const size = await fetchTo(path, storage, name);
+      const size = await downloadFile(path, storage, name);
       if (size !== null) await archive.addFile(name, { path, size });
       // An upload writes its row first: one that nothing refers to is on its way, or was given up.
       else if (isReferredTo) lost.push(name);
@@ -208,7 +208,7 @@ async function addFiles(archive: ArchiveWriter, { client, storage }: Work): Prom
 }
 
 /** Their size, when they are the bytes that the name stands for: an archive with others could not be restored. */
-async function fetchTo(path: string, storage: Storage, name: string): Promise<number | null> {
+async function downloadFile(path: string, storage: Storage, name: string): Promise<number | null> {
   const bytes = await storage.get(name);
   if (!bytes) return null;
   const hash = createHash("sha256");

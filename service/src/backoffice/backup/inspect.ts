@@ -4,33 +4,33 @@ import type { Config } from "../../core/config/config.ts";
 import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
 import { type AppliedMigration, listMigrations } from "../../platform/db/migrate.ts";
-import { ArchiveRefused, type Contents, drain, walk } from "./archive.ts";
-import { type Manifest, manifestOf, mustBeSealedBy } from "./manifest.ts";
+import { InvalidArchive, type ArchiveContents, discard, readArchive } from "./archive.ts";
+import { type Manifest, verifyManifest, mustHaveValidHmac } from "./manifest.ts";
 import { unwrapKeys } from "./wrapped-keys.ts";
 
-export interface Inspected {
-  contents: Contents;
+export interface InspectedArchive {
+  contents: ArchiveContents;
   manifest: Manifest;
   /** From the archive, where this installation has others; null: it has them already. */
   secrets: StoredSecrets | null;
 }
 
 /** Reads an archive from its first to its last byte, and refuses it unless it is whole, unaltered and made for this installation. */
-export async function inspect(path: string, config: Config, passphrase: string | null): Promise<Inspected> {
-  const { contents, manifest } = await readWhole(path);
-  mustBeOfEnvironment(manifest, config);
-  mustBeOfMigrations(manifest.migrations, await listMigrations());
-  const secrets = await secretsFor(contents, manifest, config, passphrase);
+export async function inspectArchive(path: string, config: Config, passphrase: string | null): Promise<InspectedArchive> {
+  const { contents, manifest } = await readWholeArchive(path);
+  mustMatchEnvironment(manifest, config);
+  mustMatchMigrations(manifest.migrations, await listMigrations());
+  const secrets = await findSecrets(contents, manifest, config, passphrase);
   const ring = secrets ? decodeKeys(secrets.masterKeys) : config.masterKeys;
-  return told(path, async () => {
-    mustBeSealedBy(keyOf(manifest.masterKeys[0]!, ring), contents);
+  return withArchiveErrors(path, async () => {
+    mustHaveValidHmac(findKey(manifest.masterKeys[0]!, ring), contents);
     return { contents, manifest, secrets };
   });
 }
 
 /** The keys of an archive, for whoever has its passphrase. */
-export async function readKeys(path: string, passphrase: string | null): Promise<StoredSecrets> {
-  const { contents } = await readWhole(path);
+export async function readArchiveKeys(path: string, passphrase: string | null): Promise<StoredSecrets> {
+  const { contents } = await readWholeArchive(path);
   if (contents.keys === null)
     throw new Error(`${path} holds no keys: STOA_BACKUP_PASSPHRASE was not set when it was made.`);
   if (passphrase === null)
@@ -38,26 +38,26 @@ export async function readKeys(path: string, passphrase: string | null): Promise
   return unwrapKeys(contents.keys, passphrase);
 }
 
-async function readWhole(path: string): Promise<{ contents: Contents; manifest: Manifest }> {
+async function readWholeArchive(path: string): Promise<{ contents: ArchiveContents; manifest: Manifest }> {
   await (await open(path)).close();
-  return told(path, async () => {
-    const contents = await walk(path, { part: drain, file: drain });
-    return { contents, manifest: manifestOf(contents) };
+  return withArchiveErrors(path, async () => {
+    const contents = await readArchive(path, { part: discard, file: discard });
+    return { contents, manifest: verifyManifest(contents) };
   });
 }
 
 /** Whatever fails while nothing but the archive is read is the archive's fault. */
-async function told<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function withArchiveErrors<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const { message } = error as Error;
-    const why = error instanceof ArchiveRefused ? message : `it was cut or altered (${message})`;
+    const why = error instanceof InvalidArchive ? message : `it was cut or altered (${message})`;
     throw new Error(`${path} cannot be restored: ${why}. Nothing was changed.`, { cause: error });
   }
 }
 
-function mustBeOfEnvironment({ environment }: Manifest, config: Config): void {
+function mustMatchEnvironment({ environment }: Manifest, config: Config): void {
   if (environment !== config.environment)
     throw new Error(
       `The archive is of a ${environment} shop; STOA_ENVIRONMENT says ${config.environment}. Set it to ${environment}, for good.`,
@@ -65,7 +65,7 @@ function mustBeOfEnvironment({ environment }: Manifest, config: Config): void {
 }
 
 /** A restored database goes on with whatever version made it; from there a newer one migrates it. */
-function mustBeOfMigrations(archived: AppliedMigration[], ours: AppliedMigration[]): void {
+function mustMatchMigrations(archived: AppliedMigration[], ours: AppliedMigration[]): void {
   if (isDeepStrictEqual(archived, ours)) return;
   const apart = (those: AppliedMigration[], others: AppliedMigration[]) =>
     those.filter((one) => !others.some((other) => isDeepStrictEqual(one, other)));
@@ -76,19 +76,19 @@ function mustBeOfMigrations(archived: AppliedMigration[], ours: AppliedMigration
   );
 }
 
-const missingFrom = (ring: MasterKey[], { masterKeys }: Manifest) =>
+const findMissingKeys = (ring: MasterKey[], { masterKeys }: Manifest) =>
   masterKeys.filter((fingerprint) => !ring.some((key) => fingerprintOf(key) === fingerprint));
 
-const keyOf = (fingerprint: string, ring: MasterKey[]) =>
+const findKey = (fingerprint: string, ring: MasterKey[]) =>
   ring.find((key) => fingerprintOf(key) === fingerprint)!;
 
-async function secretsFor(
-  { keys }: Contents,
+async function findSecrets(
+  { keys }: ArchiveContents,
   manifest: Manifest,
   { masterKeys, secretsDir }: Config,
   passphrase: string | null,
 ): Promise<StoredSecrets | null> {
-  const missing = missingFrom(masterKeys, manifest);
+  const missing = findMissingKeys(masterKeys, manifest);
   if (missing.length === 0) return null;
   const lack = `The archive's secrets are sealed by the master keys ${missing.join(", ")}, which this installation lacks`;
   if (keys === null)
@@ -102,7 +102,7 @@ async function secretsFor(
     throw new Error(
       `${lack}. Set STOA_MASTER_KEYS and STOA_SESSION_KEYS to what \`stoa-server restore --keys\` prints of it.`,
     );
-  if (missingFrom(decodeKeys(secrets.masterKeys), manifest).length > 0)
+  if (findMissingKeys(decodeKeys(secrets.masterKeys), manifest).length > 0)
     throw new Error("The archive's own keys are not those that it was made with.");
   return secrets;
 }

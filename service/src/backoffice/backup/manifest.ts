@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isSameDigest } from "../../core/digest.ts";
 import type { MasterKey } from "../../core/vault.ts";
-import { ArchiveRefused, type Contents } from "./archive.ts";
+import { InvalidArchive, type ArchiveContents } from "./archive.ts";
 
 const count = z.number().int().nonnegative();
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -42,31 +42,31 @@ export function hmacOf(manifest: string | Buffer, { bytes }: MasterKey): string 
   return createHmac("sha256", key).update(manifest).digest("hex");
 }
 
-export function mustBeSealedBy(key: MasterKey, { manifest, hmac }: Contents): void {
+export function mustHaveValidHmac(key: MasterKey, { manifest, hmac }: ArchiveContents): void {
   if (!isSameDigest(Buffer.from(hmac), Buffer.from(hmacOf(manifest, key))))
-    throw new ArchiveRefused("it was altered: its manifest is not what the master key sealed");
+    throw new InvalidArchive("it was altered: its manifest is not what the master key sealed");
 }
 
 /** The manifest, when the archive holds what it says and nothing else. */
-export function manifestOf(contents: Contents): Manifest {
-  const manifest = parse(contents.manifest);
+export function verifyManifest(contents: ArchiveContents): Manifest {
+  const manifest = parseManifest(contents.manifest);
   const { tables, files } = contents.digests;
   const known = new Set(manifest.tables.map(({ name }) => name));
   const wrong = [
     ...manifest.tables.filter(({ name, sha256 }) => (tables.get(name) ?? NO_ROWS) !== sha256),
     ...[...tables.keys()].filter((name) => !known.has(name)).map((name) => ({ name })),
   ];
-  if (wrong[0]) throw new ArchiveRefused(`the rows of ${wrong[0].name} are not those that were written`);
-  if (!isDeepStrictEqual(files, manifest.files)) throw new ArchiveRefused("files are missing or too many");
+  if (wrong[0]) throw new InvalidArchive(`the rows of ${wrong[0].name} are not those that were written`);
+  if (!isDeepStrictEqual(files, manifest.files)) throw new InvalidArchive("files are missing or too many");
   const keys = contents.keys === null ? null : sha256Of(contents.keys);
-  if (keys !== manifest.keys) throw new ArchiveRefused("its keys are not those that were written");
+  if (keys !== manifest.keys) throw new InvalidArchive("its keys are not those that were written");
   return manifest;
 }
 
-function parse(text: Buffer): Manifest {
+function parseManifest(text: Buffer): Manifest {
   try {
     return manifestShape.parse(JSON.parse(text.toString()));
   } catch (error) {
-    throw new ArchiveRefused("its manifest cannot be read", { cause: error });
+    throw new InvalidArchive("its manifest cannot be read", { cause: error });
   }
 }

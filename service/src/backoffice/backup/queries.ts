@@ -9,7 +9,7 @@ export interface Table {
   where?: string;
 }
 
-const OURS = ["public", "fake_provider"];
+const SCHEMAS = ["public", "fake_provider"];
 /** Says what the tables are, and not what is in them. */
 const MIGRATIONS = "schema_migrations";
 
@@ -21,7 +21,7 @@ const JOBS = "pgboss.job";
 const OPEN_JOBS = `where state < 'completed' and name not like '\\_\\_pgboss\\_\\_%'
   and name not in (select name from pgboss.schedule)`;
 
-const COPIED = `
+const TABLES_SQL = `
   select format('%I.%I', n.nspname, c.relname) as name,
          array_agg(quote_ident(a.attname) order by a.attnum) as columns
     from pg_class c
@@ -36,7 +36,7 @@ const COPIED = `
 
 /** Of all tables of ours, and of the job queue what must not be lost. Extensions' own are made by them. */
 export async function listTables(client: pg.ClientBase): Promise<Table[]> {
-  const { rows } = await client.query<Table>(COPIED, [OURS, MIGRATIONS]);
+  const { rows } = await client.query<Table>(TABLES_SQL, [SCHEMAS, MIGRATIONS]);
   return rows.map((table) => (table.name === JOBS ? { ...table, where: OPEN_JOBS } : table));
 }
 
@@ -45,19 +45,19 @@ export async function lockTables(client: pg.ClientBase, tables: Table[], mode: s
     await client.query(`lock table ${tables.map(({ name }) => name).join(", ")} in ${mode} mode`);
 }
 
-const selected = ({ name, where = "" }: Table, columns: string) => `select ${columns} from ${name} ${where}`;
+const selectSql = ({ name, where = "" }: Table, columns: string) => `select ${columns} from ${name} ${where}`;
 
-export const copyOut = (table: Table) => `copy (${selected(table, table.columns.join(", "))}) to stdout`;
+export const copyToSql = (table: Table) => `copy (${selectSql(table, table.columns.join(", "))}) to stdout`;
 
-export const copyIn = ({ name, columns }: Table) => `copy ${name} (${columns.join(", ")}) from stdin`;
+export const copyFromSql = ({ name, columns }: Table) => `copy ${name} (${columns.join(", ")}) from stdin`;
 
 export async function countRows(client: pg.ClientBase, table: Table): Promise<number> {
-  const { rows } = await client.query(selected(table, "count(*) as count"));
+  const { rows } = await client.query(selectSql(table, "count(*) as count"));
   return rows[0].count;
 }
 
 export async function hasRows(client: pg.ClientBase, table: Table): Promise<boolean> {
-  const { rows } = await client.query(`select exists (${selected(table, "")}) as found`);
+  const { rows } = await client.query(`select exists (${selectSql(table, "")}) as found`);
   return rows[0].found;
 }
 
@@ -72,7 +72,7 @@ export async function listSequences(client: pg.ClientBase): Promise<Sequence[]> 
     `select format('%I.%I', schemaname, sequencename) as name,
             coalesce(last_value + increment_by, start_value)::text as next
        from pg_sequences where schemaname = any ($1) order by 1`,
-    [OURS],
+    [SCHEMAS],
   );
   return rows;
 }
@@ -101,7 +101,7 @@ export async function listForeignKeys(client: pg.ClientBase): Promise<ForeignKey
        join pg_namespace n on n.oid = r.relnamespace
       where c.contype = 'f' and n.nspname = any ($1)
       order by r.oid, c.oid`,
-    [OURS],
+    [SCHEMAS],
   );
   return rows;
 }

@@ -23,7 +23,7 @@ import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { uploadFile } from "../../../test/uploads.ts";
 import type { Config } from "../../core/config/config.ts";
-import { readKeys } from "./inspect.ts";
+import { readArchiveKeys } from "./inspect.ts";
 import { hmacOf } from "./manifest.ts";
 import { restore } from "./restore.ts";
 
@@ -232,7 +232,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
       /Set STOA_MASTER_KEYS and STOA_SESSION_KEYS to what `stoa-server restore --keys`/,
       PASSPHRASE,
     );
-    const keys = await readKeys(all.path, PASSPHRASE);
+    const keys = await readArchiveKeys(all.path, PASSPHRASE);
     const bytes = market.service.ctx.config.masterKeys[0]!.bytes.toString("base64");
     assert.equal(keys.masterKeys[0]!.key, bytes);
   });
@@ -244,7 +244,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
       all,
       /sealed by the master keys [0-9a-f]{16}, which this installation lacks, and it holds no keys/,
     );
-    await assert.rejects(readKeys(all.path, PASSPHRASE), /holds no keys/);
+    await assert.rejects(readArchiveKeys(all.path, PASSPHRASE), /holds no keys/);
   });
 });
 

@@ -15,14 +15,14 @@ import { jobKinds } from "../../jobs.ts";
 import { asTransaction, openPool } from "../../platform/db/database.ts";
 import { lockMigrations, migrate } from "../../platform/db/migrate.ts";
 import { openJobQueue } from "../../platform/jobs/job-queue.ts";
-import { drain, type Visitor, walk } from "./archive.ts";
-import type { Shop } from "./backup.ts";
+import { discard, type ArchiveVisitor, readArchive } from "./archive.ts";
+import type { Installation } from "./backup.ts";
 import { withClient } from "./backup-client.ts";
-import { type Inspected, inspect } from "./inspect.ts";
-import { type Manifest, manifestOf } from "./manifest.ts";
+import { type InspectedArchive, inspectArchive } from "./inspect.ts";
+import { type Manifest, verifyManifest } from "./manifest.ts";
 import {
   addForeignKey,
-  copyIn,
+  copyFromSql,
   countRows,
   dropForeignKey,
   hasRows,
@@ -36,9 +36,9 @@ import {
 } from "./queries.ts";
 
 /** Of the tables that are in the way. */
-const NAMED = 5;
+const MAX_NAMED_TABLES = 5;
 
-export interface Restored {
+export interface RestoreResult {
   madeAt: string;
   tables: number;
   rows: number;
@@ -51,20 +51,20 @@ export interface Restored {
  * Brings a shop back from its archive, into a database without rows. All rows come in one transaction, which ends well only when
  * everything is proven: killed before, it leaves a database without rows, and restoring it again begins anew.
  */
-export async function restore(shop: Shop, path: string, passphrase: string | null): Promise<Restored> {
+export async function restore(shop: Installation, path: string, passphrase: string | null): Promise<RestoreResult> {
   await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
-  const archive = await inspect(path, shop.config, passphrase);
-  await makeTables(shop, archive.manifest);
+  const archive = await inspectArchive(path, shop.config, passphrase);
+  await createTables(shop, archive.manifest);
   const storage = await openStorage(shop.config);
   try {
-    await withClient(shop, "stoa restore", (client) => load({ ...archive, client, storage, path, shop }));
+    await withClient(shop, "stoa restore", (client) => loadArchive({ ...archive, client, storage, path, shop }));
   } finally {
     await storage.close();
   }
-  return summaryOf(archive);
+  return toRestoreResult(archive);
 }
 
-function summaryOf({ manifest: { madeAt, tables, files }, secrets }: Inspected): Restored {
+function toRestoreResult({ manifest: { madeAt, tables, files }, secrets }: InspectedArchive): RestoreResult {
   return {
     madeAt,
     tables: tables.length,
@@ -78,14 +78,14 @@ async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
   const full: string[] = [];
   for (const table of tables) if (await hasRows(client, table)) full.push(table.name);
   if (full.length === 0) return;
-  const more = full.length > NAMED ? ` and ${full.length - NAMED} more` : "";
+  const more = full.length > MAX_NAMED_TABLES ? ` and ${full.length - MAX_NAMED_TABLES} more` : "";
   throw new Error(
-    `This database is not empty: there are rows in ${full.slice(0, NAMED).join(", ")}${more}. Restore into a new one; \`stoa-server reset\` empties a test database. Nothing was changed.`,
+    `This database is not empty: there are rows in ${full.slice(0, MAX_NAMED_TABLES).join(", ")}${more}. Restore into a new one; \`stoa-server reset\` empties a test database. Nothing was changed.`,
   );
 }
 
 /** Our tables, those of the job queue, and those of the test payment provider where the archive has them. */
-async function makeTables({ target, direct }: Shop, { tables }: Manifest): Promise<void> {
+async function createTables({ target, direct }: Installation, { tables }: Manifest): Promise<void> {
   const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   try {
     await migrate(pool, new Date());
@@ -99,14 +99,14 @@ async function makeTables({ target, direct }: Shop, { tables }: Manifest): Promi
   }
 }
 
-interface Work extends Inspected {
+interface RestoreWork extends InspectedArchive {
   client: pg.Client;
   storage: Storage;
   path: string;
-  shop: Shop;
+  shop: Installation;
 }
 
-async function load(work: Work): Promise<void> {
+async function loadArchive(work: RestoreWork): Promise<void> {
   const { client, manifest, secrets, shop } = work;
   await client.query("begin");
   // Whoever starts meanwhile waits here, and then finds a whole shop or none.
@@ -114,10 +114,10 @@ async function load(work: Work): Promise<void> {
   const tables = await listTables(client);
   await lockTables(client, tables, "access exclusive");
   await mustBeEmpty(client, tables);
-  await mustFit(client, manifest, tables);
-  await withoutRules(client, tables, () => fill(work, tables));
+  await mustMatchTables(client, manifest, tables);
+  await withoutConstraints(client, tables, () => copyRows(work, tables));
   for (const sequence of manifest.sequences) await restartSequence(client, sequence);
-  await mustBeWhole(client, manifest, tables);
+  await mustBeComplete(client, manifest, tables);
   // Before the rows: without them, keys are of no use, and do no harm.
   if (secrets) replaceSecrets(shop.config.dataDir, secrets);
   await client.query("commit");
@@ -126,7 +126,7 @@ async function load(work: Work): Promise<void> {
 }
 
 /** Migrations are the same, so that only the queue's own tables could differ. */
-async function mustFit(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
+async function mustMatchTables(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
   const queue = await readQueueVersion(client);
   const columnsOf = (those: Pick<Table, "name" | "columns">[]) =>
     new Map(those.map(({ name, columns }) => [name, columns]));
@@ -140,7 +140,7 @@ async function mustFit(client: pg.Client, manifest: Manifest, tables: Table[]): 
  * Rows come in any order and as they are: no trigger may judge them by today's rules, or count them again. Foreign keys are made
  * anew afterwards, which holds every row against them, and takes no more than being the owner.
  */
-async function withoutRules(client: pg.Client, tables: Table[], work: () => Promise<void>): Promise<void> {
+async function withoutConstraints(client: pg.Client, tables: Table[], work: () => Promise<void>): Promise<void> {
   const foreignKeys = await listForeignKeys(client);
   const ours = tables.filter(({ where }) => where === undefined);
   for (const foreignKey of foreignKeys) await dropForeignKey(client, foreignKey);
@@ -151,27 +151,27 @@ async function withoutRules(client: pg.Client, tables: Table[], work: () => Prom
 }
 
 /** Reads the archive a second time, and takes nothing else than what was seen in it the first time. */
-async function fill({ client, storage, path, contents }: Work, tables: Table[]): Promise<void> {
+async function copyRows({ client, storage, path, contents }: RestoreWork, tables: Table[]): Promise<void> {
   const byName = new Map(tables.map((table) => [table.name, table]));
   const waiting = join(await storage.incoming(), randomUUID());
-  const visitor: Visitor = {
-    part: (table, rows) => pipeline(rows, client.query(from(copyIn(byName.get(table)!)))),
+  const visitor: ArchiveVisitor = {
+    part: (table, rows) => pipeline(rows, client.query(from(copyFromSql(byName.get(table)!)))),
     async file(name, bytes) {
-      if (await storage.has(name)) return drain(name, bytes);
+      if (await storage.has(name)) return discard(name, bytes);
       await pipeline(bytes, createWriteStream(waiting, { mode: 0o600 }));
       await storage.put(name, { path: waiting });
     },
   };
   try {
-    const again = await walk(path, visitor);
-    manifestOf(again);
+    const again = await readArchive(path, visitor);
+    verifyManifest(again);
     if (!again.manifest.equals(contents.manifest)) throw new Error(`${path} was changed while it was read.`);
   } finally {
     await rm(waiting, { force: true });
   }
 }
 
-async function mustBeWhole(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
+async function mustBeComplete(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
   const expected = new Map(manifest.tables.map(({ name, rows }) => [name, rows]));
   for (const table of tables) {
     const rows = await countRows(client, table);

@@ -5,16 +5,16 @@ import type { Database, Tx } from "../../platform/db/database.ts";
 
 export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
 
-export async function findState(db: Database): Promise<{ demo: DemoState; hasUsers: boolean }> {
+export async function readDemoState(db: Database): Promise<{ demo: DemoState; hasUsers: boolean }> {
   const { rows } = await sql<{ demo: DemoState; hasUsers: boolean }>`
     select demo, exists (select 1 from users) as "hasUsers" from installation`.execute(db);
   return rows[0]!;
 }
 
-export const setState = (db: Database, demo: DemoState) =>
+export const setDemoState = (db: Database, demo: DemoState) =>
   db.updateTable("installation").set({ demo }).execute();
 
-export const listStock = (db: Database) =>
+export const listDemoProducts = (db: Database) =>
   db
     .selectFrom("products as p")
     .innerJoin("users as u", "u.id", "p.author_id")
@@ -46,7 +46,7 @@ const listReviewsOfOthers = (tx: Tx) =>
     .orderBy("r.product_id")
     .execute();
 
-export interface Removed {
+export interface DemoRows {
   people: number;
   products: number;
   orders: number;
@@ -57,8 +57,8 @@ const PRODUCTS = sql`(select id from products where author_id in ${PEOPLE})`;
 const ORDERS = sql`(select id from orders where product_id in ${PRODUCTS} or buyer_id in ${PEOPLE})`;
 
 /** What is there of the demo. */
-export async function countDemo(tx: Tx): Promise<Removed> {
-  const { rows } = await sql<Removed>`
+export async function countDemo(tx: Tx): Promise<DemoRows> {
+  const { rows } = await sql<DemoRows>`
     select (select count(*) from ${PEOPLE} p) as people, (select count(*) from ${PRODUCTS} p) as products,
            (select count(*) from ${ORDERS} o) as orders`.execute(tx);
   return rows[0]!;
@@ -92,11 +92,11 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
   // Their versions go with them: by themselves, published ones would stay.
   await sql`delete from products where id in ${unsold}`.execute(tx);
-  await countAuthorDaysAnew(tx);
+  await recountAuthorDays(tx);
 }
 
 /** By the products that stay. */
-async function countAuthorDaysAnew(tx: Tx): Promise<void> {
+async function recountAuthorDays(tx: Tx): Promise<void> {
   await sql`delete from author_days where author_id in ${PEOPLE}`.execute(tx);
   await sql`insert into author_days (author_id, day, views)
             select p.author_id, d.day, sum(d.views) from product_days d join products p on p.id = d.product_id
@@ -131,7 +131,7 @@ export async function delistDemo(tx: Tx, now: Date): Promise<void> {
 }
 
 /** Those who are left leave the demo; answers who they are. */
-export async function releasePeople(tx: Tx): Promise<string[]> {
+export async function clearDemoFlag(tx: Tx): Promise<string[]> {
   const people = await tx
     .updateTable("users")
     .set({ demo: false })

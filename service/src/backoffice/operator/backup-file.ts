@@ -2,28 +2,28 @@ import { createWriteStream } from "node:fs";
 import { access, open, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { readPassphrase } from "../../core/config/config.ts";
-import { type BackedUp, backUp } from "../backup/backup.ts";
-import type { Place } from "./operator-database.ts";
+import { type BackupResult, backUp } from "../backup/backup.ts";
+import type { OperatorDatabase } from "./operator-database.ts";
 
 export const STDOUT = "-";
-const OURS_ALONE = 0o600;
+const OWNER_ONLY = 0o600;
 
 /** Such as stoa-2026-11-21T16-35-03Z.tar.gz. */
-const nameAt = (now: Date) => `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar.gz`;
+const defaultFileName = (now: Date) => `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar.gz`;
 
 /** Backs the shop up into a file that is there only when it is whole, or to stdout. */
-export async function backUpTo(place: Place, wish: string | undefined): Promise<BackedUp & { file: string }> {
+export async function backUpToFile(place: OperatorDatabase, wish: string | undefined): Promise<BackupResult & { file: string }> {
   const now = new Date();
   const passphrase = readPassphrase();
-  const file = wish ?? nameAt(now);
+  const file = wish ?? defaultFileName(now);
   if (file === STDOUT)
     return { file, ...(await backUp(place, { stream: process.stdout, end: false }, { passphrase, now })) };
-  await mustBeFree(file);
+  await mustNotExist(file);
   // Under another name until it is whole.
   const part = `${file}.part`;
   await rm(part, { force: true });
   try {
-    const stream = createWriteStream(part, { mode: OURS_ALONE, flush: true });
+    const stream = createWriteStream(part, { mode: OWNER_ONLY, flush: true });
     const said = await backUp(place, { stream, end: true }, { passphrase, now });
     await rename(part, file);
     await syncFolder(dirname(resolve(file)));
@@ -33,7 +33,7 @@ export async function backUpTo(place: Place, wish: string | undefined): Promise<
   }
 }
 
-async function mustBeFree(file: string): Promise<void> {
+async function mustNotExist(file: string): Promise<void> {
   const isThere = await access(file).then(
     () => true,
     () => false,

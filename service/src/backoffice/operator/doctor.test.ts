@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { createDraft } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { uploadFile } from "../../../test/uploads.ts";
-import { examine } from "./doctor.ts";
+import { runChecks } from "./doctor.ts";
 
 let market: Market;
 before(async () => {
@@ -16,7 +16,7 @@ after(() => market.close());
 const findingOf = async (wanted: string) => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const found = await examine({ config, target, embedded: null, leave: async () => {} });
+  const found = await runChecks({ config, target, embedded: null, close: async () => {} });
   return found.find(({ check }) => check === wanted)!;
 };
 const filesFinding = () => findingOf("files");

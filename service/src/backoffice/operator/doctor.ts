@@ -16,9 +16,9 @@ import { countSealed } from "../../platform/db/sealed-columns.ts";
 import { sendEmailJob } from "../../platform/email/email-queue.ts";
 import { readJobStatus } from "../../platform/jobs/job-queue.ts";
 import { hasFailed, isLate } from "../../platform/jobs/job-stats.ts";
-import type { Place } from "./operator-database.ts";
+import type { OperatorDatabase } from "./operator-database.ts";
 
-export interface Finding {
+export interface CheckResult {
   check: string;
   ok: boolean;
   /** Nothing that keeps a service from starting, but somebody should look. */
@@ -27,53 +27,53 @@ export interface Finding {
   note: string;
 }
 
-const OLDEST_POSTGRESQL = 150_000;
+const MIN_POSTGRESQL = 150_000;
 /** Nothing goes wrong by it, for all processes use the database's time, but one of the two clocks is not set. */
-const TOLD_SKEW_MS = 5_000;
+const WARNING_SKEW_MS = 5_000;
 /** Of the disk; below either somebody should look. */
-const FREE_GB = 1;
-const FREE_SHARE = 0.05;
-const FETCH_MS = 3_000;
-const NEEDED_OF_ROLE: Record<string, string> = {
+const MIN_FREE_GB = 1;
+const MIN_FREE_SHARE = 0.05;
+const FETCH_TIMEOUT_MS = 3_000;
+const REQUIRED_ROLE_SETTINGS: Record<string, string> = {
   statement_timeout: `${SESSION_SETTINGS.statement_timeout}ms`,
   random_page_cost: SESSION_SETTINGS.random_page_cost,
 };
 /** Workers take an event up within a second. */
-const OLDEST_EVENT_SECONDS = 60;
+const MAX_EVENT_AGE_SECONDS = 60;
 /** The newest files, which another node may have just taken in. */
-const FILES_LOOKED_FOR = 20;
+const CHECKED_FILES = 20;
 
 /** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
-export async function examine(place: Place, now = new Date()): Promise<Finding[]> {
+export async function runChecks(place: OperatorDatabase, now = new Date()): Promise<CheckResult[]> {
   const { config, target } = place;
   const pool = openPool({ target, maxConnections: 2 });
   // Of a connection that is cut while it waits: the next look tells.
   pool.on("error", () => {});
-  const finding = async (check: string, look: () => Promise<Omit<Finding, "check">>): Promise<Finding> => ({
+  const finding = async (check: string, look: () => Promise<Omit<CheckResult, "check">>): Promise<CheckResult> => ({
     check,
     ...(await look().catch((error) => ({ ok: false, note: (error as Error).message }))),
   });
   try {
     return [
-      await finding("data folder", () => dataFolder(config)),
-      await finding("disk", () => disk(config)),
-      await finding("public URL", () => publicUrl(config)),
-      await finding("database", () => serverVersion(pool)),
-      await finding("connections", () => connections(pool, place)),
-      await finding("clock", () => clock(pool)),
-      await finding("locale", () => trigrams(pool)),
-      await finding("migrations", () => migrations(pool)),
-      await finding("environment", () => environment(pool, config)),
-      await finding("keyring", () => keyring(pool, config)),
-      await finding("mail", () => mail(pool, config)),
-      await finding("Redis", () => redis(config)),
-      await finding("files", () => files(pool, config)),
-      await finding("jobs", () => jobs(pool, now)),
-      await finding("webhooks", () => webhooks(pool)),
-      await finding("money", () => money(pool, now)),
-      await finding("books", () => books(pool)),
-      await finding("payment provider", () => reconciled(pool)),
-      await finding("telemetry", async () => telemetry(config)),
+      await finding("data folder", () => checkDataFolder(config)),
+      await finding("disk", () => checkDisk(config)),
+      await finding("public URL", () => checkPublicUrl(config)),
+      await finding("database", () => checkServerVersion(pool)),
+      await finding("connections", () => checkConnections(pool, place)),
+      await finding("clock", () => checkClock(pool)),
+      await finding("locale", () => checkLocale(pool)),
+      await finding("migrations", () => checkMigrations(pool)),
+      await finding("environment", () => checkEnvironment(pool, config)),
+      await finding("keyring", () => checkKeyring(pool, config)),
+      await finding("mail", () => checkEmail(pool, config)),
+      await finding("Redis", () => checkRedis(config)),
+      await finding("files", () => checkFiles(pool, config)),
+      await finding("jobs", () => checkJobs(pool, now)),
+      await finding("webhooks", () => checkWebhooks(pool)),
+      await finding("money", () => checkOpenMoney(pool, now)),
+      await finding("books", () => checkLedger(pool)),
+      await finding("payment provider", () => checkReconciliation(pool)),
+      await finding("telemetry", async () => checkTelemetry(config)),
     ];
   } finally {
     await pool.end();
@@ -81,39 +81,39 @@ export async function examine(place: Place, now = new Date()): Promise<Finding[]
 }
 
 /** Where traces and metrics go, if anywhere; never the headers, which open the collector's door. */
-function telemetry({ telemetry }: Config) {
+function checkTelemetry({ telemetry }: Config) {
   if (!telemetry) return { ok: true, note: "off" };
   return { ok: true, note: `traces to ${telemetry.traces}, metrics to ${telemetry.metrics}` };
 }
 
-async function dataFolder({ dataDir, databaseUrl }: Config) {
+async function checkDataFolder({ dataDir, databaseUrl }: Config) {
   if (databaseUrl) return { ok: true, note: "not used beside DATABASE_URL" };
   await access(dataDir, constants.R_OK | constants.W_OK);
   return { ok: true, note: dataDir };
 }
 
-async function serverVersion(pool: pg.Pool) {
+async function checkServerVersion(pool: pg.Pool) {
   const { rows } = await pool.query("select current_setting('server_version_num')::int as number, version()");
-  const ok = rows[0].number >= OLDEST_POSTGRESQL;
+  const ok = rows[0].number >= MIN_POSTGRESQL;
   return { ok, note: ok ? rows[0].version : `${rows[0].version}: Stoa needs PostgreSQL 15 or newer` };
 }
 
 /** Whether this machine and the database's agree on the time: one that is ahead takes over what others are doing. */
-async function clock(pool: pg.Pool) {
+async function checkClock(pool: pg.Pool) {
   await pool.query("select");
   const skew = await measureSkew(pool);
   const seconds = (Math.abs(skew) / 1000).toFixed(1);
   const note = `${seconds} s ${skew < 0 ? "behind" : "ahead of"} the database's`;
   const tooFar = describeSkew(skew);
   if (tooFar) return { ok: false, note: tooFar };
-  const isOff = Math.abs(skew) > TOLD_SKEW_MS;
+  const isOff = Math.abs(skew) > WARNING_SKEW_MS;
   return isOff
     ? { ok: true, warning: true, note: `${note}: have both machines' clocks set by NTP` }
     : { ok: true, note };
 }
 
 /** In a C locale letters like ż are no letters, and search would find none of them, for ever. */
-async function trigrams(pool: pg.Pool) {
+async function checkLocale(pool: pg.Pool) {
   await pool.query("create extension if not exists pg_trgm");
   const { rows } = await pool.query("select cardinality(show_trgm('żół')) as count");
   const ok = rows[0].count > 0;
@@ -121,7 +121,7 @@ async function trigrams(pool: pg.Pool) {
 }
 
 /** As a start does: names and checksums. */
-async function migrations(pool: pg.Pool) {
+async function checkMigrations(pool: pg.Pool) {
   const client = await pool.connect();
   try {
     const [applied, known] = [await appliedMigrations(client), await listMigrations()];
@@ -134,45 +134,45 @@ async function migrations(pool: pg.Pool) {
 }
 
 /** Where the data folder is, or would be: backups, uploads and the embedded PostgreSQL need it. */
-async function disk({ dataDir }: Config) {
+async function checkDisk({ dataDir }: Config) {
   const { bavail, blocks, bsize } = await statfs(dataDir).catch(() => statfs("."));
   const [free, share] = [(bavail * bsize) / 2 ** 30, bavail / blocks];
   const note = `${free.toFixed(1)} GB free (${Math.round(share * 100)} %) for the data folder`;
-  const isShort = free < FREE_GB || share < FREE_SHARE;
-  return told(isShort ? [`${note}: make room before writes fail`] : [], note);
+  const isShort = free < MIN_FREE_GB || share < MIN_FREE_SHARE;
+  return toWarning(isShort ? [`${note}: make room before writes fail`] : [], note);
 }
 
 /** What others reach this service by: links, webhooks of Stripe and OAuth depend on it. */
-async function publicUrl({ publicUrl, environment }: Config) {
+async function checkPublicUrl({ publicUrl, environment }: Config) {
   if (!publicUrl)
-    return told(
+    return toWarning(
       environment === "production"
         ? ["STOA_PUBLIC_URL is not set: links lead to where this process listens"]
         : [],
       "not set: links lead to where this process listens",
     );
   const problems = publicUrl.startsWith("http:") && environment === "production" ? ["it is not https"] : [];
-  const reply = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(FETCH_MS) }).catch(
+  const reply = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) }).catch(
     (error) => error,
   );
   if (!(reply instanceof Response))
     problems.push(`it does not answer from here: ${errorMessageOf(reply.cause ?? reply)}`);
   else if (!/"status": ?"ok"/.test(await reply.text()))
     problems.push(`its /healthz answers ${reply.status}, but not as Stoa does: does the proxy lead here?`);
-  return told(
+  return toWarning(
     problems.map((problem) => `${publicUrl}: ${problem}`),
     `${publicUrl} answers`,
   );
 }
 
-async function redis({ redisUrl }: Config) {
+async function checkRedis({ redisUrl }: Config) {
   if (!redisUrl) return { ok: true, note: "not used: each process counts rate limits for itself" };
   const { pingRedis } = await import("../../platform/http/redis-counters.ts");
   try {
     await pingRedis(redisUrl);
     return { ok: true, note: "answers" };
   } catch (error) {
-    return told(
+    return toWarning(
       [`REDIS_URL does not answer, each process counts rate limits for itself: ${errorMessageOf(error)}`],
       "",
     );
@@ -180,34 +180,34 @@ async function redis({ redisUrl }: Config) {
 }
 
 /** Whether a pooler stands between, and what then does not work as it should. */
-async function connections(pool: pg.Pool, place: Place) {
+async function checkConnections(pool: pg.Pool, place: OperatorDatabase) {
   const line = await openListenConnection(place, [], () => {}).catch((error: Error) => error);
   if (!(line instanceof Error)) await line.end();
   const client = (await pool.connect()) as pg.PoolClient & { isPooled: boolean };
   const { isPooled } = client;
   client.release();
   const problems = line instanceof Error ? [`nothing is cached: ${line.message}`] : [];
-  if (isPooled) problems.push(...(await lostSettings(pool)));
+  if (isPooled) problems.push(...(await findDroppedSettings(pool)));
   const way = place.direct === undefined ? "" : ", with DATABASE_DIRECT_URL beside it";
-  return told(
+  return toWarning(
     problems,
     isPooled ? `through a connection pooler${way}` : `PostgreSQL itself${way}, notifications arrive`,
   );
 }
 
 /** A pooler ignores what a connection asks for, so that the role must bring it along. */
-async function lostSettings(pool: pg.Pool): Promise<string[]> {
-  const names = Object.keys(NEEDED_OF_ROLE);
+async function findDroppedSettings(pool: pg.Pool): Promise<string[]> {
+  const names = Object.keys(REQUIRED_ROLE_SETTINGS);
   const { rows } = await pool.query(
     "select name, case when unit = 'ms' then setting || 'ms' else setting end as value, current_user as role from pg_settings where name = any ($1)",
     [names],
   );
-  const lost = rows.filter(({ name, value }) => value !== NEEDED_OF_ROLE[name]);
-  const lines = lost.map(({ name, role }) => `alter role "${role}" set ${name} = '${NEEDED_OF_ROLE[name]}'`);
+  const lost = rows.filter(({ name, value }) => value !== REQUIRED_ROLE_SETTINGS[name]);
+  const lines = lost.map(({ name, role }) => `alter role "${role}" set ${name} = '${REQUIRED_ROLE_SETTINGS[name]}'`);
   return lines.length > 0 ? [`the pooler drops settings, have the role bring them: ${lines.join("; ")}`] : [];
 }
 
-async function environment(pool: pg.Pool, config: Config) {
+async function checkEnvironment(pool: pg.Pool, config: Config) {
   const { rows } = await pool
     .query("select environment from installation")
     .catch((error: pg.DatabaseError) =>
@@ -219,8 +219,8 @@ async function environment(pool: pg.Pool, config: Config) {
 }
 
 /** Whether all that is sealed can be opened, and which keys it is that may go. */
-async function keyring(pool: pg.Pool, { masterKeys }: Config) {
-  const counts = await countSealed(openDatabase(pool), sealedColumns).catch(noneYet);
+async function checkKeyring(pool: pg.Pool, { masterKeys }: Config) {
+  const counts = await countSealed(openDatabase(pool), sealedColumns).catch(emptyIfNoTables);
   const held = new Map(counts);
   const [primary, ...others] = masterKeys.map(({ id }) => id);
   const lost = [...held].filter(([id]) => id !== primary && !others.includes(id));
@@ -230,11 +230,11 @@ async function keyring(pool: pg.Pool, { masterKeys }: Config) {
     return { ok: false, note: `${under}; ${missing}, which is not in the keyring: nobody can open them` };
   }
   const isDue = others.some((id) => held.has(id));
-  return told(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
+  return toWarning(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
 }
 
 /** Whether somebody takes letters, and which letters nobody took. */
-async function mail(pool: pg.Pool, config: Config) {
+async function checkEmail(pool: pg.Pool, config: Config) {
   const taker = await (await openMail(config)).check();
   const counts = await readJobStatus(pool, [sendEmailJob]).catch(() => []);
   const letters = counts.find(({ name }) => name === sendEmailJob.name);
@@ -243,80 +243,80 @@ async function mail(pool: pg.Pool, config: Config) {
 }
 
 /** A database without our tables has nothing to look at yet: another finding says so. */
-const noneYet = (error: unknown): [] => {
+const emptyIfNoTables = (error: unknown): [] => {
   if (error instanceof pg.DatabaseError) return [];
   throw error;
 };
 
-const told = (problems: string[], well: string) =>
+const toWarning = (problems: string[], well: string) =>
   problems.length > 0 ? { ok: true, warning: true, note: problems.join("; ") } : { ok: true, note: well };
 
 /** Whether workers do what is to be done by the clock and when it is asked for. */
-async function jobs(pool: pg.Pool, now: Date) {
-  const counts = await readJobStatus(pool, jobKinds).catch(noneYet);
+async function checkJobs(pool: pg.Pool, now: Date) {
+  const counts = await readJobStatus(pool, jobKinds).catch(emptyIfNoTables);
   const problems = counts.flatMap((job) => [
     ...(hasFailed(job) ? [`${job.name} failed when it was last tried: the log says why`] : []),
     ...(isLate(job, now)
-      ? [`${job.name} is late, last done ${atOrNever(job.lastSuccessAt)}: does a worker run?`]
+      ? [`${job.name} is late, last done ${formatTime(job.lastSuccessAt)}: does a worker run?`]
       : []),
     ...(job.givenUp > 0 ? [`${job.name} was given up ${job.givenUp} times in the last week`] : []),
   ]);
-  return told(problems, `${counts.length} known, none failed or late`);
+  return toWarning(problems, `${counts.length} known, none failed or late`);
 }
 
 /** Whether workers create the deliveries of events. */
-async function webhooks(pool: pg.Pool) {
+async function checkWebhooks(pool: pg.Pool) {
   const { rows } = await pool
     .query(
       "select extract(epoch from clock_timestamp() - created_at)::float8 as age from events where seq is null order by id limit 1",
     )
-    .catch(noneYet as (error: unknown) => never);
+    .catch(emptyIfNoTables as (error: unknown) => never);
   const age = Math.round(rows[0]?.age ?? 0);
   const problem = `the oldest event without deliveries is ${age} s old: does a worker run?`;
-  return told(age > OLDEST_EVENT_SECONDS ? [problem] : [], "no event waits for its deliveries for long");
+  return toWarning(age > MAX_EVENT_AGE_SECONDS ? [problem] : [], "no event waits for its deliveries for long");
 }
 
 /** Whether money waits for longer than it should. */
-async function money(pool: pg.Pool, now: Date) {
-  const open = await listOpenMoney(openDatabase(pool), now).catch(noneYet);
-  const problems = open.filter((one) => isOverdue(one, now)).map(overdueNote);
+async function checkOpenMoney(pool: pg.Pool, now: Date) {
+  const open = await listOpenMoney(openDatabase(pool), now).catch(emptyIfNoTables);
+  const problems = open.filter((one) => isOverdue(one, now)).map(describeOverdue);
   const waiting = open.reduce((sum, { count }) => sum + count, 0);
-  return told(problems, `${waiting} open, none for too long`);
+  return toWarning(problems, `${waiting} open, none for too long`);
 }
 
 /** What the last night found; that one came is the jobs' finding. */
-async function books(pool: pg.Pool) {
+async function checkLedger(pool: pg.Pool) {
   const last = await findLastVerification(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not looked at yet: `stoa-server ledger verify` does" };
   const problems =
     last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` tells them`] : [];
-  return told(problems, `all was well on ${last.endedAt.toISOString()}`);
+  return toWarning(problems, `all was well on ${last.endedAt.toISOString()}`);
 }
 
 /** What the last comparison of the payment provider's books with ours found. */
-async function reconciled(pool: pg.Pool) {
+async function checkReconciliation(pool: pg.Pool) {
   const last = await lastReconciliation(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not compared yet: `stoa-server payments reconcile` does" };
   const { differences, endedAt } = last;
   const examples = last.examples as string[];
   const more = differences > examples.length ? [`and ${differences - examples.length} more`] : [];
   const problems = differences > 0 ? [`${differences} differences: ${[...examples, ...more].join(" ")}`] : [];
-  return told(problems, `agreed with the books on ${endedAt.toISOString()}`);
+  return toWarning(problems, `agreed with the books on ${endedAt.toISOString()}`);
 }
 
-const overdueNote = (open: OpenMoney) =>
-  `${open.count} ${open.state} as ${open.kind}, the oldest since ${atOrNever(open.oldest?.since ?? null)} (${open.oldest?.id}): ${remedyOf(open)}`;
+const describeOverdue = (open: OpenMoney) =>
+  `${open.count} ${open.state} as ${open.kind}, the oldest since ${formatTime(open.oldest?.since ?? null)} (${open.oldest?.id}): ${remedyOf(open)}`;
 
-const atOrNever = (at: Date | null) => at?.toISOString() ?? "never";
+const formatTime = (at: Date | null) => at?.toISOString() ?? "never";
 
 /** Whether files can be kept, and whether those that the database knows are here: nodes with a folder each lose each other's. */
-async function files(pool: pg.Pool, config: Config) {
+async function checkFiles(pool: pg.Pool, config: Config) {
   const storage = await openStorage(config);
   try {
     const where = await storage.check();
     const { rows } = await pool
       .query("select name from blobs where key not like 'gone/%' order by touched_at desc limit $1", [
-        FILES_LOOKED_FOR,
+        CHECKED_FILES,
       ])
       .catch(() => ({ rows: [] }));
     const here = await Promise.all(rows.map(({ name }) => storage.has(name)));

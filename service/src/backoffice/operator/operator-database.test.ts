@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { createDatabase } from "../../../test/market.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { openPool } from "../../platform/db/database.ts";
-import { connectionOf, openPlace } from "./operator-database.ts";
+import { toConnection, openOperatorDatabase } from "./operator-database.ts";
 
 const database = await createDatabase();
 after(() => database.drop());
@@ -23,7 +23,7 @@ for (const [given, expected] of [
       STOA_MASTER_KEYS: KEY,
       STOA_SESSION_KEYS: KEY,
     });
-    const pool = openPool(connectionOf(await openPlace(config)));
+    const pool = openPool(toConnection(await openOperatorDatabase(config)));
     pool.on("error", () => {}); // the database is dropped while its last connections end
     try {
       const statements = Array.from({ length: 12 }, () => pool.query("select pg_sleep(0.05)"));

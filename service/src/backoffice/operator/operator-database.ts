@@ -6,21 +6,21 @@ import { type Connection, createClient } from "../../platform/db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
 
 /** The database that the settings name: an outside one, or the embedded one of the data folder. */
-export interface Place extends Connection {
+export interface OperatorDatabase extends Connection {
   config: Config;
   embedded: EmbeddedDatabase | null;
-  leave(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Of a place, what connections need. */
-export const connectionOf = ({ target, direct, maxConnections }: Place): Connection => ({
+export const toConnection = ({ target, direct, maxConnections }: OperatorDatabase): Connection => ({
   target,
   direct,
   ...(maxConnections !== undefined && { maxConnections }),
 });
 
 /** For a command that works with a database: a mistyped data folder shall not silently become a new, empty one. */
-export function readConfigOfExisting(): Config {
+export function readConfigOfExistingDatabase(): Config {
   const { dataDir, databaseUrl } = readDatabaseLocation();
   if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
     throw new Error(
@@ -29,18 +29,18 @@ export function readConfigOfExisting(): Config {
   return readConfig();
 }
 
-export async function openPlace(config: Config): Promise<Place> {
+export async function openOperatorDatabase(config: Config): Promise<OperatorDatabase> {
   const { databaseUrl, databaseDirectUrl, databaseConnections: maxConnections } = config;
   if (databaseUrl) {
     const direct = databaseDirectUrl ?? undefined;
-    return { config, target: databaseUrl, direct, maxConnections, embedded: null, leave: async () => {} };
+    return { config, target: databaseUrl, direct, maxConnections, embedded: null, close: async () => {} };
   }
   const embedded = await startEmbedded(config.dataDir);
-  return { config, target: embedded.connection, maxConnections, embedded, leave: () => embedded.stop() };
+  return { config, target: embedded.connection, maxConnections, embedded, close: () => embedded.stop() };
 }
 
 /** Both ways to the database answer, or an error says which setting leads nowhere. */
-export async function mustAnswer({ config, target, direct }: Place): Promise<void> {
+export async function mustConnectToDatabase({ config, target, direct }: OperatorDatabase): Promise<void> {
   if (config.databaseUrl) await mustConnect("DATABASE_URL", target);
   if (direct !== undefined) await mustConnect("DATABASE_DIRECT_URL", direct);
 }

@@ -6,9 +6,9 @@ import { createKeyAsOperator } from "../../accounts/api-keys/keys.ts";
 import { createUser, findUser } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 
-const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
+const DEFAULT_USER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
 const NAME = "printed at the start";
-const HOURS = 24;
+const LIFETIME_HOURS = 24;
 
 export interface PrintedKey {
   key: string;
@@ -16,11 +16,11 @@ export interface PrintedKey {
 }
 
 /** The key that a start prints: the one of the start before while it works, from the data folder, where its owner alone reads it. */
-export async function printedKey(ctx: Context): Promise<PrintedKey> {
+export async function findOrCreatePrintedKey(ctx: Context): Promise<PrintedKey> {
   const file = join(ctx.config.dataDir, "printed-key.json");
-  const kept = await readKept(file);
+  const kept = await readStoredKey(file);
   if (kept && kept.expiresAt > ctx.now() && (await authenticateApiKey(ctx, kept.key))) return kept;
-  const made = await makeKey(ctx);
+  const made = await createPrintedKey(ctx);
   try {
     await mkdir(ctx.config.dataDir, { recursive: true, mode: 0o700 });
     await writeFile(file, JSON.stringify(made), { mode: 0o600 });
@@ -30,7 +30,7 @@ export async function printedKey(ctx: Context): Promise<PrintedKey> {
   return made;
 }
 
-async function readKept(file: string): Promise<PrintedKey | null> {
+async function readStoredKey(file: string): Promise<PrintedKey | null> {
   try {
     const { key, expiresAt } = JSON.parse(await readFile(file, "utf8"));
     return { key: String(key), expiresAt: new Date(expiresAt) };
@@ -39,10 +39,10 @@ async function readKept(file: string): Promise<PrintedKey | null> {
   }
 }
 
-async function makeKey(ctx: Context): Promise<PrintedKey> {
-  const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
-  const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
-  const expiresAt = new Date(ctx.now().getTime() + HOURS * 3_600_000);
+async function createPrintedKey(ctx: Context): Promise<PrintedKey> {
+  const account = await findUser(ctx, DEFAULT_USER.email).catch(() => null);
+  const userId = account?.id ?? (await createUser(ctx, DEFAULT_USER));
+  const expiresAt = new Date(ctx.now().getTime() + LIFETIME_HOURS * 3_600_000);
   const { key } = await createKeyAsOperator(ctx, {
     userId,
     name: NAME,

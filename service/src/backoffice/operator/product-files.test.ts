@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { readMarkdownFiles } from "../../catalog/import-export/import-file.ts";
 import { collectItems } from "../../catalog/import-export/import-items.ts";
 import { ImportProblems } from "../../catalog/import-export/import-problems.ts";
-import { problemLines } from "./product-files.ts";
+import { formatProblems } from "./product-files.ts";
 
 test("no name of a file or a field gives commands to the operator's terminal", async () => {
   const problems = new ImportProblems();
@@ -15,7 +15,7 @@ test("no name of a file or a field gives commands to the operator's terminal", a
   } catch (refusal) {
     error = refusal;
   }
-  const [line, ...others] = problemLines(error)!;
+  const [line, ...others] = formatProblems(error)!;
   assert.match(line!, /^a\?\]0;title\?\?\.md:\d+: product: is not plain YAML/);
   assert.doesNotMatch(line!, /\p{Cc}/u);
   assert.deepEqual(others, []);

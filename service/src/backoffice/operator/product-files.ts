@@ -18,17 +18,17 @@ import { ApiError } from "../../core/errors.ts";
 const MAX_PRODUCTS = 10_000;
 const MAX_UNZIPPED_BYTES = 200 * 1024 * 1024;
 
-export interface ExportWish {
+export interface ExportOptions {
   seller: string;
   format: "jsonl" | "markdown";
   output?: string;
 }
 
 /** Writes a seller's products where it is wished; answers what to say, which is nothing beside the products themselves. */
-export async function exportTo(ctx: Context, { seller, format, output }: ExportWish): Promise<object | null> {
+export async function exportProducts(ctx: Context, { seller, format, output }: ExportOptions): Promise<object | null> {
   const { id } = await findUser(ctx, seller);
-  if (format === "markdown") return writeFolder(ctx, id, output);
-  if (output === undefined) return await toStdout(ctx, id);
+  if (format === "markdown") return exportToFolder(ctx, id, output);
+  if (output === undefined) return await exportToStdout(ctx, id);
   // Under another name until it is whole.
   const part = `${output}.part`;
   try {
@@ -40,7 +40,7 @@ export async function exportTo(ctx: Context, { seller, format, output }: ExportW
   return { output };
 }
 
-async function toStdout(ctx: Context, sellerId: string): Promise<null> {
+async function exportToStdout(ctx: Context, sellerId: string): Promise<null> {
   try {
     await pipeline(exportJsonLines(ctx, sellerId), process.stdout, { end: false });
   } catch (error) {
@@ -51,7 +51,7 @@ async function toStdout(ctx: Context, sellerId: string): Promise<null> {
 }
 
 /** Into a folder of its own: a file of before, under the title of before, would be a second one for its product. */
-async function writeFolder(ctx: Context, sellerId: string, folder: string | undefined) {
+async function exportToFolder(ctx: Context, sellerId: string, folder: string | undefined) {
   if (folder === undefined) throw new Error("Markdown is a file a product: name a folder by --output.");
   await mkdir(folder, { recursive: true });
   if ((await readdir(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
@@ -64,14 +64,14 @@ async function writeFolder(ctx: Context, sellerId: string, folder: string | unde
 }
 
 /** Imports a file or a folder in the seller's name. */
-export async function importFrom(
+export async function importProductFiles(
   ctx: Context,
   seller: string,
   path: string,
   wish: ImportOptions,
 ): Promise<ImportResult> {
   const { id } = await findUser(ctx, seller);
-  const reads = await readsOf(path);
+  const reads = await readProductFiles(path);
   const caller: Member = {
     ...{ kind: "key", keyId: "operator", userId: id, role: "seller", plan: "free", quota: null },
     permissions: new Set(permissions),
@@ -79,8 +79,8 @@ export async function importFrom(
   return importProducts(ctx, caller, (problems) => collectItems(reads, problems, MAX_PRODUCTS), wish, null);
 }
 
-async function readsOf(path: string): Promise<Iterable<ReadItem> | AsyncIterable<ReadItem>> {
-  if ((await stat(path)).isDirectory()) return readMarkdownFiles(filesIn(path));
+async function readProductFiles(path: string): Promise<Iterable<ReadItem> | AsyncIterable<ReadItem>> {
+  if ((await stat(path)).isDirectory()) return readMarkdownFiles(listFiles(path));
   const bytes = await readFile(path);
   const kind = extname(path).toLowerCase();
   if (kind === ".jsonl" || kind === ".ndjson") return readJsonLines(bytes);
@@ -89,7 +89,7 @@ async function readsOf(path: string): Promise<Iterable<ReadItem> | AsyncIterable
   throw new Error(`${path} is no .jsonl, .md or .zip file and no folder.`);
 }
 
-async function* filesIn(folder: string): AsyncGenerator<FolderFile> {
+async function* listFiles(folder: string): AsyncGenerator<FolderFile> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   const names = found
     .filter((entry) => entry.isFile())
@@ -99,20 +99,20 @@ async function* filesIn(folder: string): AsyncGenerator<FolderFile> {
 }
 
 /** A problem a line, as compilers tell them; null of an error that names no lines. */
-export function problemLines(error: unknown): string[] | null {
+export function formatProblems(error: unknown): string[] | null {
   if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
   const { errors, total } = error.details as { errors: LocatedProblem[]; total: number };
-  const lines = errors.map((problem) => shown(`${placeText(problem)}: ${problem.field}: ${problem.reason}`));
+  const lines = errors.map((problem) => replaceControlCharacters(`${formatLocation(problem)}: ${problem.field}: ${problem.reason}`));
   return total > errors.length ? [...lines, `… and ${total - errors.length} more`] : lines;
 }
 
-export const unpublishedLines = ({ products }: ImportResult): string[] =>
+export const formatUnpublished = ({ products }: ImportResult): string[] =>
   products.flatMap(({ notPublished = [], ...place }) =>
-    notPublished.map(({ field, reason }) => shown(`${placeText(place)}: not published: ${field}: ${reason}`)),
+    notPublished.map(({ field, reason }) => replaceControlCharacters(`${formatLocation(place)}: not published: ${field}: ${reason}`)),
   );
 
 /** Names of files and fields are a stranger's: no terminal shall take them for commands. */
-const shown = (line: string) => line.replace(/\p{Cc}/gu, "?");
+const replaceControlCharacters = (line: string) => line.replace(/\p{Cc}/gu, "?");
 
-const placeText = ({ file, line }: { file?: string | undefined; line: number }) =>
+const formatLocation = ({ file, line }: { file?: string | undefined; line: number }) =>
   file === undefined ? `line ${line}` : `${file}:${line}`;

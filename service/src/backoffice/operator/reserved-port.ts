@@ -2,13 +2,13 @@ import { createServer } from "node:http";
 import { v7 } from "uuid";
 import type { Config } from "../../core/config/config.ts";
 
-const WHY_NOT: Record<string, (host: string, port: number) => string> = {
+const LISTEN_ERRORS: Record<string, (host: string, port: number) => string> = {
   EADDRINUSE: (host, port) =>
     `Another program listens on port ${port} of ${host}: set PORT to a free one, or end that program.`,
   EACCES: (host, port) => `Port ${port} of ${host} is not ours to open: set PORT to one above 1023.`,
   EADDRNOTAVAIL: (host) => `HOST is ${host}, which is no address of this machine.`,
 };
-const starting = () =>
+const startingBody = () =>
   JSON.stringify({
     success: false,
     error: {
@@ -20,13 +20,13 @@ const starting = () =>
   });
 
 /** A port that is held while the database is prepared, so that one which is taken ends a start at once. */
-export interface HeldPort {
+export interface ReservedPort {
   /** For the service, which listens there itself then. */
   release(): Promise<void>;
 }
 
 /** Answers 503 until it is released, and `/healthz` as the service does. */
-export async function holdPort({ host, port }: Pick<Config, "host" | "port">): Promise<HeldPort> {
+export async function reservePort({ host, port }: Pick<Config, "host" | "port">): Promise<ReservedPort> {
   const server = createServer((request, response) => {
     const isAlive = request.url === "/healthz";
     response
@@ -35,11 +35,11 @@ export async function holdPort({ host, port }: Pick<Config, "host" | "port">): P
         connection: "close",
         ...(!isAlive && { "retry-after": "1" }),
       })
-      .end(isAlive ? '{"status":"ok"}' : starting());
+      .end(isAlive ? '{"status":"ok"}' : startingBody());
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      const why = WHY_NOT[error.code ?? ""];
+      const why = LISTEN_ERRORS[error.code ?? ""];
       reject(why ? new Error(why(host, port)) : error);
     });
     server.listen(port, host, resolve);

@@ -1,8 +1,8 @@
 import { openPool } from "../../platform/db/database.ts";
-import type { Place } from "./operator-database.ts";
+import type { OperatorDatabase } from "./operator-database.ts";
 
 /** Empties a test database. Refuses any other, and one that a service is using. */
-export async function reset({ config, target, direct }: Place): Promise<void> {
+export async function reset({ config, target, direct }: OperatorDatabase): Promise<void> {
   if (config.environment !== "test") throw new Error("reset is for the test environment alone");
   const pool = openPool({ target: direct ?? target, maxConnections: 1 });
   try {

@@ -5,7 +5,7 @@ import { testPageTokens } from "../../core/test-page-tokens.ts";
 
 import type { PrintedKey } from "./printed-key.ts";
 
-export interface Welcome {
+export interface StartInfo {
   config: Config;
   origin: string;
   /** null in production. */
@@ -17,13 +17,13 @@ export interface Welcome {
 }
 
 /** From here where it lies below, else whole. */
-function shortPath(folder: string): string {
+function shortenPath(folder: string): string {
   const path = relative(".", folder) || ".";
   return path.startsWith("..") ? resolve(folder) : path;
 }
 
 /** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
-export function welcome({ config, origin, key, seconds, stillLoading, adminLink }: Welcome): string {
+export function renderStartBox({ config, origin, key, seconds, stillLoading, adminLink }: StartInfo): string {
   const isForThisMachine = isLoopbackOrigin(origin) && isLoopbackHost(config.host);
   const token = isForThisMachine ? "" : `?token=${testPageTokens(config)[0]}`;
   const rows = [
@@ -33,7 +33,7 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
     `API reference  ${origin}/docs`,
     `Sign in        ${origin}/auth/sign-in`,
     ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail${token}`] : []),
-    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${shortPath(config.dataDir)}`}`,
+    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${shortenPath(config.dataDir)}`}`,
     ...(key
       ? [
           `API key        ${key.key}`,
@@ -52,10 +52,10 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
   const curl = key
     ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key.key}'\n`]
     : [];
-  return [framed(rows), ...admin, ...curl].join("\n");
+  return [renderFrame(rows), ...admin, ...curl].join("\n");
 }
 
-function framed(rows: string[]): string {
+function renderFrame(rows: string[]): string {
   const width = Math.max(...rows.map((row) => row.length));
   const line = (row: string) => `│ ${row.padEnd(width)} │`;
   const edge = "─".repeat(width + 2);

@@ -4,37 +4,37 @@ import type { Context } from "../../core/context.ts";
 import { createLog } from "../../core/log.ts";
 import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
-import { firstAdminLink } from "../admin/first-admin.ts";
-import { openShop } from "../demo/demo.ts";
-import { connectionOf, mustAnswer, openPlace, type Place } from "./operator-database.ts";
-import { printedKey } from "./printed-key.ts";
-import { type HeldPort, holdPort } from "./reserved-port.ts";
-import { welcome } from "./start-box.ts";
+import { createFirstAdminLink } from "../admin/first-admin.ts";
+import { loadDemoAtStart } from "../demo/demo.ts";
+import { toConnection, mustConnectToDatabase, openOperatorDatabase, type OperatorDatabase } from "./operator-database.ts";
+import { findOrCreatePrintedKey } from "./printed-key.ts";
+import { type ReservedPort, reservePort } from "./reserved-port.ts";
+import { renderStartBox } from "./start-box.ts";
 
-const HARD_END_MS = 14_500;
-const MOST_RESTARTS = 3;
-const RESTARTS_WITHIN_MS = 10 * 60_000;
+const EXIT_TIMEOUT_MS = 14_500;
+const MAX_RESTARTS = 3;
+const RESTART_WINDOW_MS = 10 * 60_000;
 
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
   const config = readConfig();
-  const opened: Opened = { port: null, place: null, service: null, telemetry: null };
-  endOnSignal(opened);
+  const opened: OpenedResources = { port: null, place: null, service: null, telemetry: null };
+  closeOnSignal(opened);
   try {
-    opened.port = await holdPort(config);
-    report(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
-    opened.place = await openPlace(config);
-    await mustAnswer(opened.place);
+    opened.port = await reservePort(config);
+    printProgress(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
+    opened.place = await openOperatorDatabase(config);
+    await mustConnectToDatabase(opened.place);
     restartWhenLost(opened.place);
     const log = createLog(config.logLevel);
     opened.telemetry = await startTelemetry(config, log);
-    report("the database is up: running migrations");
-    opened.service = await startService(config, connectionOf(opened.place), {
+    printProgress("the database is up: running migrations");
+    opened.service = await startService(config, toConnection(opened.place), {
       log,
       beforeListening: () => opened.port!.release(),
     });
-    report("the service listens");
-    await greet(opened.place, opened.service);
+    printProgress("the service listens");
+    await printStartBox(opened.place, opened.service);
   } catch (error) {
     await close(opened);
     throw error;
@@ -42,25 +42,25 @@ export async function start(): Promise<void> {
 }
 
 /** Progress goes to stderr, as logs do: stdout has the box. */
-const report = (what: string) => console.error(`${secondsSoFar().padStart(6)} s  ${what}`);
-const secondsSoFar = () => (performance.now() / 1000).toFixed(1);
+const printProgress = (what: string) => console.error(`${elapsedSeconds().padStart(6)} s  ${what}`);
+const elapsedSeconds = () => (performance.now() / 1000).toFixed(1);
 
 /**
  * The embedded database that was killed is started again under the service, which finds it at the same place. One that does not come up,
  * or is lost again and again, ends the process: its supervisor sees that.
  */
-function restartWhenLost(place: Place, lostBefore: number[] = []): void {
+function restartWhenLost(place: OperatorDatabase, lostBefore: number[] = []): void {
   place.embedded?.onLost((why) => {
     console.error(why);
-    const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTARTS_WITHIN_MS);
+    const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTART_WINDOW_MS);
     const restart = async () => {
       // One that somebody shut down in good order is meant to be down.
       if (!why.includes("ended unexpectedly")) process.exit(1);
-      if (lately.length > MOST_RESTARTS)
+      if (lately.length > MAX_RESTARTS)
         throw new Error("PostgreSQL was lost too often to be started again.");
       const starting = startEmbedded(place.config.dataDir);
       // Before it runs: a signal meanwhile must not leave it behind.
-      place.leave = async () => (await starting).stop();
+      place.close = async () => (await starting).stop();
       place.embedded = await starting;
       console.error("PostgreSQL runs again.");
       restartWhenLost(place, lately);
@@ -73,37 +73,37 @@ function restartWhenLost(place: Place, lostBefore: number[] = []): void {
 }
 
 /** What a signal has to close, however far the start has come. */
-interface Opened {
-  port: HeldPort | null;
-  place: Place | null;
+interface OpenedResources {
+  port: ReservedPort | null;
+  place: OperatorDatabase | null;
   service: Service | null;
   telemetry: Telemetry | null;
 }
 
-async function close({ port, service, place, telemetry }: Opened): Promise<void> {
+async function close({ port, service, place, telemetry }: OpenedResources): Promise<void> {
   await port?.release();
   await service?.close();
-  await Promise.all([telemetry?.stop(), place?.leave()]);
+  await Promise.all([telemetry?.stop(), place?.close()]);
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
-async function greet(place: Place, { ctx }: Service): Promise<void> {
+async function printStartBox(place: OperatorDatabase, { ctx }: Service): Promise<void> {
   const isTest = place.config.environment === "test";
-  const stillLoading = isTest && (await fillShop(ctx));
-  const key = isTest ? await printedKey(ctx) : null;
+  const stillLoading = isTest && (await loadDemoProducts(ctx));
+  const key = isTest ? await findOrCreatePrintedKey(ctx) : null;
   // Where no door is, nobody could open it.
-  const adminLink = place.config.roles.api ? await firstAdminLink(ctx) : null;
-  const seconds = secondsSoFar();
+  const adminLink = place.config.roles.api ? await createFirstAdminLink(ctx) : null;
+  const seconds = elapsedSeconds();
   console.log(
-    welcome({ config: place.config, origin: ctx.links.origin(), key, seconds, stillLoading, adminLink }),
+    renderStartBox({ config: place.config, origin: ctx.links.origin(), key, seconds, stillLoading, adminLink }),
   );
 }
 
 /** Waits for the products alone; whether sales still come in behind. */
-async function fillShop(ctx: Context): Promise<boolean> {
-  report("loading the demo shop, where it is not there yet");
-  const shop = openShop(ctx);
-  shop.done.then(
+async function loadDemoProducts(ctx: Context): Promise<boolean> {
+  printProgress("loading the demo shop, where it is not there yet");
+  const shop = loadDemoAtStart(ctx);
+  shop.loaded.then(
     (figures) => figures && ctx.log.info(figures, "the demo shop is loaded"),
     (error) => {
       if (!ctx.pool.ending)
@@ -114,14 +114,14 @@ async function fillShop(ctx: Context): Promise<boolean> {
   return (await shop.stocked.catch(() => null)) !== null;
 }
 
-function endOnSignal(opened: Opened): void {
+function closeOnSignal(opened: OpenedResources): void {
   let ending = false;
   const end = async (signal: string) => {
     if (ending) return;
     ending = true;
     opened.service?.ctx.log.info({ signal }, "shutting down");
     const drainMs = (opened.place?.config.drainSeconds ?? 0) * 1_000;
-    setTimeout(() => process.exit(1), drainMs + HARD_END_MS).unref();
+    setTimeout(() => process.exit(1), drainMs + EXIT_TIMEOUT_MS).unref();
     await close(opened);
     process.exit(0);
   };

@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings } from "../../../test/payouts.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ after(() => market.close());
 async function findings() {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
   return all.find(({ check }) => check === "money")!;
 }
 

@@ -7,7 +7,7 @@ import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { bookEarnings, requestPayout } from "../../../test/payouts.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "./disputes.ts";
@@ -196,7 +196,7 @@ test("the nightly comparison: the doctor and the log name what differs, until it
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const finding = async () => {
-    const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+    const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
     return all.find(({ check }) => check === "payment provider")!;
   };
   assert.match((await finding()).note, /not compared yet/);

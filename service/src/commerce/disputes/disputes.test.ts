@@ -13,7 +13,7 @@ import {
   refundedMinorOf,
   withRefunds,
 } from "../../../test/refunds.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import {
@@ -66,7 +66,7 @@ const refresh = (disputeId: string) => syncDispute(market.service.ctx, disputeRo
 const findings = async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
   return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
 };
 const give = (orderId: string, amount?: number) =>

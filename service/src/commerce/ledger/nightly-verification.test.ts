@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { verifyLedgerNightly } from "./nightly-verification.ts";
 
 let market: Market;
@@ -17,8 +17,8 @@ const figure = async (name: string): Promise<number> => {
 };
 const finding = async () => {
   const { config } = market.service.ctx;
-  const findings = await examine(
-    { config, target: market.target, embedded: null, leave: async () => {} },
+  const findings = await runChecks(
+    { config, target: market.target, embedded: null, close: async () => {} },
     market.clock.now,
   );
   return findings.find(({ check }) => check === "books");

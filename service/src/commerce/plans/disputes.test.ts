@@ -5,7 +5,7 @@ import { emailsToUser } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
   type FakeProvider,
@@ -73,7 +73,7 @@ async function booked(paymentId: string): Promise<Record<string, number>> {
 async function moneyNote(): Promise<string> {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
-  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
   return all.find(({ check }) => check === "money")!.note;
 }
 

@@ -18,7 +18,7 @@ import { reconcilePayments } from "../../commerce/plans/plan-payment.ts";
 import { renewSubscriptions } from "../../commerce/plans/renewal.ts";
 import { toUuid } from "../../core/ids.ts";
 import { currencies } from "../../core/money/amount.ts";
-import { noticeHandlers, scheduledJobsOf } from "../../jobs.ts";
+import { noticeHandlers, listScheduledJobs } from "../../jobs.ts";
 import { type ChargeRequest, type Payments, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 import { stripePayments } from "./stripe.ts";
 import { fromStripe, toStripe } from "./stripe-amounts.ts";
@@ -641,7 +641,7 @@ suite("a shop that is paid through Stripe", () => {
 
   /** What a worker does each minute. */
   const reconcile = (name: string): Promise<void> =>
-    scheduledJobsOf(market.service.ctx)
+    listScheduledJobs(market.service.ctx)
       .find((job) => job.name === name)!
       .run();
 

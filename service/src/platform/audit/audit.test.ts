@@ -4,7 +4,7 @@ import { enableTwoFactor } from "../../../test/authenticator.ts";
 import { buyProduct, createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
-import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
+import { createFirstAdminLink } from "../../backoffice/admin/first-admin.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import { recordAudit } from "./audit.ts";
@@ -224,7 +224,7 @@ test("no secret is in any entry, after everything that is audited was done", asy
   await session.put("/v1/account/password", { password });
   await session.patch("/v1/account", { name: "Another", bio: "BIOMARK" });
   await session.delete("/v1/account/sessions");
-  const link = await firstAdminLink(ctx);
+  const link = await createFirstAdminLink(ctx);
   const user2 = await market.createUser({ name: "Target" });
   const path = `/v1/admin/users/${toId("usr", user2.userId)}`;
   await admin.patch(path, { role: "seller", plan: "pro" });

@@ -4,7 +4,7 @@ import type pg from "pg";
 import { freePort } from "../../../test/free-port.ts";
 import { type MailServer, startMailServer } from "../../../test/mail-server.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { EmailUnavailable } from "../../integrations/email/email-sender.ts";
 import { deleteOldEmails, queueEmail, sendQueuedEmail } from "./email-queue.ts";
 import { type Email, renderEmail } from "./render-email.ts";
@@ -294,7 +294,7 @@ suite("the way to the server", () => {
 suite("the doctor", () => {
   const findingOf = async ({ service: { ctx } }: Market) => {
     const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
-    const findings = await examine({ config: ctx.config, target, embedded: null, leave: async () => {} });
+    const findings = await runChecks({ config: ctx.config, target, embedded: null, close: async () => {} });
     return findings.find(({ check }) => check === "mail")!;
   };
 

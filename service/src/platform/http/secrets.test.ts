@@ -20,7 +20,7 @@ import {
   requestCode,
   signedInBrowser,
 } from "../../../test/oauth.ts";
-import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
+import { createFirstAdminLink } from "../../backoffice/admin/first-admin.ts";
 import { toUuid } from "../../core/ids.ts";
 import { createLog } from "../../core/log.ts";
 import { GUEST_COOKIE } from "./authenticate.ts";
@@ -94,7 +94,7 @@ async function signIn(email: string): Promise<Client> {
   const page = await nobody.get("/auth/sign-in", { accept: "text/html" });
   const guest = new RegExp(`${GUEST_COOKIE}=([^;]+)`).exec(page.headers.getSetCookie().join())![1]!;
   await nobody.get("/v1/products", { cookie: `${GUEST_COOKIE}=${guest}` });
-  const adminLink = new URL((await firstAdminLink(market.service.ctx))!);
+  const adminLink = new URL((await createFirstAdminLink(market.service.ctx))!);
   await nobody.post("/api/auth/first-admin", { token: adminLink.hash.slice("#token=".length) });
   Object.assign(secrets, {
     "a registration's secret": registrationSecret,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Market, openMarket } from "../../../test/market.ts";
-import { examine } from "../../backoffice/operator/doctor.ts";
-import { scheduledJobsOf } from "../../jobs.ts";
+import { runChecks } from "../../backoffice/operator/doctor.ts";
+import { listScheduledJobs } from "../../jobs.ts";
 import {
   cronPeriodSeconds,
   isLate,
@@ -58,7 +58,7 @@ suite("how jobs go", () => {
   const findings = async () => {
     const { config, pool } = market.service.ctx;
     const target = String(pool.options.connectionString);
-    const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+    const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
     return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
   };
   const note = (name: string, succeeded: boolean) =>
@@ -66,7 +66,7 @@ suite("how jobs go", () => {
 
   test("is told by /metrics: the last success of each", async () => {
     const { ctx } = market.service;
-    const scheduled = scheduledJobsOf(ctx).map(({ name, cron }) => ({
+    const scheduled = listScheduledJobs(ctx).map(({ name, cron }) => ({
       name,
       periodSeconds: cronPeriodSeconds(cron),
     }));
@@ -95,7 +95,7 @@ suite("how jobs go", () => {
     assert.deepEqual([jobs!.ok, jobs!.warning], [true, true]);
     assert.match(jobs!.note, /pay-out failed when it was last tried/);
     assert.doesNotMatch(jobs!.note, /late/);
-    for (const { name } of scheduledJobsOf(market.service.ctx)) await note(name, true);
+    for (const { name } of listScheduledJobs(market.service.ctx)) await note(name, true);
     assert.equal((await findings())["jobs"]!.warning, undefined);
     market.clock.forward(4 * MINUTE_MS);
     const late = (await findings())["jobs"]!;
@@ -140,7 +140,7 @@ suite("money that waits", () => {
         embedded: null,
         leave: async () => {},
       };
-      return (await examine(place, market.clock.now)).find(({ check }) => check === "money")!;
+      return (await runChecks(place, market.clock.now)).find(({ check }) => check === "money")!;
     };
     market.clock.forward(60 * MINUTE_MS);
     assert.equal((await money()).note, "2 open, none for too long");
