@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { firstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
+import { createFirstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
 import { authenticatorOf } from "@stoa/service/test/authenticator.ts";
 import { emailsTo } from "@stoa/service/test/emails.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
@@ -339,7 +339,7 @@ suite("two-factor authentication", () => {
 });
 
 test("first administrator: opens the printed link, signs in and gets the role", async () => {
-  const link = (await firstAdminLink(market.service.ctx))!;
+  const link = (await createFirstAdminLink(market.service.ctx))!;
   const visitor = await walker("/auth/register");
   const { page } = visitor;
   const address = newAddress();
@@ -368,7 +368,7 @@ test("first administrator: opens the printed link, signs in and gets the role", 
 test("first administrator: may sign in with a magic link in another tab", async () => {
   await market.query("update users set role = 'user' where role = 'admin'");
   const visitor = await walker("/auth/sign-in");
-  await visitor.page.goto((await firstAdminLink(market.service.ctx))!);
+  await visitor.page.goto((await createFirstAdminLink(market.service.ctx))!);
   await visitor.page.getByRole("link", { name: "Sign in" }).click();
   const address = newAddress();
   await asksForLink(visitor.page, address);

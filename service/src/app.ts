@@ -159,8 +159,12 @@ export async function startService(
   ctx.notifications.listen();
   await ctx.presence.start();
   const views = runPeriodically(FLUSH_VIEWS_INTERVAL_MS, "views", ctx.log, () => flushViews(ctx));
-  const kept = runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired());
-  const cancels = runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () => pollCancelRequests(ctx));
+  const kept = runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () =>
+    ctx.listCache.evictExpired(),
+  );
+  const cancels = runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () =>
+    pollCancelRequests(ctx),
+  );
   const leases = runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
   await overrides.beforeListening?.();
@@ -178,7 +182,11 @@ export async function startService(
       state.isEnding = true;
       await drain();
       const giveUp = setTimeout(() => base.abortCalls(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([ctx.feed.close(), closeHttpServer(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
+      await Promise.all([
+        ctx.feed.close(),
+        closeHttpServer(app, overrides.graceMs ?? GRACE_MS),
+        workers.stop(),
+      ]);
       await ctx.liveRuns.waitUntilEmpty();
       clearTimeout(giveUp);
       await evaluator.close();

@@ -72,7 +72,10 @@ async function rewrapAllColumns({ db, vault }: Pick<Context, "db" | "vault">): P
   return all;
 }
 
-async function countUnderOtherKeys({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation["others"]> {
+async function countUnderOtherKeys({
+  db,
+  vault,
+}: Pick<Context, "db" | "vault">): Promise<Rotation["others"]> {
   const counts = await countSealed(db, sealedColumns);
   const [primary, ...rest] = vault.keyIds;
   const lost = [...counts.keys()].filter((key) => key !== primary && !rest.includes(key));

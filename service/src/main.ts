@@ -9,20 +9,20 @@ import { readArchiveKeys } from "./backoffice/backup/inspect.ts";
 import { restore } from "./backoffice/backup/restore.ts";
 import { loadDemo, removeDemo } from "./backoffice/demo/demo.ts";
 import { backUpToFile, STDOUT } from "./backoffice/operator/backup-file.ts";
-import { runChecks, type CheckResult } from "./backoffice/operator/doctor.ts";
+import { type CheckResult, runChecks } from "./backoffice/operator/doctor.ts";
 import {
-  toConnection,
   mustConnectToDatabase,
-  openOperatorDatabase,
   type OperatorDatabase,
+  openOperatorDatabase,
   readConfigOfExistingDatabase,
+  toConnection,
 } from "./backoffice/operator/operator-database.ts";
 import {
   type ExportOptions,
   exportProducts,
-  importProductFiles,
   formatProblems,
   formatUnpublished,
+  importProductFiles,
 } from "./backoffice/operator/product-files.ts";
 import { reset } from "./backoffice/operator/reset.ts";
 import { start } from "./backoffice/operator/start.ts";
@@ -60,26 +60,27 @@ function printData(data: object, { json }: { json?: boolean }): void {
   else for (const [name, value] of Object.entries(data)) console.log(`${name}: ${value}`);
 }
 
-const withExistingDatabase = <T>(work: (place: OperatorDatabase) => Promise<T>): Promise<T> =>
+const withExistingDatabase = <T>(work: (database: OperatorDatabase) => Promise<T>): Promise<T> =>
   withDatabase(readConfigOfExistingDatabase(), work);
 
 /** Of the few commands that may make a database. */
-const withNewDatabase = <T>(work: (place: OperatorDatabase) => Promise<T>): Promise<T> => withDatabase(readConfig(), work);
+const withNewDatabase = <T>(work: (database: OperatorDatabase) => Promise<T>): Promise<T> =>
+  withDatabase(readConfig(), work);
 
-async function withDatabase<T>(config: Config, work: (place: OperatorDatabase) => Promise<T>): Promise<T> {
-  const place = await openOperatorDatabase(config);
+async function withDatabase<T>(config: Config, work: (database: OperatorDatabase) => Promise<T>): Promise<T> {
+  const database = await openOperatorDatabase(config);
   try {
-    await mustConnectToDatabase(place);
-    return await work(place);
+    await mustConnectToDatabase(database);
+    return await work(database);
   } finally {
-    await place.close();
+    await database.close();
   }
 }
 
 const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
-  withExistingDatabase(async (place) => {
-    await mustHaveTables(place);
-    const base = await openBase({ ...place.config, logLevel: "warn" }, toConnection(place));
+  withExistingDatabase(async (database) => {
+    await mustHaveTables(database);
+    const base = await openBase({ ...database.config, logLevel: "warn" }, toConnection(database));
     try {
       return await work(base);
     } finally {
@@ -88,8 +89,8 @@ const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
   });
 
 /** `openBase` would make them: in a database that DATABASE_URL names by mistake. */
-async function mustHaveTables(place: OperatorDatabase): Promise<void> {
-  const pool = openPool({ ...toConnection(place), maxConnections: 1 });
+async function mustHaveTables(database: OperatorDatabase): Promise<void> {
+  const pool = openPool({ ...toConnection(database), maxConnections: 1 });
   try {
     const { rows } = await pool.query("select to_regclass('schema_migrations') as found");
     if (rows[0].found === null)
@@ -121,8 +122,8 @@ program
   .description("bring the database to the newest migration")
   .option("--json", "print JSON")
   .action((options) =>
-    withNewDatabase(async (place) => {
-      const applied = await migrateAll(place);
+    withNewDatabase(async (database) => {
+      const applied = await migrateAll(database);
       printData({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
     }),
   );
@@ -139,10 +140,10 @@ program
   .option("--json", "print JSON")
   .action((options: CreateUserOptions) =>
     withBase(async ({ ctx }) => {
-      const { password, ...wish } = options;
-      if (password !== undefined) validatePassword(password, { ...wish, email: wish.email.toLowerCase() });
+      const { password, ...user } = options;
+      if (password !== undefined) validatePassword(password, { ...user, email: user.email.toLowerCase() });
       const passwordHash = password === undefined ? null : await hashPassword(password);
-      const id = await createUser(ctx, { ...wish, passwordHash });
+      const id = await createUser(ctx, { ...user, passwordHash });
       printData({ id: toId("usr", id), email: options.email }, options);
     }),
   );
@@ -171,7 +172,10 @@ key
     withBase(async ({ ctx }) => {
       const permissions = parsePermissions(options.permissions);
       const user = await findUser(ctx, options.user);
-      printData(await createKeyAsOperator(ctx, { userId: user.id, name: options.name, permissions }), options);
+      printData(
+        await createKeyAsOperator(ctx, { userId: user.id, name: options.name, permissions }),
+        options,
+      );
     }),
   );
 
@@ -194,8 +198,8 @@ products
   .option("--json", "print JSON")
   .action((options: ExportOptions & { json?: boolean }) =>
     withBase(async ({ ctx }) => {
-      const said = await exportProducts(ctx, options);
-      if (said) printData(said, options);
+      const result = await exportProducts(ctx, options);
+      if (result) printData(result, options);
     }),
   );
 
@@ -349,12 +353,12 @@ program
   .argument("[file]", "a new file, or - for stdout (default: stoa-<time>.tar.gz here)")
   .option("--json", "print JSON")
   .action((file: string | undefined, options: { json?: boolean }) =>
-    withExistingDatabase(async (place) => {
-      const { problems, ...said } = await backUpToFile(place, file);
+    withExistingDatabase(async (database) => {
+      const { problems, ...result } = await backUpToFile(database, file);
       // What goes to stdout then is the archive.
-      if (file === STDOUT) console.error(JSON.stringify(said));
-      else printData(said, options);
-      if (said.keys === "none") console.error(NO_KEYS);
+      if (file === STDOUT) console.error(JSON.stringify(result));
+      else printData(result, options);
+      if (result.keys === "none") console.error(NO_KEYS);
       printErrors(problems);
     }),
   );
@@ -371,7 +375,7 @@ program
   .action(async (file: string, options: { keys?: boolean; json?: boolean }) => {
     const passphrase = readPassphrase();
     if (options.keys) return printSettings(await readArchiveKeys(file, passphrase), options);
-    await withNewDatabase(async (place) => printData(await restore(place, file, passphrase), options));
+    await withNewDatabase(async (database) => printData(await restore(database, file, passphrase), options));
   });
 
 function printSettings({ masterKeys, sessionKeys }: StoredSecrets, { json }: { json?: boolean }): void {
@@ -386,8 +390,8 @@ program
   .description("empty the database (test environment)")
   .option("--json", "print JSON")
   .action((options) =>
-    withNewDatabase(async (place) => {
-      await reset(place);
+    withNewDatabase(async (database) => {
+      await reset(database);
       printData({ reset: true }, options);
     }),
   );
@@ -397,11 +401,12 @@ program
   .description("look at everything that a start depends on, and at what workers do")
   .option("--json", "print JSON")
   .action(async (options) => {
-    const place = await openOperatorDatabase(readConfigOfExistingDatabase());
+    const database = await openOperatorDatabase(readConfigOfExistingDatabase());
     // It says itself what does not answer.
-    const findings = await runChecks(place).finally(() => place.close());
+    const findings = await runChecks(database).finally(() => database.close());
     if (options.json) console.log(JSON.stringify(findings));
-    else for (const { check, note, ...how } of findings) console.log(`${formatStatus(how)} ${check}: ${note}`);
+    else
+      for (const { check, note, ...how } of findings) console.log(`${formatStatus(how)} ${check}: ${note}`);
     if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
   });
 

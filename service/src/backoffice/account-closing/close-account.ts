@@ -102,7 +102,7 @@ async function removeAccountData(
   user: AccountRow,
   source: RequestSource | null,
 ): Promise<void> {
-  for (const farewell of onAccountClosed) await farewell(ctx, tx, user, source);
+  for (const handler of onAccountClosed) await handler(ctx, tx, user, source);
   const name = await anonymizeAccount(ctx, tx, user);
   await updateAuthorOnProducts(tx, { ...user, name });
 }

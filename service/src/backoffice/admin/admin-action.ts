@@ -33,12 +33,12 @@ export const auditAdminAction = (
   ctx: Context,
   tx: Tx,
   { caller, source }: AdminActor,
-  deed: { action: string; userId: string; details: Record<string, unknown> },
+  entry: { action: string; userId: string; details: Record<string, unknown> },
 ) =>
   recordAudit(ctx, tx, {
     actorId: caller.userId,
-    action: deed.action,
-    target: { type: "user", id: toUserId(deed.userId) },
+    action: entry.action,
+    target: { type: "user", id: toUserId(entry.userId) },
     source,
-    details: deed.details,
+    details: entry.details,
   });

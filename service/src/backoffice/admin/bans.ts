@@ -6,8 +6,8 @@ import { ApiError } from "../../core/errors.ts";
 import { skipDeliveriesOfUser } from "../../events/webhooks/endpoints.ts";
 import { cancelAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
-import { type AdminActor, lockOpenAccount, mustNotBeSelf, auditAdminAction } from "./admin-action.ts";
-import { readUser, parseUserId } from "./users.ts";
+import { type AdminActor, auditAdminAction, lockOpenAccount, mustNotBeSelf } from "./admin-action.ts";
+import { parseUserId, readUser } from "./users.ts";
 
 function mustHaveStatus(user: AccountRow, wanted: "active" | "banned"): void {
   const current = user.bannedAt ? "banned" : "active";
@@ -19,9 +19,9 @@ function mustHaveStatus(user: AccountRow, wanted: "active" | "banned"): void {
  * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
  * with those who bought it; nothing is posted to their webhooks, and what they run ends.
  */
-export async function banUser(ctx: Context, by: AdminActor, userId: string, reason: string) {
+export async function banUser(ctx: Context, actor: AdminActor, userId: string, reason: string) {
   const id = parseUserId(userId);
-  mustNotBeSelf(by, id);
+  mustNotBeSelf(actor, id);
   const ban = async (tx: Tx) => {
     mustHaveStatus(await lockOpenAccount(tx, id, { unmakesAdmin: true }), "active");
     await updateAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
@@ -30,7 +30,7 @@ export async function banUser(ctx: Context, by: AdminActor, userId: string, reas
     const endedSessions = await endSessions(ctx, tx, id);
     await cancelAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
-    await auditAdminAction(ctx, tx, by, { action: "user.banned", userId: id, details });
+    await auditAdminAction(ctx, tx, actor, { action: "user.banned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);
   };
   // Runs that go on just now lock what this does.
@@ -38,7 +38,7 @@ export async function banUser(ctx: Context, by: AdminActor, userId: string, reas
   return readUser(ctx, userId);
 }
 
-export async function unbanUser(ctx: Context, by: AdminActor, userId: string) {
+export async function unbanUser(ctx: Context, actor: AdminActor, userId: string) {
   const id = parseUserId(userId);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockOpenAccount(tx, id, { unmakesAdmin: false });
@@ -48,18 +48,18 @@ export async function unbanUser(ctx: Context, by: AdminActor, userId: string) {
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
-    await auditAdminAction(ctx, tx, by, { action: "user.unbanned", userId: id, details });
+    await auditAdminAction(ctx, tx, actor, { action: "user.unbanned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);
   });
   return readUser(ctx, userId);
 }
 
-export async function endSessionsOfUser(ctx: Context, by: AdminActor, userId: string) {
+export async function endSessionsOfUser(ctx: Context, actor: AdminActor, userId: string) {
   const id = parseUserId(userId);
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
     const ended = await endSessions(ctx, tx, id);
-    await auditAdminAction(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
+    await auditAdminAction(ctx, tx, actor, { action: "user.signed_out", userId: id, details: { ended } });
     await ctx.idempotencyKey?.bind(tx, JSON.stringify({ ended }));
     return { ended };
   });

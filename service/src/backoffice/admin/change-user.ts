@@ -8,8 +8,8 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
-import { type AdminActor, lockOpenAccount, mustNotBeSelf, auditAdminAction } from "./admin-action.ts";
-import { readUser, toUserEtag, parseUserId } from "./users.ts";
+import { type AdminActor, auditAdminAction, lockOpenAccount, mustNotBeSelf } from "./admin-action.ts";
+import { parseUserId, readUser, toUserEtag } from "./users.ts";
 
 const FIELDS = ["role", "plan", "quota", "verified"] as const;
 type AdminFields = Pick<AccountRow, (typeof FIELDS)[number]>;
@@ -36,7 +36,7 @@ async function applyChange(ctx: Context, tx: Tx, user: AccountRow, to: Partial<A
 }
 
 /** What is being paid would otherwise take the place of the plan that is given here. */
-async function cancelOpenPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
+async function cancelSupersededPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
   const user = plan && (await findAccount(ctx.db, id));
   if (user && user.plan !== plan) await cancelOpenPayment(ctx, id);
 }
@@ -50,15 +50,15 @@ async function mustHaveNoOpenPayment(tx: Tx, id: string): Promise<void> {
 /** Role, plan, quota and badge of an account. Nobody unmakes themselves, and the last administrator stays one. */
 export async function changeUser(
   ctx: Context,
-  by: AdminActor,
+  actor: AdminActor,
   userId: string,
   change: ChangeUser,
   ifMatch: string | null,
 ) {
   const id = parseUserId(userId);
   const unmakesAdmin = change.role !== undefined && change.role !== "admin";
-  if (unmakesAdmin) mustNotBeSelf(by, id);
-  await cancelOpenPayment(ctx, id, change.plan);
+  if (unmakesAdmin) mustNotBeSelf(actor, id);
+  await cancelSupersededPayment(ctx, id, change.plan);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockOpenAccount(tx, id, { unmakesAdmin });
     mustMatch(ifMatch, await toUserEtag(tx, user));
@@ -67,7 +67,7 @@ export async function changeUser(
     if (to.plan) await mustHaveNoOpenPayment(tx, id);
     await applyChange(ctx, tx, user, to);
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
-    await auditAdminAction(ctx, tx, by, { action: "user.changed", userId: id, details });
+    await auditAdminAction(ctx, tx, actor, { action: "user.changed", userId: id, details });
   });
   return readUser(ctx, userId);
 }

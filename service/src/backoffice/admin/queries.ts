@@ -83,7 +83,9 @@ function selectClients(db: Queries, { search, ownerId }: ClientFilter) {
   if (ownerId === null) found = found.where("c.owner_id", "is", null);
   else if (ownerId !== undefined) found = found.where("c.owner_id", "=", ownerId);
   if (!search) return found;
-  return found.where((row) => row.or([row("c.id", "=", search), row("c.name", "ilike", likePattern(search))]));
+  return found.where((row) =>
+    row.or([row("c.id", "=", search), row("c.name", "ilike", likePattern(search))]),
+  );
 }
 
 export async function listClients(db: Queries, filter: ClientFilter, now: Date): Promise<Page<ClientRow>> {

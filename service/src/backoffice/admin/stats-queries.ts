@@ -38,7 +38,11 @@ interface Funnel {
 }
 
 /** `days`: of UTC, by their dates, both counted. */
-export async function countFunnel(db: Queries, time: TimeRange, days: { startDate: string; endDate: string }) {
+export async function countFunnel(
+  db: Queries,
+  time: TimeRange,
+  days: { startDate: string; endDate: string },
+) {
   const { rows } = await sql<Funnel>`
     select (select coalesce(sum(views), 0)::bigint from author_days
              where day between ${days.startDate}::date and ${days.endDate}::date) as views,

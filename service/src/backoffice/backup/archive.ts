@@ -181,12 +181,17 @@ function mustBeInOrder(whole: Map<string, Buffer>, name: string): void {
     throw new InvalidArchive(`it holds ${name} where it must not`);
 }
 
-function mustBeSupportedFormat(said: string): void {
-  if (said !== FORMAT)
-    throw new InvalidArchive(`its format is "${said.trim()}", and this version knows "${FORMAT.trim()}"`);
+function mustBeSupportedFormat(result: string): void {
+  if (result !== FORMAT)
+    throw new InvalidArchive(`its format is "${result.trim()}", and this version knows "${FORMAT.trim()}"`);
 }
 
-async function visitMember(visitor: ArchiveVisitor, digests: ArchiveDigests, name: string, body: AsyncIterable<Buffer>) {
+async function visitMember(
+  visitor: ArchiveVisitor,
+  digests: ArchiveDigests,
+  name: string,
+  body: AsyncIterable<Buffer>,
+) {
   const [, table] = /^tables\/(.+)\/\d+$/.exec(name) ?? [];
   if (table) return visitor.part(table, hashStream(body, digests.table(table)));
   const [, file] = /^files\/(.+)$/.exec(name) ?? [];

@@ -122,7 +122,11 @@ async function writeArchive(archive: ArchiveWriter, work: BackupWork): Promise<B
   };
 }
 
-async function addManifest(archive: ArchiveWriter, manifest: Manifest, { masterKeys }: Config): Promise<void> {
+async function addManifest(
+  archive: ArchiveWriter,
+  manifest: Manifest,
+  { masterKeys }: Config,
+): Promise<void> {
   const text = JSON.stringify(manifest, null, 1);
   await archive.addWhole(MEMBER.manifest, text);
   await archive.addWhole(MEMBER.hmac, hmacOf(text, masterKeys[0]!));

@@ -4,8 +4,8 @@ import type { Config } from "../../core/config/config.ts";
 import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
 import { type AppliedMigration, listMigrations } from "../../platform/db/migrate.ts";
-import { InvalidArchive, type ArchiveContents, discard, readArchive } from "./archive.ts";
-import { type Manifest, verifyManifest, mustHaveValidHmac } from "./manifest.ts";
+import { type ArchiveContents, discard, InvalidArchive, readArchive } from "./archive.ts";
+import { type Manifest, mustHaveValidHmac, verifyManifest } from "./manifest.ts";
 import { unwrapKeys } from "./wrapped-keys.ts";
 
 export interface InspectedArchive {
@@ -16,7 +16,11 @@ export interface InspectedArchive {
 }
 
 /** Reads an archive from its first to its last byte, and refuses it unless it is whole, unaltered and made for this installation. */
-export async function inspectArchive(path: string, config: Config, passphrase: string | null): Promise<InspectedArchive> {
+export async function inspectArchive(
+  path: string,
+  config: Config,
+  passphrase: string | null,
+): Promise<InspectedArchive> {
   const { contents, manifest } = await readWholeArchive(path);
   mustMatchEnvironment(manifest, config);
   mustMatchMigrations(manifest.migrations, await listMigrations());

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isSameDigest } from "../../core/digest.ts";
 import type { MasterKey } from "../../core/vault.ts";
-import { InvalidArchive, type ArchiveContents } from "./archive.ts";
+import { type ArchiveContents, InvalidArchive } from "./archive.ts";
 
 const count = z.number().int().nonnegative();
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);

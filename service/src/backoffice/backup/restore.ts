@@ -15,7 +15,7 @@ import { jobKinds } from "../../jobs.ts";
 import { asTransaction, openPool } from "../../platform/db/database.ts";
 import { lockMigrations, migrate } from "../../platform/db/migrate.ts";
 import { openJobQueue } from "../../platform/jobs/job-queue.ts";
-import { discard, type ArchiveVisitor, readArchive } from "./archive.ts";
+import { type ArchiveVisitor, discard, readArchive } from "./archive.ts";
 import type { Installation } from "./backup.ts";
 import { withClient } from "./backup-client.ts";
 import { type InspectedArchive, inspectArchive } from "./inspect.ts";
@@ -51,13 +51,19 @@ export interface RestoreResult {
  * Brings a shop back from its archive, into a database without rows. All rows come in one transaction, which ends well only when
  * everything is proven: killed before, it leaves a database without rows, and restoring it again begins anew.
  */
-export async function restore(shop: Installation, path: string, passphrase: string | null): Promise<RestoreResult> {
+export async function restore(
+  shop: Installation,
+  path: string,
+  passphrase: string | null,
+): Promise<RestoreResult> {
   await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
   const archive = await inspectArchive(path, shop.config, passphrase);
   await createTables(shop, archive.manifest);
   const storage = await openStorage(shop.config);
   try {
-    await withClient(shop, "stoa restore", (client) => loadArchive({ ...archive, client, storage, path, shop }));
+    await withClient(shop, "stoa restore", (client) =>
+      loadArchive({ ...archive, client, storage, path, shop }),
+    );
   } finally {
     await storage.close();
   }
@@ -140,7 +146,11 @@ async function mustMatchTables(client: pg.Client, manifest: Manifest, tables: Ta
  * Rows come in any order and as they are: no trigger may judge them by today's rules, or count them again. Foreign keys are made
  * anew afterwards, which holds every row against them, and takes no more than being the owner.
  */
-async function withoutConstraints(client: pg.Client, tables: Table[], work: () => Promise<void>): Promise<void> {
+async function withoutConstraints(
+  client: pg.Client,
+  tables: Table[],
+  work: () => Promise<void>,
+): Promise<void> {
   const foreignKeys = await listForeignKeys(client);
   const ours = tables.filter(({ where }) => where === undefined);
   for (const foreignKey of foreignKeys) await dropForeignKey(client, foreignKey);

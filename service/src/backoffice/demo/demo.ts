@@ -13,13 +13,13 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { closeDemoAccount } from "../account-closing/close-account.ts";
 import {
+  clearDemoFlag,
   countDemo,
+  type DemoRows,
   deleteDemo,
   delistDemo,
-  readDemoState,
   listDemoProducts,
-  type DemoRows,
-  clearDemoFlag,
+  readDemoState,
   setDemoState,
   setViews,
 } from "./queries.ts";

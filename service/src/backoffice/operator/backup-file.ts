@@ -12,22 +12,25 @@ const OWNER_ONLY = 0o600;
 const defaultFileName = (now: Date) => `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar.gz`;
 
 /** Backs the shop up into a file that is there only when it is whole, or to stdout. */
-export async function backUpToFile(place: OperatorDatabase, wish: string | undefined): Promise<BackupResult & { file: string }> {
+export async function backUpToFile(
+  database: OperatorDatabase,
+  requestedFile: string | undefined,
+): Promise<BackupResult & { file: string }> {
   const now = new Date();
   const passphrase = readPassphrase();
-  const file = wish ?? defaultFileName(now);
+  const file = requestedFile ?? defaultFileName(now);
   if (file === STDOUT)
-    return { file, ...(await backUp(place, { stream: process.stdout, end: false }, { passphrase, now })) };
+    return { file, ...(await backUp(database, { stream: process.stdout, end: false }, { passphrase, now })) };
   await mustNotExist(file);
   // Under another name until it is whole.
   const part = `${file}.part`;
   await rm(part, { force: true });
   try {
     const stream = createWriteStream(part, { mode: OWNER_ONLY, flush: true });
-    const said = await backUp(place, { stream, end: true }, { passphrase, now });
+    const result = await backUp(database, { stream, end: true }, { passphrase, now });
     await rename(part, file);
     await syncFolder(dirname(resolve(file)));
-    return { file, ...said };
+    return { file, ...result };
   } finally {
     await rm(part, { force: true });
   }

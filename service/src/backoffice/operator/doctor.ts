@@ -44,36 +44,39 @@ const MAX_EVENT_AGE_SECONDS = 60;
 const CHECKED_FILES = 20;
 
 /** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
-export async function runChecks(place: OperatorDatabase, now = new Date()): Promise<CheckResult[]> {
-  const { config, target } = place;
+export async function runChecks(database: OperatorDatabase, now = new Date()): Promise<CheckResult[]> {
+  const { config, target } = database;
   const pool = openPool({ target, maxConnections: 2 });
   // Of a connection that is cut while it waits: the next look tells.
   pool.on("error", () => {});
-  const finding = async (check: string, look: () => Promise<Omit<CheckResult, "check">>): Promise<CheckResult> => ({
-    check,
+  const check = async (
+    name: string,
+    look: () => Promise<Omit<CheckResult, "check">>,
+  ): Promise<CheckResult> => ({
+    check: name,
     ...(await look().catch((error) => ({ ok: false, note: (error as Error).message }))),
   });
   try {
     return [
-      await finding("data folder", () => checkDataFolder(config)),
-      await finding("disk", () => checkDisk(config)),
-      await finding("public URL", () => checkPublicUrl(config)),
-      await finding("database", () => checkServerVersion(pool)),
-      await finding("connections", () => checkConnections(pool, place)),
-      await finding("clock", () => checkClock(pool)),
-      await finding("locale", () => checkLocale(pool)),
-      await finding("migrations", () => checkMigrations(pool)),
-      await finding("environment", () => checkEnvironment(pool, config)),
-      await finding("keyring", () => checkKeyring(pool, config)),
-      await finding("mail", () => checkEmail(pool, config)),
-      await finding("Redis", () => checkRedis(config)),
-      await finding("files", () => checkFiles(pool, config)),
-      await finding("jobs", () => checkJobs(pool, now)),
-      await finding("webhooks", () => checkWebhooks(pool)),
-      await finding("money", () => checkOpenMoney(pool, now)),
-      await finding("books", () => checkLedger(pool)),
-      await finding("payment provider", () => checkReconciliation(pool)),
-      await finding("telemetry", async () => checkTelemetry(config)),
+      await check("data folder", () => checkDataFolder(config)),
+      await check("disk", () => checkDisk(config)),
+      await check("public URL", () => checkPublicUrl(config)),
+      await check("database", () => checkServerVersion(pool)),
+      await check("connections", () => checkConnections(pool, database)),
+      await check("clock", () => checkClock(pool)),
+      await check("locale", () => checkLocale(pool)),
+      await check("migrations", () => checkMigrations(pool)),
+      await check("environment", () => checkEnvironment(pool, config)),
+      await check("keyring", () => checkKeyring(pool, config)),
+      await check("mail", () => checkEmail(pool, config)),
+      await check("Redis", () => checkRedis(config)),
+      await check("files", () => checkFiles(pool, config)),
+      await check("jobs", () => checkJobs(pool, now)),
+      await check("webhooks", () => checkWebhooks(pool)),
+      await check("money", () => checkOpenMoney(pool, now)),
+      await check("books", () => checkLedger(pool)),
+      await check("payment provider", () => checkReconciliation(pool)),
+      await check("telemetry", async () => checkTelemetry(config)),
     ];
   } finally {
     await pool.end();
@@ -180,15 +183,15 @@ async function checkRedis({ redisUrl }: Config) {
 }
 
 /** Whether a pooler stands between, and what then does not work as it should. */
-async function checkConnections(pool: pg.Pool, place: OperatorDatabase) {
-  const line = await openListenConnection(place, [], () => {}).catch((error: Error) => error);
+async function checkConnections(pool: pg.Pool, database: OperatorDatabase) {
+  const line = await openListenConnection(database, [], () => {}).catch((error: Error) => error);
   if (!(line instanceof Error)) await line.end();
   const client = (await pool.connect()) as pg.PoolClient & { isPooled: boolean };
   const { isPooled } = client;
   client.release();
   const problems = line instanceof Error ? [`nothing is cached: ${line.message}`] : [];
   if (isPooled) problems.push(...(await findDroppedSettings(pool)));
-  const way = place.direct === undefined ? "" : ", with DATABASE_DIRECT_URL beside it";
+  const way = database.direct === undefined ? "" : ", with DATABASE_DIRECT_URL beside it";
   return toWarning(
     problems,
     isPooled ? `through a connection pooler${way}` : `PostgreSQL itself${way}, notifications arrive`,
@@ -203,7 +206,9 @@ async function findDroppedSettings(pool: pg.Pool): Promise<string[]> {
     [names],
   );
   const lost = rows.filter(({ name, value }) => value !== REQUIRED_ROLE_SETTINGS[name]);
-  const lines = lost.map(({ name, role }) => `alter role "${role}" set ${name} = '${REQUIRED_ROLE_SETTINGS[name]}'`);
+  const lines = lost.map(
+    ({ name, role }) => `alter role "${role}" set ${name} = '${REQUIRED_ROLE_SETTINGS[name]}'`,
+  );
   return lines.length > 0 ? [`the pooler drops settings, have the role bring them: ${lines.join("; ")}`] : [];
 }
 
@@ -273,7 +278,10 @@ async function checkWebhooks(pool: pg.Pool) {
     .catch(emptyIfNoTables as (error: unknown) => never);
   const age = Math.round(rows[0]?.age ?? 0);
   const problem = `the oldest event without deliveries is ${age} s old: does a worker run?`;
-  return toWarning(age > MAX_EVENT_AGE_SECONDS ? [problem] : [], "no event waits for its deliveries for long");
+  return toWarning(
+    age > MAX_EVENT_AGE_SECONDS ? [problem] : [],
+    "no event waits for its deliveries for long",
+  );
 }
 
 /** Whether money waits for longer than it should. */

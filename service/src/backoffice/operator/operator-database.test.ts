@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { createDatabase } from "../../../test/market.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { openPool } from "../../platform/db/database.ts";
-import { toConnection, openOperatorDatabase } from "./operator-database.ts";
+import { openOperatorDatabase, toConnection } from "./operator-database.ts";
 
 const database = await createDatabase();
 after(() => database.drop());

@@ -25,7 +25,10 @@ export interface ExportOptions {
 }
 
 /** Writes a seller's products where it is wished; answers what to say, which is nothing beside the products themselves. */
-export async function exportProducts(ctx: Context, { seller, format, output }: ExportOptions): Promise<object | null> {
+export async function exportProducts(
+  ctx: Context,
+  { seller, format, output }: ExportOptions,
+): Promise<object | null> {
   const { id } = await findUser(ctx, seller);
   if (format === "markdown") return exportToFolder(ctx, id, output);
   if (output === undefined) return await exportToStdout(ctx, id);
@@ -68,7 +71,7 @@ export async function importProductFiles(
   ctx: Context,
   seller: string,
   path: string,
-  wish: ImportOptions,
+  options: ImportOptions,
 ): Promise<ImportResult> {
   const { id } = await findUser(ctx, seller);
   const reads = await readProductFiles(path);
@@ -76,7 +79,13 @@ export async function importProductFiles(
     ...{ kind: "key", keyId: "operator", userId: id, role: "seller", plan: "free", quota: null },
     permissions: new Set(permissions),
   };
-  return importProducts(ctx, caller, (problems) => collectItems(reads, problems, MAX_PRODUCTS), wish, null);
+  return importProducts(
+    ctx,
+    caller,
+    (problems) => collectItems(reads, problems, MAX_PRODUCTS),
+    options,
+    null,
+  );
 }
 
 async function readProductFiles(path: string): Promise<Iterable<ReadItem> | AsyncIterable<ReadItem>> {
@@ -102,13 +111,17 @@ async function* listFiles(folder: string): AsyncGenerator<FolderFile> {
 export function formatProblems(error: unknown): string[] | null {
   if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
   const { errors, total } = error.details as { errors: LocatedProblem[]; total: number };
-  const lines = errors.map((problem) => replaceControlCharacters(`${formatLocation(problem)}: ${problem.field}: ${problem.reason}`));
+  const lines = errors.map((problem) =>
+    replaceControlCharacters(`${formatLocation(problem)}: ${problem.field}: ${problem.reason}`),
+  );
   return total > errors.length ? [...lines, `… and ${total - errors.length} more`] : lines;
 }
 
 export const formatUnpublished = ({ products }: ImportResult): string[] =>
   products.flatMap(({ notPublished = [], ...place }) =>
-    notPublished.map(({ field, reason }) => replaceControlCharacters(`${formatLocation(place)}: not published: ${field}: ${reason}`)),
+    notPublished.map(({ field, reason }) =>
+      replaceControlCharacters(`${formatLocation(place)}: not published: ${field}: ${reason}`),
+    ),
   );
 
 /** Names of files and fields are a stranger's: no terminal shall take them for commands. */

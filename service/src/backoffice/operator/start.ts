@@ -6,7 +6,12 @@ import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
 import { createFirstAdminLink } from "../admin/first-admin.ts";
 import { loadDemoAtStart } from "../demo/demo.ts";
-import { toConnection, mustConnectToDatabase, openOperatorDatabase, type OperatorDatabase } from "./operator-database.ts";
+import {
+  mustConnectToDatabase,
+  type OperatorDatabase,
+  openOperatorDatabase,
+  toConnection,
+} from "./operator-database.ts";
 import { findOrCreatePrintedKey } from "./printed-key.ts";
 import { type ReservedPort, reservePort } from "./reserved-port.ts";
 import { renderStartBox } from "./start-box.ts";
@@ -18,23 +23,23 @@ const RESTART_WINDOW_MS = 10 * 60_000;
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
   const config = readConfig();
-  const opened: OpenedResources = { port: null, place: null, service: null, telemetry: null };
+  const opened: OpenedResources = { port: null, database: null, service: null, telemetry: null };
   closeOnSignal(opened);
   try {
     opened.port = await reservePort(config);
     printProgress(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
-    opened.place = await openOperatorDatabase(config);
-    await mustConnectToDatabase(opened.place);
-    restartWhenLost(opened.place);
+    opened.database = await openOperatorDatabase(config);
+    await mustConnectToDatabase(opened.database);
+    restartWhenLost(opened.database);
     const log = createLog(config.logLevel);
     opened.telemetry = await startTelemetry(config, log);
     printProgress("the database is up: running migrations");
-    opened.service = await startService(config, toConnection(opened.place), {
+    opened.service = await startService(config, toConnection(opened.database), {
       log,
       beforeListening: () => opened.port!.release(),
     });
     printProgress("the service listens");
-    await printStartBox(opened.place, opened.service);
+    await printStartBox(opened.database, opened.service);
   } catch (error) {
     await close(opened);
     throw error;
@@ -46,24 +51,23 @@ const printProgress = (what: string) => console.error(`${elapsedSeconds().padSta
 const elapsedSeconds = () => (performance.now() / 1000).toFixed(1);
 
 /**
- * The embedded database that was killed is started again under the service, which finds it at the same place. One that does not come up,
+ * The embedded database that was killed is started again under the service, which finds it at the same database. One that does not come up,
  * or is lost again and again, ends the process: its supervisor sees that.
  */
-function restartWhenLost(place: OperatorDatabase, lostBefore: number[] = []): void {
-  place.embedded?.onLost((why) => {
+function restartWhenLost(database: OperatorDatabase, lostBefore: number[] = []): void {
+  database.embedded?.onLost((why) => {
     console.error(why);
     const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTART_WINDOW_MS);
     const restart = async () => {
       // One that somebody shut down in good order is meant to be down.
       if (!why.includes("ended unexpectedly")) process.exit(1);
-      if (lately.length > MAX_RESTARTS)
-        throw new Error("PostgreSQL was lost too often to be started again.");
-      const starting = startEmbedded(place.config.dataDir);
+      if (lately.length > MAX_RESTARTS) throw new Error("PostgreSQL was lost too often to be started again.");
+      const starting = startEmbedded(database.config.dataDir);
       // Before it runs: a signal meanwhile must not leave it behind.
-      place.close = async () => (await starting).stop();
-      place.embedded = await starting;
+      database.close = async () => (await starting).stop();
+      database.embedded = await starting;
       console.error("PostgreSQL runs again.");
-      restartWhenLost(place, lately);
+      restartWhenLost(database, lately);
     };
     restart().catch((error) => {
       console.error((error as Error).message);
@@ -75,27 +79,34 @@ function restartWhenLost(place: OperatorDatabase, lostBefore: number[] = []): vo
 /** What a signal has to close, however far the start has come. */
 interface OpenedResources {
   port: ReservedPort | null;
-  place: OperatorDatabase | null;
+  database: OperatorDatabase | null;
   service: Service | null;
   telemetry: Telemetry | null;
 }
 
-async function close({ port, service, place, telemetry }: OpenedResources): Promise<void> {
+async function close({ port, service, database, telemetry }: OpenedResources): Promise<void> {
   await port?.release();
   await service?.close();
-  await Promise.all([telemetry?.stop(), place?.close()]);
+  await Promise.all([telemetry?.stop(), database?.close()]);
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
-async function printStartBox(place: OperatorDatabase, { ctx }: Service): Promise<void> {
-  const isTest = place.config.environment === "test";
+async function printStartBox(database: OperatorDatabase, { ctx }: Service): Promise<void> {
+  const isTest = database.config.environment === "test";
   const stillLoading = isTest && (await loadDemoProducts(ctx));
   const key = isTest ? await findOrCreatePrintedKey(ctx) : null;
   // Where no door is, nobody could open it.
-  const adminLink = place.config.roles.api ? await createFirstAdminLink(ctx) : null;
+  const adminLink = database.config.roles.api ? await createFirstAdminLink(ctx) : null;
   const seconds = elapsedSeconds();
   console.log(
-    renderStartBox({ config: place.config, origin: ctx.links.origin(), key, seconds, stillLoading, adminLink }),
+    renderStartBox({
+      config: database.config,
+      origin: ctx.links.origin(),
+      key,
+      seconds,
+      stillLoading,
+      adminLink,
+    }),
   );
 }
 
@@ -120,7 +131,7 @@ function closeOnSignal(opened: OpenedResources): void {
     if (ending) return;
     ending = true;
     opened.service?.ctx.log.info({ signal }, "shutting down");
-    const drainMs = (opened.place?.config.drainSeconds ?? 0) * 1_000;
+    const drainMs = (opened.database?.config.drainSeconds ?? 0) * 1_000;
     setTimeout(() => process.exit(1), drainMs + EXIT_TIMEOUT_MS).unref();
     await close(opened);
     process.exit(0);

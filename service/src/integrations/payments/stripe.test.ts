@@ -18,7 +18,7 @@ import { reconcilePayments } from "../../commerce/plans/plan-payment.ts";
 import { renewSubscriptions } from "../../commerce/plans/renewal.ts";
 import { toUuid } from "../../core/ids.ts";
 import { currencies } from "../../core/money/amount.ts";
-import { noticeHandlers, listScheduledJobs } from "../../jobs.ts";
+import { listScheduledJobs, noticeHandlers } from "../../jobs.ts";
 import { type ChargeRequest, type Payments, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 import { stripePayments } from "./stripe.ts";
 import { fromStripe, toStripe } from "./stripe-amounts.ts";

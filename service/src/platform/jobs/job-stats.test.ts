@@ -138,7 +138,7 @@ suite("money that waits", () => {
         config,
         target: String(pool.options.connectionString),
         embedded: null,
-        leave: async () => {},
+        close: async () => {},
       };
       return (await runChecks(place, market.clock.now)).find(({ check }) => check === "money")!;
     };
