@@ -10,7 +10,7 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const toKeyLabel = (environment: Environment) => (environment === "production" ? "live" : "test");
 const randomBase62 = (length: number) => Array.from({ length }, () => BASE62[randomInt(62)]).join("");
 
-/** Drops typos and scanners' noise before the database is asked. It guards nothing. */
+/** Rejects typos and scanners' noise without a query. It is no protection. */
 function checksum(text: string): string {
   let rest = crc32(text);
   let digits = "";
@@ -22,13 +22,13 @@ function checksum(text: string): string {
 }
 
 export interface MintedKey {
-  /** The whole key: shown once. */
+  /** The whole key, which is shown once. */
   value: string;
   lookup: string;
   digest: Buffer;
 }
 
-/** How a key begins: what its owner recognises it by. */
+/** The part of a key that the database and the owner may see. */
 export const toKeyPrefix = (environment: Environment, lookup: string) =>
   `stoa_${toKeyLabel(environment)}_${lookup}`;
 
@@ -39,7 +39,7 @@ export function mintKey(environment: Environment): MintedKey {
   return { value, lookup, digest: digestOf(value) };
 }
 
-/** The twelve characters to look a key up by; null when it cannot be one of this environment's. */
+/** null: the value cannot be a key of this environment. */
 export function parseKeyLookup(value: string, environment: Environment): string | null {
   const [, label, lookup, , crc] = KEY_PATTERN.exec(value) ?? [];
   if (!lookup || label !== toKeyLabel(environment)) return null;

@@ -4,12 +4,12 @@ import { parseKeyLookup } from "./api-key.ts";
 import { findKey, type KeyRow, updateKeyLastUsed } from "./queries.ts";
 
 const LAST_USED_INTERVAL_MS = 60_000;
-/** Compared when no key is found, so that a miss costs what a hit costs. */
+/** Compared when no key is found, so that a miss takes as long as a hit. */
 const DUMMY_DIGEST = digestOf("");
 
 const isExpired = (key: KeyRow, now: Date) => key.expiresAt !== null && key.expiresAt <= now;
 
-/** Who an API key belongs to; null when it is unknown, revoked, expired or of the other environment. */
+/** null: the key is unknown, revoked, expired or of the other environment. */
 export async function authenticateApiKey(ctx: Context, value: string): Promise<KeyCaller | null> {
   const lookup = parseKeyLookup(value, ctx.config.environment);
   if (!lookup) return null;
@@ -28,12 +28,12 @@ export async function authenticateApiKey(ctx: Context, value: string): Promise<K
   };
 }
 
-/** Written at most once a minute, beside the request: nobody waits for it. */
+/** At most once a minute, and the request does not wait for it. */
 function updateLastUsed(ctx: Context, key: KeyRow): void {
   const now = ctx.now();
   const before = new Date(now.getTime() - LAST_USED_INTERVAL_MS);
   if (key.lastUsedAt && key.lastUsedAt > before) return;
-  // In the row that is kept in memory too: the next request need not try.
+  // In the cached row, too, so that the next request does not write.
   key.lastUsedAt = now;
   updateKeyLastUsed(ctx, key.id, now, before).catch((error) =>
     ctx.log.warn({ err: error }, "last use of a key not kept"),

@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import { securityFootnote } from "../../platform/email/security-footnote.ts";
 
-/** How a letter names a key: the owner knows it by its name, and finds it in their code by how it begins. */
+/** The owner knows a key by its name, and finds it in code by its prefix. */
 interface NamedKey {
   name: string;
   prefix: string;

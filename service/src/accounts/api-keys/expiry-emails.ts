@@ -5,10 +5,10 @@ import { toKeyPrefix } from "./api-key.ts";
 import { keyExpiringEmail } from "./emails.ts";
 import { claimExpiringKeys } from "./queries.ts";
 
-/** The shortest first: a key that is told of three days is not told of fourteen after a pause. */
+/** Shortest first: after a pause, a key with three days left gets no email about fourteen. */
 const REMINDER_DAYS = [3, 14];
 
-/** Tells owners of keys that end soon: once per key and number of days, however many workers ask and rounds were missed. */
+/** One email for each key and number of days, also when several workers run the job or runs were missed. */
 export async function sendKeyExpiryEmails(ctx: Context): Promise<void> {
   const now = ctx.now();
   for (const days of REMINDER_DAYS) {

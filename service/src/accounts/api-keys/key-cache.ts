@@ -11,13 +11,13 @@ declare module "../../core/context.ts" {
 const MAX_KEYS = 10_000;
 
 /**
- * What this process knows of keys that were used lately. It forgets a key as soon as the database tells of a change, and
- * is not asked while it could have missed one. Only what exists is kept: a stranger's guesses take no place.
+ * Caches keys that were used lately. A PostgreSQL notification evicts a changed key, and the cache is not used while
+ * it could have missed one. Unknown keys are not cached, so guesses take no memory.
  */
 export class KeyCache {
   readonly #notifications: Pick<Notifications, "areCurrent">;
   readonly #rows = new Map<string, KeyRow>();
-  /** Counts what was forgotten: a row that was asked for before that may be the old one. */
+  /** A row that was read before an eviction may be stale. */
   #evictions = 0;
 
   constructor(notices: Pick<Notifications, "areCurrent" | "register">) {
@@ -31,7 +31,6 @@ export class KeyCache {
     });
   }
 
-  /** The key of a lookup: from memory, else by `read`. */
   async find(lookup: string, read: () => Promise<KeyRow | undefined>): Promise<KeyRow | undefined> {
     if (!this.#notifications.areCurrent()) return read();
     const known = this.#rows.get(lookup);

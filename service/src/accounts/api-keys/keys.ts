@@ -18,7 +18,6 @@ import {
   revokeKeysOfUser,
 } from "./queries.ts";
 
-/** Who does something to a key, as the audit log keeps it. */
 export interface AuditActor {
   actorId: string | null;
   source: RequestSource | null;
@@ -47,14 +46,14 @@ export interface CreateKeyInput {
   expiresAt?: Date | null;
 }
 
-/** A key and, this once, its value. */
+/** The value of the key is here once and is never stored. */
 export interface CreatedKey {
   id: string;
   key: string;
   prefix: string;
 }
 
-/** Makes a key in the caller's transaction; its value is in this answer and nowhere else. */
+/** Runs in the caller's transaction. */
 export async function createKey(ctx: Context, tx: Tx, input: CreateKeyInput): Promise<CreatedKey> {
   const { environment } = ctx.config;
   const minted = mintKey(environment);
@@ -72,7 +71,6 @@ export async function createKey(ctx: Context, tx: Tx, input: CreateKeyInput): Pr
   return { id, key: minted.value, prefix: toKeyPrefix(environment, minted.lookup) };
 }
 
-/** Makes a key as the operator wishes. */
 export const createKeyAsOperator = (
   ctx: Context,
   input: CreateKeyInput,
@@ -83,7 +81,7 @@ export const createKeyAsOperator = (
     return { id: toId("key", id), key };
   });
 
-/** Ends a key in the caller's transaction; false when it was revoked already. */
+/** Runs in the caller's transaction. Returns false when the key was revoked before. */
 export async function revokeLockedKey(ctx: Context, tx: Tx, key: OwnKey, by: AuditActor): Promise<boolean> {
   if (key.revokedAt) return false;
   await revokeKey(tx, key.id, ctx.now());
@@ -91,7 +89,7 @@ export async function revokeLockedKey(ctx: Context, tx: Tx, key: OwnKey, by: Aud
   return true;
 }
 
-/** Ends anybody's key, named by its id or by its value, such as one that was found in public; its owner gets a letter. */
+/** For a key that was found in public: by id or by value. The owner gets an email. */
 export const revokeKeyAsOperator = (ctx: Context, idOrValue: string) =>
   ctx.db.transaction().execute(async (tx) => {
     const key = await mustLockAnyKey(ctx, tx, idOrValue);
@@ -115,12 +113,12 @@ async function mustLockAnyKey(ctx: Context, tx: Tx, idOrValue: string): Promise<
   throw new ApiError("API_KEY_NOT_FOUND", why);
 }
 
-/** Revokes every key of an account; answers how many. */
+/** Returns the number of revoked keys. */
 export async function revokeAllKeys(ctx: Context, tx: Queries, userId: string): Promise<number> {
   return (await revokeKeysOfUser(tx, userId, ctx.now())).length;
 }
 
-/** Of an account that closes. */
+/** On account closed. */
 export const deleteAllKeys = (db: Queries, userId: string) => deleteKeysOfUser(db, userId);
 
 /** `all`, or permission names separated by commas. */

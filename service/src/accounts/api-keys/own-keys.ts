@@ -19,7 +19,7 @@ import { countValidKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./que
 
 const MAX_VALID_KEYS = 25;
 const MAX_YEARS = 5;
-/** A key with one of these costs its owner money when somebody else gets hold of it. */
+/** With one of these, a stolen key costs its owner money. */
 const SPENDING_PERMISSIONS: Permission[] = ["purchases:write", "ai:execute"];
 
 export function toKeyStatus(key: OwnKey, now: Date): ApiKeyStatus {
@@ -43,7 +43,6 @@ const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
   revokedAt: key.revokedAt?.toISOString() ?? null,
 });
 
-/** With its value, this once. */
 export const toNewApiKey = (
   { id, key }: CreatedKey,
   { name, permissions: granted, expiresAt }: Pick<OwnKey, "name" | "permissions" | "expiresAt">,

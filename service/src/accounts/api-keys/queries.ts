@@ -4,7 +4,7 @@ import type { Context } from "../../core/context.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** A key that lets in, and whom. */
+/** A valid key with its account. */
 export interface KeyRow {
   id: string;
   userId: string;
@@ -17,7 +17,7 @@ export interface KeyRow {
   lastUsedAt: Date | null;
 }
 
-/** Asked by every request of a key that is not in memory, hence plain SQL with a name. */
+/** Runs on each request whose key is not cached, hence a named statement. */
 const FIND_KEY = {
   name: "find_key",
   text: `select k.id, k.user_id as "userId", u.role, u.plan, u.quota, k.digest, k.permissions, k.expires_at as "expiresAt",
@@ -31,7 +31,7 @@ export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow
   return rows[0];
 }
 
-/** Compared again in the row, so that of many parallel requests one writes. */
+/** The condition lets one of many parallel requests write. */
 export function updateKeyLastUsed({ db }: Context, id: string, now: Date, before: Date) {
   return db
     .updateTable("api_keys")
@@ -63,7 +63,6 @@ export const revokeKeysOfUser = (db: Queries, userId: string, now: Date) =>
     .returning("id")
     .execute();
 
-/** A key as its owner sees it. */
 export interface OwnKey {
   id: string;
   userId: string;
@@ -105,7 +104,7 @@ export async function listKeys(db: Queries, userId: string, paging: Paging): Pro
 export const lockKey = (tx: Tx, userId: string, id: string) =>
   ownKeys(tx).where("user_id", "=", userId).where("id", "=", id).forUpdate().executeTakeFirst();
 
-/** Of anybody, as operators name it: by id, or by what is in a pasted key. */
+/** By id, or by the parts of a pasted key. */
 export const lockAnyKey = (tx: Tx, by: { id: string } | { lookup: string; digest: Buffer }) =>
   ownKeys(tx)
     .where((row) => row.and(by))
@@ -116,7 +115,7 @@ const owners = (tx: Tx, userId: string) => tx.selectFrom("users").select("email"
 
 export const findOwner = (tx: Tx, userId: string) => owners(tx, userId).executeTakeFirstOrThrow();
 
-/** Whoever makes a key for this account meanwhile waits: so that keys can be counted. */
+/** Serialises the creation of keys, so that the count is exact. */
 export const lockOwner = (tx: Tx, userId: string) =>
   owners(tx, userId).forNoKeyUpdate().executeTakeFirstOrThrow();
 
@@ -147,8 +146,8 @@ export interface ExpiringKey {
 }
 
 /**
- * The keys that end within so many days and whose owners do not know it yet: they do from here on. One statement, so of
- * parallel rounds one gets each key. A key that never had so many days before it is no news, and neither is a replaced one.
+ * Marks and returns the keys that expire within so many days and whose owners had no email about it. One statement, so
+ * each key goes to one of parallel runs. Keys that were created for a shorter time, and replaced keys, get none.
  */
 export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) =>
   tx

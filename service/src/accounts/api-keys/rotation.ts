@@ -11,7 +11,7 @@ import { lockOwner, markKeyReplaced, type OwnKey } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Always possible, however many keys the account has: who must wait for a free place does not rotate. */
+/** Not subject to the limit of keys: rotation must never be blocked. */
 export const rotateKey = (
   ctx: Context,
   { userId }: SessionCaller,
@@ -19,7 +19,7 @@ export const rotateKey = (
   source: RequestSource,
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
-    // First the account, as everybody does who makes a key.
+    // The account is locked before its keys, as in createOwnKey.
     const { email } = await lockOwner(tx, userId);
     const old = await lockOwnKey(tx, userId, input.keyId);
     mustBeActive(ctx, old);
@@ -46,7 +46,7 @@ function mustBeActive(ctx: Context, key: OwnKey): void {
   });
 }
 
-/** As long as the old one was made to live. */
+/** As long as the old key's lifetime. */
 const renewExpiry = ({ createdAt, expiresAt }: OwnKey, now: Date) =>
   expiresAt && new Date(now.getTime() + expiresAt.getTime() - createdAt.getTime());
 

@@ -1,12 +1,11 @@
 import type { Adapter } from "oidc-provider";
 
-/** The provider's times are whole seconds. */
+/** oidc-provider's times are whole seconds. */
 export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000);
 export const fromSeconds = (seconds: number): Date => new Date(seconds * 1000);
 
 const nothing = async () => undefined;
 
-/** What most kinds of things have no use for. */
 export const unusedMethods: Pick<
   Adapter,
   "consume" | "destroy" | "findByUid" | "findByUserCode" | "revokeByGrantId"

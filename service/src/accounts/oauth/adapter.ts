@@ -5,7 +5,7 @@ import { flowAdapter } from "./flow-adapter.ts";
 import { grantAdapter } from "./grant-adapter.ts";
 import { tokenAdapter } from "./token-adapter.ts";
 
-/** Where the provider keeps its things, by its own names for them. A kind that we do not offer has no place. */
+/** Storage of oidc-provider, by its own names of the models. */
 export const createAdapterFactory =
   (ctx: Context): AdapterFactory =>
   (model) => {

@@ -4,8 +4,8 @@ import { isPermission, type ResourcePath } from "./scopes.ts";
 import { findBearer } from "./token-queries.ts";
 
 /**
- * Whom an access token for a resource of ours acts for; null when it is unknown, expired, taken back, meant for another resource, or of
- * somebody who may not enter. It may do what its scopes say within the role of the account, and nothing of an administrator.
+ * null: the token is unknown, expired, revoked, for another resource, or its account may not sign in. Scopes never
+ * exceed the role, and never grant admin rights.
  */
 export async function authenticateAccessToken(
   ctx: Context,

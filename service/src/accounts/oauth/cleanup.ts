@@ -11,7 +11,7 @@ import { deleteExpiredRows, deleteTokensOfUser } from "./token-queries.ts";
 
 const UNUSED_CLIENT_DAYS = 30;
 
-/** Whoever leaves takes along what they allowed, and the clients that were theirs, with every token of both. */
+/** On account closed. Tokens are deleted with their grants and clients. */
 export async function deleteGrantsAndClients(tx: Tx, userId: string): Promise<void> {
   await deleteTokensOfUser(tx, userId);
   await deleteGrantsOfUser(tx, userId);
@@ -19,8 +19,8 @@ export async function deleteGrantsAndClients(tx: Tx, userId: string): Promise<vo
 }
 
 /**
- * Ends what acts in somebody's name: the grants that they gave, with every token, and the secrets of their own clients,
- * which stay for the people who use them and get a new secret from their owner.
+ * Ends everything that acts in the user's name. The user's clients stay, since other people use them, but need a new
+ * secret.
  */
 export async function revokeGrantsAndSecrets(
   tx: Tx,
@@ -32,7 +32,7 @@ export async function revokeGrantsAndSecrets(
   return { grantsRevoked: grants.length, clientSecretsRevoked: secrets.length };
 }
 
-/** What expired, and clients that registered themselves a month ago and that nobody allows anything. */
+/** Unused clients are self-registered, a month old and without any grant. */
 export async function deleteExpiredOAuthData(ctx: Context): Promise<void> {
   const now = ctx.now().getTime();
   await deleteExpiredRows(ctx.db, { flows: new Date(now), tokens: new Date(now - DAY_MS) });

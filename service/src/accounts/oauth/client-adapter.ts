@@ -11,14 +11,14 @@ import { requestSource } from "./request-context.ts";
 const MAX_REGISTRATIONS_PER_NETWORK = 20;
 const PERIOD_MS = 3_600_000;
 
-/** Clients: those that people made in their settings, and those that registered themselves. */
+/** Clients that users created, and clients that registered themselves. */
 export const clientAdapter = (ctx: Context): Adapter => ({
   ...unusedMethods,
   async find(id) {
     const client = isClientId(id) ? await findActiveClient(ctx.db, id) : undefined;
     return client && toClientMetadata(client);
   },
-  /** Called by dynamic registration alone, with metadata that registration.ts has restricted. */
+  /** Only dynamic registration calls this, with metadata that registration.ts has restricted. */
   async upsert(id, metadata) {
     const source = requestSource();
     const now = ctx.now();
@@ -56,8 +56,8 @@ const tooManyRegistrations = () =>
   );
 
 /**
- * In the words of RFC 7591. The secret's digest stands for the secret, which provider.ts knows when it compares. Only what keeps
- * no secret is `native`, where the port of a loopback address is free.
+ * Metadata names of RFC 7591. The digest takes the place of the secret; provider.ts compares digests. Only a public
+ * client is `native`, which may use any port of a loopback address.
  */
 function toClientMetadata(client: ClientRow): AdapterPayload {
   const isPublic = client.secretDigest === null;

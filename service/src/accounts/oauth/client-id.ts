@@ -4,5 +4,5 @@ const CLIENT_ID_PATTERN = /^client_[0-9a-f]{32}$/;
 
 export const generateClientId = () => `client_${randomBytes(16).toString("hex")}`;
 
-/** Whether it can name a client at all: the database is not asked about text of any other shape, NUL included. */
+/** Keeps text of any other form, NUL included, away from the database. */
 export const isClientId = (text: string): boolean => CLIENT_ID_PATTERN.test(text);

@@ -27,7 +27,6 @@ const MAX_CLIENTS_PER_ACCOUNT = 25;
 const generateClientSecret = () => `stoa_client_${randomBytes(32).toString("base64url")}`;
 const notFound = () => new ApiError("OAUTH_CLIENT_NOT_FOUND");
 
-/** As its owner sees it, and in part administrators. */
 export const toClient = (client: Omit<ClientRow, "secretDigest" | "idTokenAlgorithm">): OAuthClient => ({
   clientId: client.id,
   name: client.name,
@@ -93,7 +92,7 @@ function toNewClient(clientSecret: string, client: ClientRow | undefined): NewOA
   return { ...toClient(client), clientSecret };
 }
 
-/** The old secret ends at once: who rotates one has mostly lost it. */
+/** The old secret ends at once, since a rotation mostly follows a leak. */
 export async function rotateClientSecret(
   ctx: Context,
   caller: SessionCaller,
@@ -117,7 +116,7 @@ async function emailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, 
   if (owner) await queueEmail(ctx, tx, owner.email, message);
 }
 
-/** With every grant and token of it. */
+/** Deletes its grants and tokens, too. */
 export async function deleteClient(
   ctx: Context,
   caller: SessionCaller,

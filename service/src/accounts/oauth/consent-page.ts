@@ -3,7 +3,7 @@ import { type HtmlPage, html } from "../../platform/http/html.ts";
 import type { ConsentRequest } from "./consent.ts";
 import { isLoopbackUri, toFormActionSource } from "./redirect-uris.ts";
 
-/** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
+/** Shows the host of the redirect URI: anybody can choose any client name, but not the host. */
 export function consentPage({ client, account, redirectUri, identity, resources }: ConsentRequest): HtmlPage {
   const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
   return {

@@ -2,7 +2,7 @@ import { interactionPolicy, type interactionPolicy as Policies } from "oidc-prov
 
 const { base, Check } = interactionPolicy;
 
-/** The provider's own policy, and: a client that registered itself asks every time, since anybody may take any name. */
+/** A self-registered client asks each time, since it may claim any name. */
 export function createConsentPolicy(): Policies.DefaultPolicy {
   const policy = base();
   policy

@@ -12,7 +12,6 @@ interface ProviderContext {
   provider: Provider;
 }
 
-/** What a client asks of somebody. */
 export interface ConsentRequest {
   client: { id: string; name: string };
   account: { name: string; email: string };
@@ -28,7 +27,7 @@ export const interactionExpired = () =>
     "This request has expired, or belongs to another browser or account. Go back to the application and start again.",
   );
 
-/** Read anew from the request itself and from what the client may ask for, at the look and at the click. */
+/** Read again at the click, so that the page cannot widen what is granted. */
 export async function readConsentRequest(
   { ctx, provider }: ProviderContext,
   { params }: Interaction,
@@ -59,7 +58,7 @@ const requestableScopes = (client: Client, known: readonly Scope[], asked: Reado
   return known.filter((scope) => asked.has(scope) && allowed.includes(scope));
 };
 
-/** Adds it to what the client is allowed already, for 90 days from now; answers the grant's id. */
+/** Adds to the existing grant, for 90 days from now. Returns the grant's id. */
 export async function grantConsent(
   { ctx, provider }: ProviderContext,
   { userId }: SessionCaller,

@@ -12,7 +12,7 @@ import {
   upsertFlow,
 } from "./flow-queries.ts";
 
-/** Browsers on their way, known by the digest of their cookie, and requests that clients pushed ahead. */
+/** Sessions and interactions by the digest of their cookie, and pushed authorization requests. */
 export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
   ...unusedMethods,
   async upsert(value, payload) {
@@ -28,7 +28,7 @@ export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
   async find(value) {
     const flow = await findFlow(ctx.db, kind, digestOf(value));
     if (!flow) return undefined;
-    // An interaction leads back to a path that ends in its own value.
+    // The interaction's path ends in its own value, which is not stored.
     const returnTo = kind === "Interaction" && { returnTo: `${ctx.links.origin()}/oauth/authorize/${value}` };
     return { ...toPayload(flow), jti: value, ...returnTo };
   },
@@ -45,7 +45,7 @@ export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
   },
 });
 
-/** What the cookies say is in `jti`, and in an interaction also where it returns to and whose session it began in. */
+/** The cookie values are in `jti`; an interaction has them in `returnTo` and `session`, too. */
 function withoutSecrets({ jti: _, exp: __, returnTo: ___, session, ...kept }: AdapterPayload) {
   if (!session) return kept;
   const { cookie: ____, ...named } = session;

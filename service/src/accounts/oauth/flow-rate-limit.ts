@@ -3,10 +3,10 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
 
-/** More than people ask from one office, and little for a disk. */
+/** More than one office needs, and little disk space. */
 const FLOW_QUOTA = { requests: 120, seconds: 60 };
 
-/** Every beginning of a flow leaves a row for up to an hour, and anybody may begin one: so many from one network, and no more. */
+/** Anybody may start a flow, and each leaves a row for up to an hour. */
 export const limitFlowsPerNetwork =
   (ctx: Context) =>
   async ({ ip }: FastifyRequest): Promise<void> => {

@@ -20,7 +20,7 @@ import {
 import { listHosts } from "./redirect-uris.ts";
 import { requestSource } from "./request-context.ts";
 
-/** What people allowed. Its id is no secret; its end takes every token along. */
+/** The id of a grant is no secret. Deleting a grant deletes its tokens. */
 export const grantAdapter = (ctx: Context): Adapter => ({
   ...unusedMethods,
   async upsert(id, payload) {
@@ -54,7 +54,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
     const grant = await findGrant(ctx.db, id);
     return grant && toPayload(grant);
   },
-  /** At the input of the client, or because a code or refresh token of it was used a second time. */
+  /** Called when the client revokes a token, or when a code or refresh token is used a second time. */
   async destroy(id) {
     await ctx.db.transaction().execute(async (tx) => {
       const grant = await deleteGrant(tx, id);
@@ -70,7 +70,7 @@ export const grantAdapter = (ctx: Context): Adapter => ({
   },
 });
 
-/** A second click on the same button, or another tab, must not leave somebody two grants to take back. */
+/** A double click or a second tab must not create two grants. */
 async function mustBeOnlyActiveGrant(ctx: Context, tx: Tx, id: string, userId: string, clientId: string) {
   const client = await lockClient(tx, clientId);
   const live = await findActiveGrant(tx, userId, clientId, ctx.now());
@@ -89,7 +89,7 @@ export function listGrantScopes({ openid, resources }: GrantRow["allowed"]): str
   return [...new Set(lists.flatMap((list) => list.split(" ")))].filter((scope) => scope !== "");
 }
 
-/** A client that registered itself asks at every connection: only what adds a scope is worth an email. */
+/** A self-registered client asks at each connection. Only new scopes are worth an email. */
 async function emailAddedScopes(
   ctx: Context,
   tx: Tx,

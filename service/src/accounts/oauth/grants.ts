@@ -25,7 +25,7 @@ export async function listGrants(ctx: Context, caller: SessionCaller, query: Pag
   return mapPage(await listActiveGrants(ctx.db, caller.userId, ctx.now(), query), toGrant);
 }
 
-/** Its tokens hang on it, and end with it. */
+/** Its tokens are deleted with it. */
 export async function revokeGrant(
   ctx: Context,
   caller: SessionCaller,

@@ -14,7 +14,6 @@ import { findSignedInCaller } from "./request-context.ts";
 
 type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
-/** One browser's way through an authorization: who they are, and what they allow. */
 export interface InteractionRequest {
   ctx: Context;
   provider: Provider;
@@ -22,7 +21,7 @@ export interface InteractionRequest {
   reply: FastifyReply;
 }
 
-/** GET /oauth/interaction/:uid: who is signed in here is told to the provider at once; consent needs a look and a click. */
+/** GET /oauth/interaction/:uid: reports a sign-in to the provider at once, or shows the consent page. */
 export async function showInteraction(step: InteractionRequest) {
   const interaction = await findInteraction(step);
   const caller = await findSignedInCaller(step.ctx);
@@ -33,7 +32,7 @@ export async function showInteraction(step: InteractionRequest) {
   return sendPage(step.reply, consentPage(await readConsentRequest(step, interaction, caller)));
 }
 
-/** POST /oauth/interaction/:uid with `decision`: the click. */
+/** POST /oauth/interaction/:uid with `decision`. */
 export async function decideInteraction(step: InteractionRequest) {
   requireSameOrigin(step.request, step.ctx.links.origin(), "proof");
   const interaction = await findInteraction(step);
@@ -52,7 +51,7 @@ const accessDenied: InteractionResults = {
   error_description: "the user did not allow it",
 };
 
-/** Known by a cookie that was given to this browser for this path alone. */
+/** The provider's cookie belongs to this browser and this path. */
 async function findInteraction({ provider, request, reply }: InteractionRequest): Promise<Interaction> {
   try {
     const interaction = await provider.interactionDetails(request.raw, reply.raw);
@@ -63,16 +62,16 @@ async function findInteraction({ provider, request, reply }: InteractionRequest)
   throw interactionExpired();
 }
 
-// By its name, not its class: the library is loaded only when somebody asks for a token.
+// By name and not by class, since the library is loaded with the first OAuth request.
 const toInteractionError = (error: unknown) =>
   (error as Error).name === "SessionNotFound" ? interactionExpired() : error;
 
-/** They may have signed in as somebody else in another tab since. */
+/** Another tab may have signed in another user since. */
 function mustBeSamePerson({ session }: Interaction, { userId }: SessionCaller): void {
   if (session?.accountId !== toId("usr", userId)) throw interactionExpired();
 }
 
-/** A client may ask for a sign-in of now (`prompt=login`), or of the last so many seconds (`max_age`). */
+/** A client may require a new sign-in (`prompt=login`) or one of the last seconds (`max_age`). */
 function isFreshEnough({ prompt, iat, params }: Interaction, { authenticatedAt }: SessionCaller): boolean {
   if (prompt.reasons.includes("login_prompt")) return toSeconds(authenticatedAt) >= iat;
   if (prompt.reasons.includes("max_age"))
@@ -80,7 +79,7 @@ function isFreshEnough({ prompt, iat, params }: Interaction, { authenticatedAt }
   return true;
 }
 
-/** Access that outlives the session (`offline_access`) is granted by a fresh sign-in, as API keys are created. */
+/** `offline_access` outlives the session, so it needs a fresh sign-in, as creating an API key does. */
 function needsFreshSignIn(
   { ctx }: InteractionRequest,
   { params }: Interaction,
@@ -95,7 +94,7 @@ function redirectToSignIn({ request, reply }: InteractionRequest) {
   return reply.redirect(`/auth/sign-in?returnTo=${encodeURIComponent(`/oauth/interaction/${uid}`)}`, 303);
 }
 
-/** To sign in, and back to the request itself: the provider's session ends with the old sign-in, and this interaction with it. */
+/** Restarts from the authorization request: a new sign-in ends the provider's session and this interaction. */
 function restartAuthorization({ reply }: InteractionRequest, { params }: Interaction) {
   const request = new URLSearchParams();
   for (const [name, value] of Object.entries(params))
@@ -104,7 +103,7 @@ function restartAuthorization({ reply }: InteractionRequest, { params }: Interac
   return reply.redirect(`/auth/sign-in?${query}`, 303);
 }
 
-/** A client may say whom it means by an id token of theirs, which the provider has verified. */
+/** A client may name the user it means by an id token, which the provider has verified. */
 function finishLogin(step: InteractionRequest, { params }: Interaction, caller: SessionCaller) {
   const login = toProviderLogin(caller);
   const hint = params["id_token_hint"] as string | undefined;

@@ -1,7 +1,7 @@
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
 import { type Middleware, requestSource } from "./request-context.ts";
 
-/** A wrong secret or token counts against its address as a wrong key does. Neither can be guessed, so a right one still enters. */
+/** A wrong secret or token counts like a wrong API key. Neither can be guessed, so a right one still passes. */
 export const countInvalidCredentials =
   (limits: RateLimits): Middleware =>
   async (koa, next) => {

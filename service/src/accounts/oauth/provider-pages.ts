@@ -8,7 +8,7 @@ interface OAuthError {
   error_description?: string | undefined;
 }
 
-/** What a browser sees of an error that cannot be sent back to the client; a program gets JSON. */
+/** For errors that cannot be redirected to the client. Programs get JSON. */
 export function showErrorPage(
   koa: KoaContextWithOIDC,
   { error, error_description: description }: OAuthError,
@@ -28,7 +28,7 @@ try again, or tell its makers:</p>
   });
 }
 
-/** A client asks to sign its user out here (RP-initiated logout). */
+/** RP-initiated logout. */
 export function showLogoutPage(koa: KoaContextWithOIDC): void {
   const { state } = koa.oidc.session!;
   const leadsTo = state?.["postLogoutRedirectUri"];

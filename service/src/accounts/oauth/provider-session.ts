@@ -9,8 +9,8 @@ import { toSeconds } from "./adapter-defaults.ts";
 import { findSignedInCaller, type Koa, type Middleware, requestSource } from "./request-context.ts";
 
 /**
- * The provider has a session of its own, which outlives ours: without this, whoever signs in after Alice would be Alice to
- * every client. It ends unless it belongs to the very sign-in that this browser shows us; and ours ends with it.
+ * oidc-provider's session outlives ours: without this, the next user of the browser would act as the previous one at
+ * every client. It ends unless it belongs to the sign-in of this browser's session. A logout there ends our session.
  */
 export const syncProviderSession =
   (ctx: Context, provider: Provider): Middleware =>
@@ -24,18 +24,16 @@ export const syncProviderSession =
     if (isOurs && isConfirmedLogout(koa)) await signOut(ctx, koa, caller);
   };
 
-/** As toProviderLogin reports it. */
+/** Compares what toProviderLogin reported. */
 const isSessionOf = (caller: SessionCaller, { accountId, loginTs }: Session) =>
   accountId === toId("usr", caller.userId) && loginTs === toSeconds(caller.authenticatedAt);
 
-/** What the provider is told of a sign-in. */
 export const toProviderLogin = (caller: SessionCaller) => ({
   accountId: toId("usr", caller.userId),
   ts: toSeconds(caller.authenticatedAt),
   ...(caller.secondFactor && { amr: ["mfa"] }),
 });
 
-/** The button of the logout page was pressed, and the provider agreed. */
 function isConfirmedLogout({ oidc, status }: Koa): boolean {
   return oidc?.route === "end_session_confirm" && status === 303 && Boolean(oidc.params?.["logout"]);
 }

@@ -57,17 +57,18 @@ async function createConfiguration(ctx: Context, issuer: string): Promise<Config
     },
     extraClientMetadata: {
       properties: ["permissions"],
-      // With a context it is a registration, without one a client that storage has kept.
+      // A call with a context is a registration. A call without one reads a stored client.
       validator: (koa, _key, _value, metadata) => {
         if (koa) restrictClientMetadata(metadata as Record<string, unknown>);
       },
     },
-    // No cookie is read there, so apps in browsers may ask as those on a computer do; who has a secret keeps it out of browsers.
+    // These endpoints read no cookie, so apps in browsers may call them. A client with a secret must not run in a
+    // browser.
     clientBasedCORS: (_koa, _origin, client) => client.clientAuthMethod === "none",
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
     rotateRefreshToken: () => true,
-    // What somebody allowed holds until it is taken back, whether or not they stay signed in here.
+    // A grant holds until it is revoked, also after sign-out.
     expiresWithSession: () => false,
     loadExistingGrant: async ({ oidc }) => {
       const grantId =
@@ -102,7 +103,7 @@ async function createConfiguration(ctx: Context, issuer: string): Promise<Config
       pushed_authorization_request: "/oauth/par",
     },
     renderError: showErrorPage,
-    // Nothing that a client says makes this server call anybody.
+    // Client metadata must not make this server send requests.
     fetch: () => Promise.reject(new Error("this server fetches nothing for clients")),
   };
 }
@@ -129,7 +130,7 @@ function createFeatures(issuer: string): Configuration["features"] {
     resourceIndicators: {
       enabled: true,
       defaultResource: (_koa, _client, oneOf) => oneOf ?? issuer + DEFAULT_RESOURCE,
-      // A token that asks for permissions is for the resource; one that asks who somebody is, for /oauth/userinfo.
+      // A token with permissions is for the resource; one with identity scopes is for /oauth/userinfo.
       useGrantedResource: (_koa, { scope }) => (scope ?? "").split(" ").some(isPermission),
       getResourceServerInfo: (_koa, resource, client) => {
         const scopes = scopesOfResource(issuer, resource);
@@ -182,7 +183,7 @@ async function findGrantId(ctx: Context, accountId: string, clientId: string): P
   return grant?.id;
 }
 
-/** The Host header is anybody's to write: every address that the provider reports comes from the issuer. */
+/** Anybody can write the Host header, so every URL that the provider reports comes from the issuer. */
 function pinIssuerAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
   Object.defineProperties(request, {
     protocol: { get: () => protocol.replace(":", "") },
@@ -191,14 +192,14 @@ function pinIssuerAddress({ request }: Provider, { protocol, host }: URL, isSecu
   });
 }
 
-/** What storage gives as a client's secret is the digest of it. */
+/** Storage holds the digest of the secret. */
 function compareSecretsByDigest({ Client }: Provider): void {
   Client.prototype.compareClientSecret = function (given) {
     return isSameDigest(digestOf(given), Buffer.from(this.clientSecret ?? "", "base64url"));
   };
 }
 
-/** Letter by letter, but for the port of a native client's loopback address (RFC 8252). */
+/** Exact match, except for the port of a native client's loopback address (RFC 8252). */
 function requireExactRedirectUris({ Client }: Provider): void {
   const allows = Client.prototype.redirectUriAllowed;
   Client.prototype.redirectUriAllowed = function (uri) {
@@ -207,9 +208,9 @@ function requireExactRedirectUris({ Client }: Provider): void {
 }
 
 /**
- * The library drops `offline_access` without a word unless the request says `prompt=consent` (OpenID Connect Core, 11).
- * Many clients do not know that, and would send their people to a browser every 15 minutes: for them the prompt is added. With `prompt=none`
- * nobody can be asked, so there it is dropped.
+ * The library drops `offline_access` silently unless the request has `prompt=consent` (OpenID Connect Core, 11). Many
+ * clients do not know that, and would send their users to a browser every 15 minutes. With `prompt=none` nobody can be
+ * asked, so there it stays dropped.
  */
 const promptConsentForOfflineAccess: Middleware = (koa, next) => {
   const { scope, prompt = "" } = koa.query;
@@ -222,7 +223,7 @@ const promptConsentForOfflineAccess: Middleware = (koa, next) => {
   return next();
 };
 
-/** The permissions are scopes of a resource, which the provider leaves out of its metadata. */
+/** The library leaves the scopes of resources out of its metadata. */
 const advertiseAllScopes: Middleware = async (koa, next) => {
   await next();
   if (koa["oidc"]?.route === "discovery")

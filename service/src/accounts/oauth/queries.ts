@@ -10,7 +10,7 @@ export interface AccountRow {
   emailVerifiedAt: Date | null;
 }
 
-/** Somebody who may enter. */
+/** Neither banned nor closed. */
 export const findAccount = (db: Queries, id: string): Promise<AccountRow | undefined> =>
   db
     .selectFrom("users")
@@ -43,7 +43,7 @@ const clients = (db: Queries) =>
     ])
     .$castTo<ClientRow>();
 
-/** A client whose owner may enter, or that has none. */
+/** The owner, where there is one, is neither banned nor closed. */
 export const findActiveClient = (db: Queries, id: string) =>
   clients(db)
     .leftJoin("users as o", "o.id", "c.owner_id")
@@ -72,7 +72,7 @@ export async function countOwnClients(db: Queries, ownerId: string): Promise<num
   return count;
 }
 
-/** So that parallel requests of one account are counted one after another. */
+/** Serialises parallel requests, so that the count is exact. */
 export const lockAccount = (tx: Tx, id: string) =>
   tx.selectFrom("users").select("id").where("id", "=", id).forUpdate().execute();
 
@@ -91,7 +91,7 @@ export interface NewOwnClient {
 export const insertOwnClient = (db: Queries, client: NewOwnClient) =>
   db.insertInto("oauth_clients").values(client).execute();
 
-/** Answers whether there was such a client of theirs. */
+/** undefined: the owner has no such client. */
 export const replaceSecret = (tx: Queries, ownerId: string, id: string, secretDigest: Buffer) =>
   tx
     .updateTable("oauth_clients")
@@ -101,7 +101,7 @@ export const replaceSecret = (tx: Queries, ownerId: string, id: string, secretDi
     .returning("id")
     .executeTakeFirst();
 
-/** A digest of nothing that anybody knows: until they are rotated, no secret fits. */
+/** The digest of a random value: no secret matches until the owner rotates it. */
 export const invalidateSecretsOfUser = (tx: Queries, ownerId: string) =>
   tx
     .updateTable("oauth_clients")
@@ -136,7 +136,7 @@ export interface RegisteredClient {
   limit: { since: Date; count: number };
 }
 
-/** Unless its network registered too many; under a lock of that network, so that parallel ones are counted too. */
+/** Returns false over the limit of the network. An advisory lock of the network makes the count exact. */
 export async function insertRegisteredClient(tx: Tx, client: RegisteredClient): Promise<boolean> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`oauth registration ${client.network}`}, 0))`.execute(
     tx,
@@ -189,7 +189,6 @@ const grants = (db: Queries) =>
 
 export const findGrant = (db: Queries, id: string) => grants(db).where("g.id", "=", id).executeTakeFirst();
 
-/** What somebody allows a client now. */
 export const findActiveGrant = (db: Queries, userId: string, clientId: string, now: Date) =>
   grants(db)
     .where("g.user_id", "=", userId)
@@ -227,14 +226,14 @@ export const upsertGrant = (tx: Queries, grant: NewGrant) =>
     )
     .execute();
 
-/** Answers whether it is still there; parallel decisions about it then take turns. */
+/** undefined: the client was deleted. The lock serialises decisions about it. */
 export const lockClient = (tx: Tx, id: string) =>
   tx.selectFrom("oauth_clients").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
 export const updateGrantLastUsed = (db: Queries, id: string, now: Date) =>
   db.updateTable("oauth_grants").set({ last_used_at: now }).where("id", "=", id).execute();
 
-/** Its tokens go with it. */
+/** Its tokens are deleted with it. */
 export const deleteGrant = (tx: Queries, id: string) =>
   tx
     .deleteFrom("oauth_grants")
@@ -253,7 +252,7 @@ export const deleteOwnGrant = (tx: Queries, userId: string, id: string) =>
 export const deleteGrantsOfUser = (tx: Queries, userId: string) =>
   tx.deleteFrom("oauth_grants").where("user_id", "=", userId).returning("id").execute();
 
-/** Clients that registered themselves and that nobody allows anything. */
+/** Self-registered clients without any grant. */
 export const deleteUnusedClients = (db: Queries, registeredBefore: Date) =>
   db
     .deleteFrom("oauth_clients as c")

@@ -2,7 +2,7 @@ import { RedirectUri, toVisibleLine } from "@stoa/contract";
 import { errors } from "oidc-provider";
 import { isLoopbackUri, listHosts } from "./redirect-uris.ts";
 
-/** Of what a client says about itself, this is kept; the rest would make us fetch, show or trust something. */
+/** All other metadata is dropped: it would make the server fetch, show or trust something. */
 const ACCEPTED_METADATA = [
   "client_id",
   "client_id_issued_at",
@@ -20,8 +20,8 @@ const MAX_NAME = 100;
 const invalidMetadata = (reason: string) => new errors.InvalidClientMetadata(reason);
 
 /**
- * Anybody may register a client, so it gets nothing but the right to ask people: it keeps no secret, uses PKCE, and sends
- * people back over https or to their own machine.
+ * Anybody may register a client, so it only gets the right to ask users: it is public, uses PKCE, and redirects to
+ * https or to the user's machine.
  */
 export function restrictClientMetadata(metadata: Record<string, unknown>): void {
   if (metadata["token_endpoint_auth_method"] !== "none")
@@ -59,7 +59,7 @@ function readGrantTypes({ grant_types: given }: Record<string, unknown>): string
   throw invalidMetadata("grant_types must contain authorization_code, and can contain refresh_token");
 }
 
-/** One line of visible text: it stands on the consent page. */
+/** One line of visible text, since the consent page shows it. */
 function readClientName({ client_name: name }: Record<string, unknown>): string | null {
   if (typeof name !== "string") return null;
   return [...toVisibleLine(name)].slice(0, MAX_NAME).join("") || null;

@@ -10,16 +10,16 @@ import { authenticateSession } from "../sessions/sessions.ts";
 export type Middleware = Parameters<Provider["use"]>[0];
 export type Koa = Parameters<Middleware>[0] & { oidc?: KoaContextWithOIDC["oidc"] };
 
-/** A request that the provider answers, as our own door knows it. */
+/** A request that the provider answers. */
 interface ProviderRequest {
   request: FastifyRequest;
-  /** Set: the provider wants this shown, by our door. */
+  /** The page that the provider asks our server to render. */
   page: HtmlPage | null;
 }
 
 const storage = new AsyncLocalStorage<ProviderRequest>();
 
-/** Lets the provider's callbacks know whose request they serve; answers the page that one of them wants shown. */
+/** Gives the provider's callbacks access to the request. Returns the page that one of them asked for. */
 export async function runWithRequest(
   request: FastifyRequest,
   answer: () => Promise<unknown>,
@@ -37,13 +37,13 @@ function currentRequest(): ProviderRequest {
 
 export const requestSource = (): RequestSource => requestSourceOf(currentRequest().request);
 
-/** Whoever is signed in on our own site, in the browser that visits. */
+/** By our own session cookie. */
 export async function findSignedInCaller(ctx: Context): Promise<SessionCaller | null> {
   const token = currentRequest().request.cookies[SESSION_COOKIE];
   return token === undefined ? null : authenticateSession(ctx, token);
 }
 
-/** Leaves the answer to our own door. */
+/** Our server renders the page with its own layout. */
 export function showPage(koa: KoaContextWithOIDC, page: HtmlPage): void {
   currentRequest().page = { status: koa.status, ...page };
   koa.respond = false;

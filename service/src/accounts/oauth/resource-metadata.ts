@@ -4,7 +4,7 @@ import { DEFAULT_RESOURCE, type ResourcePath, resourcePaths, scopesOfPath } from
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-/** RFC 9728: which server gives tokens for a resource of ours. Without a path, it speaks of the default one. */
+/** RFC 9728: the authorization server of each resource. The URL without a path describes the default resource. */
 export function addResourceMetadata(app: FastifyInstance, ctx: Context): void {
   const config = { cors: { origin: "*" } };
   const add = (url: string, path: ResourcePath) =>
@@ -16,7 +16,7 @@ export function addResourceMetadata(app: FastifyInstance, ctx: Context): void {
 const toResourceMetadata = (origin: string, path: ResourcePath) => ({
   resource: origin + path,
   authorization_servers: [origin],
-  // With offline_access a client that asks for what it finds here gets a refresh token, in place of a browser each 15 minutes.
+  // A client that requests these scopes gets a refresh token. Without it, it would open a browser every 15 minutes.
   scopes_supported: [...scopesOfPath(path), "offline_access"],
   bearer_methods_supported: ["header"],
   resource_name: "Stoa",

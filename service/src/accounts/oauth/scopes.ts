@@ -1,6 +1,6 @@
 import { identityScopes, type Permission, permissions, type Scope } from "@stoa/contract";
 
-/** What tokens are for, by path below the origin, with the scopes that open something there. */
+/** The resources by path below the origin, with their scopes. */
 const RESOURCES = { "/v1": permissions, "/mcp": ["ai:execute"] } as const satisfies Record<
   string,
   readonly Permission[]
@@ -12,7 +12,7 @@ export const DEFAULT_RESOURCE: ResourcePath = "/v1";
 
 export const scopesOfPath = (path: ResourcePath): readonly Permission[] => RESOURCES[path];
 
-/** The scopes of a resource by its URL, letter by letter; null when it is none of ours. */
+/** null: the URL is none of our resources. */
 export function scopesOfResource(origin: string, resource: string): readonly Permission[] | null {
   const path = resourcePaths.find((known) => resource === origin + known);
   return path ? scopesOfPath(path) : null;

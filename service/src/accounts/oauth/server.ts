@@ -16,7 +16,7 @@ import { decideInteraction, type InteractionRequest, showInteraction } from "./i
 import { runWithRequest } from "./request-context.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
 
-/** Where people are: the provider may answer with a form that posts itself, whose script it names in this policy. */
+/** The provider may answer with a form that submits itself, so its policy allows the script. */
 const BROWSER_PATHS = [
   "/oauth/authorize/:uid",
   "/oauth/logout",
@@ -34,7 +34,6 @@ const API_PATHS = [
 ];
 const FORM_SECURITY_POLICY = `${SECURITY_HEADERS["content-security-policy"]}; script-src 'self'; base-uri 'none'`;
 
-/** The OAuth server and the pages around it. */
 export function addOAuthServer(app: FastifyInstance, ctx: Context, limits: RateLimits): void {
   const provider = once(async () => (await import("./provider.ts")).createProvider(ctx, limits));
   const stepwise =
@@ -58,7 +57,7 @@ function addProvider(
   notTooMany: onRequestAsyncHookHandler,
 ): void {
   scope.removeAllContentTypeParsers();
-  // Reads nothing: the provider reads the stream by itself, and no more than 56 KiB of it.
+  // The provider reads the stream itself, at most 56 KiB.
   scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
   const method = ["GET", "POST", "OPTIONS"];
   const handler = providerHandler(provider);
@@ -66,11 +65,11 @@ function addProvider(
     scope.route({ url, method, handler, exposeHeadRoute: false, onRequest: allowOwnForms });
   for (const url of API_PATHS)
     scope.route({ url, method: [...method, "HEAD"], handler, exposeHeadRoute: false });
-  // Where anybody may begin a flow, with a page or ahead of it.
+  // These two start a flow, which leaves a row.
   const onRequest = [notTooMany, allowOwnForms];
   scope.route({ url: "/oauth/authorize", method, handler, exposeHeadRoute: false, onRequest });
   scope.route({ url: "/oauth/par", method, handler, exposeHeadRoute: false, onRequest: notTooMany });
-  // Registration sends no cookie and trusts nobody, so apps in browsers may ask for it too.
+  // Registration reads no cookie, so apps in browsers may call it.
   const config = { cors: { origin: "*" } };
   scope.route({ url: "/oauth/register", method: ["POST", "OPTIONS"], handler, config });
 }
@@ -79,7 +78,7 @@ async function allowOwnForms(_request: FastifyRequest, reply: FastifyReply): Pro
   reply.header("content-security-policy", FORM_SECURITY_POLICY);
 }
 
-/** The provider writes its answer itself, unless it wants a page shown. */
+/** The provider writes its response itself, unless it asks for a page. */
 const providerHandler =
   (provider: () => Promise<Provider>): RouteHandlerMethod =>
   async (request, reply) => {

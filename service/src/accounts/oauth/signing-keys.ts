@@ -4,7 +4,7 @@ import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
 
-/** The first signs id tokens unless a client asks for another. */
+/** The first signs id tokens unless the client chooses another. */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 
 const sealContext = (algorithm: string) => `oauth-signing-key|${algorithm}`;
@@ -17,7 +17,7 @@ export const sealedSigningKeys = sealedColumn({
   contextOf: ({ algorithm }) => sealContext(algorithm),
 });
 
-/** The keys of id tokens: made once, sealed in the database, the same for every process. */
+/** Created once, sealed in the database, shared by all processes. */
 export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
   const kept = await listSigningKeys(ctx.db);
   const missing = ALGORITHMS.filter((algorithm) => !kept.some((key) => key.algorithm === algorithm));
@@ -33,7 +33,7 @@ export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
   };
 }
 
-/** Of processes that make one at the same time, one key is kept. */
+/** Of processes that create a key at the same time, one insert wins. */
 async function createSigningKey(ctx: Context, algorithm: string): Promise<void> {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), alg: algorithm, use: "sig" };

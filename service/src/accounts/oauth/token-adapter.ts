@@ -15,13 +15,13 @@ import {
 } from "./token-queries.ts";
 
 /**
- * A second use within this time is refused, no more: it is an honest client whose requests crossed or whose answer got
- * lost. After it, it is a stolen token, and everything of its grant ends.
+ * A second use within this time is refused and nothing more: requests of an honest client may cross, or an answer get
+ * lost. A later one is a stolen token and deletes the grant.
  */
 const REUSE_LEEWAY_MS = 10_000;
 const FOREIGN_KEY_VIOLATION = "23503";
 
-/** Codes, access and refresh tokens: known by their digest, worth something while their people may enter. */
+/** Stored by digest, valid while the account may sign in. */
 export const tokenAdapter = (ctx: Context, kind: TokenKind): Adapter => ({
   ...unusedMethods,
   async upsert(value, payload) {
@@ -53,7 +53,7 @@ export const tokenAdapter = (ctx: Context, kind: TokenKind): Adapter => ({
   },
 });
 
-/** The value itself, which the provider calls `jti`, is not kept. */
+/** The value, which oidc-provider calls `jti`, is not stored. */
 async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, payload: AdapterPayload) {
   const { jti: _, exp, ...kept } = payload;
   try {
@@ -70,7 +70,7 @@ async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, p
       expires_at: fromSeconds(exp!),
     });
   } catch (error) {
-    // Its grant or client went away while it was made.
+    // Its grant or client was deleted meanwhile.
     if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION)
       throw new errors.InvalidGrant("taken back");
     throw error;

@@ -44,7 +44,7 @@ export const findActiveToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
     .$castTo<TokenRow>()
     .executeTakeFirst();
 
-/** Of parallel calls one wins, which is told true. */
+/** Of parallel calls, one returns true. */
 export async function consumeToken(db: Queries, digest: Buffer, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("oauth_tokens")
@@ -73,7 +73,7 @@ export interface BearerRow {
   quota: Quota[] | null;
 }
 
-/** Asked by every request with a token, hence plain SQL with a name. */
+/** Runs on each request with a token, hence a named statement. */
 const FIND_BEARER = {
   name: "find_oauth_bearer",
   text: `select user_id as "userId", grant_id as "grantId", scope, role, plan, quota
@@ -86,7 +86,7 @@ export async function findBearer({ pool }: Context, digest: Buffer, audience: st
   return rows[0];
 }
 
-/** Used codes and tokens stay a while longer, so that a second use is noticed. */
+/** Used codes and tokens stay a day longer, so that a second use is detected. */
 export async function deleteExpiredRows(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
   await db.deleteFrom("oauth_flows").where("expires_at", "<", over.flows).execute();
   await db.deleteFrom("oauth_tokens").where("expires_at", "<", over.tokens).execute();

@@ -3,7 +3,7 @@ import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { form } from "./form.ts";
 import { type PageRequest, withReturnTo } from "./page-request.ts";
 
-/** The address is told by the script, which alone knows it: a query would stand in histories and logs. */
+/** The script fills in the address: in the query it would end up in histories and logs. */
 export const checkMailPage = ({ config }: Context, visit: PageRequest): HtmlPage => ({
   title: "Check your mail",
   scripts: ["form.js", "memory.js", "check-mail.js"],
@@ -21,6 +21,6 @@ ${form({ id: "resend", submit: "Send it again", secondary: true, returnTo })}
 </div>
 <p><a href="${withReturnTo("/auth/sign-in", returnTo)}">Use another address</a></p>`;
 
-/** The password is in nobody's hands but theirs: only they can send it again. */
+/** Only the user has the password, so the server cannot send the registration again. */
 const registerAgain = ({ returnTo }: PageRequest): Html =>
   html`<p class="small">Nothing there? Look among unwanted mail, or <a href="${withReturnTo("/auth/register", returnTo)}">register again</a>.</p>`;

@@ -4,7 +4,7 @@ import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
-/** Where the one-time link of the first start leads. */
+/** The one-time link of the first start leads here. */
 export async function firstAdminPage(ctx: Context, { user }: PageRequest): Promise<HtmlPage> {
   return {
     title: "First administrator",
@@ -28,7 +28,7 @@ ${user && (await renderNextStep(ctx, user))}
 const renderStep = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
 <div class="actions"><a class="button primary" href="${path}">${label}</a></div>`;
 
-/** An administrator's rights work only in a session that was entered with two factors. */
+/** Admin rights work only in a session with two factors. */
 async function renderNextStep({ db }: Context, { session }: SignedInUser): Promise<Html> {
   if (session.secondFactor)
     return renderStep("Your rights work at once.", "/auth/signed-in", "Go to your account");

@@ -1,23 +1,23 @@
 import { type Html, html } from "../../platform/http/html.ts";
 
 export interface Field {
-  /** Its name in the request; of two fields of one name in a page, one needs another id. */
+  /** The name in the request. Two fields with one name on a page need different ids. */
   name: string;
   id?: string;
   label: string;
-  /** What is said when it is left empty. */
+  /** Shown when the field is empty. */
   missing: string;
   hint?: string;
   type?: "text" | "email" | "password";
   autocomplete: string;
-  /** A code, letter by letter. */
+  /** A code: no capitals, no spell check. */
   code?: boolean;
   digits?: boolean;
   autofocus?: boolean;
   maxLength?: number;
 }
 
-/** A label, what helps, what is wrong, and the input that all three are tied to. */
+/** The label, hint, error and input, tied together for screen readers. */
 export function field(options: Field): Html {
   const { name, id = name, label, hint, type = "text" } = options;
   return html`<div class="field">
@@ -33,7 +33,6 @@ function attributesOf({ type, code, digits, autofocus, maxLength }: Field): Html
   return html`${!isProse && html` autocapitalize="none" spellcheck="false"`}${code && html` class="code"`}${digits && html` inputmode="numeric"`}${maxLength && html` maxlength="${maxLength}"`}${autofocus && html` autofocus`}`;
 }
 
-/** A password, with the choice to see it. */
 export const passwordField = (options: Pick<Field, "label" | "missing" | "hint" | "autocomplete">): Html =>
   html`${field({ name: "password", type: "password", ...options })}
 <div class="check"><input type="checkbox" id="show-password" data-shows="password"><label for="show-password">Show password</label></div>`;
@@ -50,13 +49,13 @@ export interface Form {
   fields?: Html;
   submit: string;
   secondary?: boolean;
-  /** Read by the page's script as `form.dataset`. */
+  /** The page's script reads it as `form.dataset`. */
   returnTo?: string;
 }
 
 /**
- * A form that a script sends. Until the script is there the button does nothing, so that nothing typed gets lost or goes
- * elsewhere; `method="post"` keeps a password out of the address even in a browser that knows none of this.
+ * A form that a script sends. The button stays disabled until the script has loaded, so that no input is lost.
+ * `method="post"` keeps a password out of the URL even without the script.
  */
 export const form = ({ id, fields, submit, secondary, returnTo }: Form): Html =>
   html`<form id="${id}" method="post" novalidate${returnTo !== undefined && html` data-return-to="${returnTo}"`}>

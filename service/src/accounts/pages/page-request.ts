@@ -7,17 +7,15 @@ import { setCookies } from "../../platform/http/send-response.ts";
 import { findUser, toUserId } from "../people/users.ts";
 import { authenticateSession } from "../sessions/sessions.ts";
 
-/** Who is signed in, as the pages speak of them. */
 export interface SignedInUser {
   name: string;
   email: string;
   session: SessionCaller;
 }
 
-/** A browser at one of the pages. */
 export interface PageRequest {
   user: SignedInUser | null;
-  /** A path of ours: where they want to be once they are signed in. */
+  /** A path of this origin, to go to after the sign-in. */
   returnTo: string;
   query: Record<string, unknown>;
 }
@@ -33,7 +31,7 @@ export async function readPageRequest(
   return { user, returnTo: safeReturnTo(query["returnTo"]), query };
 }
 
-/** A session that is over would hide the visitor's cookie: at the API a bad credential falls through to no other. */
+/** An invalid session cookie would hide the user's other credentials: the API never falls back to another one. */
 function clearInvalidSession(request: FastifyRequest, reply: FastifyReply): void {
   if (request.cookies[SESSION_COOKIE] === undefined) return;
   delete request.cookies[SESSION_COOKIE];
@@ -48,7 +46,7 @@ async function findSignedInUser(ctx: Context, request: FastifyRequest): Promise<
   return { name, email, session };
 }
 
-/** A path that takes along where to go afterwards; other parameters stand in the path already. */
+/** Keeps other parameters of the path. */
 export function withReturnTo(path: string, returnTo: string): string {
   if (returnTo === safeReturnTo(undefined)) return path;
   return `${path}${path.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;

@@ -4,7 +4,7 @@ import { type Html, type HtmlPage, html } from "../../platform/http/html.ts";
 import { form, newPasswordField } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
-/** Where a forgotten password is replaced too: a mailed link is a fresh sign-in. */
+/** Also for a forgotten password: a mailed link is a fresh sign-in. */
 export const passwordPage = (ctx: Context, { user }: PageRequest & { user: SignedInUser }): HtmlPage => ({
   title: "Set a password",
   scripts: ["form.js", "password.js"],

@@ -5,7 +5,7 @@ interface ProblemMessage {
   text: string;
 }
 
-/** What `?problem=` says on the sign-in page. The code chooses a sentence and is never shown itself. */
+/** By `?problem=`. An unknown code shows the default message, never itself. */
 const problemMessages: Record<string, ProblemMessage> = {
   SIGNED_OUT: { tone: "good", text: "You are signed out." },
   INVALID_SESSION: { tone: "warning", text: "Your session is over. Please sign in again." },

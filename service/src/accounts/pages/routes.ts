@@ -15,7 +15,7 @@ import { wrongOriginPage } from "./wrong-origin.ts";
 
 type PageFor<V> = (ctx: Context, visit: V) => HtmlPage | Promise<HtmlPage>;
 
-/** The pages that people sign in by. What they do, they ask of /api/auth and /v1, as any client could. */
+/** The pages call /api/auth and /v1 as any client could. */
 export function addSignInPages(app: FastifyInstance, ctx: Context): void {
   const preHandler = async (request: FastifyRequest, reply: FastifyReply) => {
     const given = wrongAddress(ctx, request);
@@ -49,7 +49,7 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
 
 const MAX_WARNINGS = 10;
 
-/** For each address, and not for any number of them: a Host header is anybody's to write. */
+/** At most ten warnings, since anybody can write the Host header. */
 function warnOnce({ log, links }: Context) {
   const warned = new Set<string>();
   return (given: string) => {

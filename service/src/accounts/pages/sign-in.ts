@@ -19,7 +19,7 @@ const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
     ...more,
   });
 
-/** By a mailed link, or by a password where that is asked for or no mail is sent. */
+/** With a mailed link, or with a password when the query asks for it or no email is sent. */
 export function signInPage(ctx: Context, visit: PageRequest): HtmlPage {
   const byPassword = visit.query["with"] === "password" || ctx.config.mail === "off";
   return {
@@ -36,7 +36,7 @@ ${socialButtons(ctx, visit)}
   };
 }
 
-/** Sent away at once they would go in circles, where a page wants a fresh sign-in or another account. */
+/** A redirect would loop when the page needs a fresh sign-in or another account. */
 const renderCurrentUser = ({ user, returnTo }: PageRequest) =>
   user &&
   html`<div class="notice"><p>You are signed in as <strong>${user.name}</strong> (${user.email}).</p>

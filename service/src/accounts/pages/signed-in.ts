@@ -5,7 +5,7 @@ import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
-/** Who is signed in, and the way on; a link that somebody else sent could have brought them into another account. */
+/** Shows who is signed in, since a link of somebody else may have signed the browser in. */
 export async function signedInPage(
   ctx: Context,
   { user, returnTo }: PageRequest & { user: SignedInUser },
@@ -53,7 +53,7 @@ function renderContinue(returnTo: string): Html {
     : html`<div class="actions"><a class="button primary" href="${returnTo}">Continue</a></div>`;
 }
 
-/** To an administrator whose rights sleep. */
+/** For an administrator without a second factor in this session. */
 const renderSecondFactorHint = ({ session }: SignedInUser, isProtected: boolean) =>
   session.role === "admin" &&
   !session.secondFactor &&

@@ -7,7 +7,7 @@ import type { PageRequest, SignedInUser } from "./page-request.ts";
 /** Of ten. */
 const FEW_CODES = 3;
 
-/** Three steps in one page: what it is, the picture to scan, the codes to keep. The script shows one after the other. */
+/** The page holds all three steps: explanation, QR code, backup codes. The script shows one at a time. */
 export async function twoFactorSetUpPage(
   ctx: Context,
   visit: PageRequest & { user: SignedInUser },

@@ -3,7 +3,7 @@ import { type HtmlPage, html } from "../../platform/http/html.ts";
 import { field, form } from "./form.ts";
 import { type PageRequest, withReturnTo } from "./page-request.ts";
 
-/** The second step of signing in; the challenge of the first is in the fragment. */
+/** The challenge of the first step is in the URL fragment. */
 export const twoFactorPage = (_ctx: Context, { returnTo }: PageRequest): HtmlPage => ({
   title: "Two-factor authentication",
   scripts: ["form.js", "memory.js", "two-factor.js"],

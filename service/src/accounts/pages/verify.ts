@@ -1,7 +1,7 @@
 import { type HtmlPage, html } from "../../platform/http/html.ts";
 import { form } from "./form.ts";
 
-/** Where the mailed link leads. Programs that look into mail open links too: only the click uses the token up. */
+/** Mail scanners open links, too, so only the click redeems the token. */
 export const verifyPage = (): HtmlPage => ({
   title: "Sign in",
   scripts: ["form.js", "memory.js", "verify.js"],

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { type HtmlPage, html } from "../../platform/http/html.ts";
 
-/** In the place of a form that would only fail: nobody loses a link or a password there. */
+/** Shown in place of a form that would fail, so that no link or password is lost. */
 export const wrongOriginPage = ({ config, links }: Context, given: string): HtmlPage => ({
   title: "Sign in at another address",
   status: 400,

@@ -12,14 +12,14 @@ export {
   updateAccount,
 } from "./queries.ts";
 
-/** The account first, as everybody does who locks both. */
+/** The account is locked first, as everywhere, to avoid deadlocks. */
 export async function lockAccountForClosing(tx: Tx, userId: string): Promise<AccountRow> {
   const user = (await lockAccount(tx, userId))!;
   await waitForWriters(tx, userId);
   return user;
 }
 
-/** Locks the administrators: of two who take each other's role at once, one must find the other's deed. */
+/** Locks all administrators: when two demote each other at once, the second must see the first. */
 export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> {
   const admins = await lockActiveAdmins(tx);
   if (admins.length !== 1 || admins[0]!.id !== userId) return;
@@ -30,7 +30,7 @@ export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> 
 
 export const hasAdmin = async (tx: Tx) => (await lockActiveAdmins(tx)).length > 0;
 
-/** What stands where a person was: nothing that tells who. Answers the name under which their work stays. */
+/** Replaces all personal data. Returns the name under which reviews and sales stay. */
 export async function anonymizeAccount(ctx: Context, tx: Tx, user: AccountRow): Promise<string> {
   const name = "Closed account";
   await updateAccount(tx, user.id, {

@@ -2,7 +2,7 @@ import { ApiError } from "../../core/errors.ts";
 
 type LimitedRun = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Lets `atOnce` pieces of work run together and `waiting` more stand in line; whoever comes then is sent away. */
+/** Runs at most `atOnce` tasks and queues `waiting` more. Further calls get SERVICE_UNAVAILABLE. */
 export function limitConcurrency({ atOnce, waiting }: { atOnce: number; waiting: number }): LimitedRun {
   let running = 0;
   const line: (() => void)[] = [];

@@ -4,24 +4,24 @@ import { insertUserIfNew, updateEmailVerified, updatePassword } from "./queries.
 
 export { findSignInAccount, findSignInAccountByEmail, lockSignInAccount } from "./queries.ts";
 
-/** An account that may enter, with what its password is judged by: for sign-in alone, never for an answer. */
+/** An account that may sign in, with its password hash. Never part of a response. */
 export interface SignInAccount {
   id: string;
   email: string;
   name: string;
-  /** When somebody proved to read its mailbox. */
+  /** When the user first proved access to the mailbox. */
   emailVerifiedAt: Date | null;
   passwordHash: string | null;
 }
 
 export interface VerifiedRegistration {
   email: string;
-  /** null: a neutral one until the person chooses. */
+  /** null: a neutral name until the user chooses one. */
   name: string | null;
   passwordHash: string | null;
 }
 
-/** Makes the account of a mailbox that was proven just now; false when it has one already. */
+/** The mailbox was just verified. Returns false when it has an account already. */
 export function createVerifiedAccount(
   ctx: Context,
   tx: Tx,
@@ -43,10 +43,10 @@ export function createVerifiedAccount(
   });
 }
 
-/** Shown beside products and reviews, so it holds no part of the address. The end of a UUIDv7 is random. */
+/** Shown beside products and reviews, so it holds no part of the email address. The end of a UUIDv7 is random. */
 const defaultName = (id: string) => `Member ${id.slice(-6)}`;
 
-/** Notes the first proof of a mailbox; whoever set a password before it may be somebody else, so that is gone. */
+/** Removes the password: whoever set it before the first verification may be somebody else. */
 export async function markEmailVerified(ctx: Context, tx: Tx, userId: string): Promise<boolean> {
   return (await updateEmailVerified(tx, userId, ctx.now())) !== undefined;
 }

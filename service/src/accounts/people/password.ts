@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { verifyPassword } from "./password-hash.ts";
 import { findPasswordHash } from "./queries.ts";
 
-/** Whether the account has this password; false for one that has none. */
+/** false for an account without a password. */
 export const isAccountPassword = async (
   { db }: Context,
   userId: string,

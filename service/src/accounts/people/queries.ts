@@ -28,7 +28,7 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
-/** Holds the account until the transaction ends; weak enough for rows that refer to it to be written meanwhile. */
+/** Weak enough that rows which refer to the account can be written meanwhile. */
 export const lockPlanOfUser = (db: Queries, id: string) =>
   db
     .selectFrom("users")
@@ -41,7 +41,7 @@ export const lockPlanOfUser = (db: Queries, id: string) =>
 export const updatePlanOfUser = (db: Queries, id: string, plan: Plan) =>
   db.updateTable("users").set({ plan }).where("id", "=", id).execute();
 
-/** Locks the account, so that a name cannot change while something is written under it. */
+/** Locks the account, so that its name cannot change while it is copied. */
 export const updateRoleToSeller = (db: Queries, userId: string) =>
   db
     .updateTable("users")
@@ -52,7 +52,7 @@ export const updateRoleToSeller = (db: Queries, userId: string) =>
     .returning(["name", "verified"])
     .executeTakeFirstOrThrow();
 
-/** Unless the address has an account; answers whether this one was made. */
+/** Returns false when the address has an account already. */
 export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boolean> {
   const made = await db
     .insertInto("users")
@@ -63,7 +63,7 @@ export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boole
   return made !== undefined;
 }
 
-/** Of those who may enter: neither banned nor closed. */
+/** Neither banned nor closed. */
 const signInAccounts = (db: Queries) =>
   db
     .selectFrom("users")
@@ -79,7 +79,7 @@ export const findSignInAccountByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
-/** Against every change until the transaction ends, whoever else holds it so. */
+/** A shared lock: ban, password and second factor cannot change until the transaction ends. */
 export const lockSignInAccount = (tx: Queries, userId: string) =>
   signInAccounts(tx).where("id", "=", userId).forShare().executeTakeFirst();
 
@@ -115,7 +115,7 @@ export const findIdentity = (db: Queries, provider: string, subject: string) =>
 export const deleteIdentitiesOfUser = (db: Queries, userId: string) =>
   db.deleteFrom("identities").where("user_id", "=", userId).execute();
 
-/** Unless it was linked in the same moment. */
+/** Unless a parallel request linked it. */
 export const insertIdentity = (
   db: Queries,
   identity: { provider: string; subject: string; user_id: string; created_at: Date },
@@ -126,7 +126,7 @@ export const insertIdentity = (
     .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
     .execute();
 
-/** A whole account, but for how its owner proves who they are. */
+/** An account without its credentials. */
 export interface AccountRow {
   id: string;
   email: string;
@@ -160,20 +160,20 @@ const accounts = (db: Queries) =>
 
 export const findAccount = (db: Queries, id: string) => accounts(db).where("id", "=", id).executeTakeFirst();
 
-/** null: not said. */
+/** ISO 3166-1 alpha-2; null: not given. */
 export async function findCountry(db: Queries, id: string): Promise<string | null> {
   const user = await db.selectFrom("users").select("country").where("id", "=", id).executeTakeFirst();
   return user?.country ?? null;
 }
 
-/** Not against foreign keys: what hangs on the account may be written while it is held. */
+/** Weak enough that rows which refer to the account can be written meanwhile. */
 export const lockAccount = (tx: Tx, id: string) =>
   accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
-/** After this nothing of the account's own is written any more, and what was being written is there (0014_closing.sql). */
+/** Waits for running writes of the account and blocks later ones (0014_closing.sql). */
 export const waitForWriters = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
 
-/** In one order for everybody, so that two who lock them do not wait for each other. */
+/** Always in order of id, to avoid deadlocks. */
 export const lockActiveAdmins = (tx: Tx) =>
   tx
     .selectFrom("users")
@@ -185,7 +185,10 @@ export const lockActiveAdmins = (tx: Tx) =>
     .forNoKeyUpdate()
     .execute();
 
-/** Against being closed or banned until the transaction ends. */
+/**
+ * None of them can be closed or banned until the transaction ends. Those that already are, are missing from the
+ * result.
+ */
 export const lockOpenAccounts = (tx: Tx, ids: string[]) =>
   tx
     .selectFrom("users")

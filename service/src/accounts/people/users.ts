@@ -19,7 +19,7 @@ export interface CreateUserInput {
   bio?: string;
   role?: Role;
   plan?: Plan;
-  /** Taken as proven unless told otherwise: operators vouch for whom they make. */
+  /** True by default: operators vouch for the accounts that they create. */
   emailVerified?: boolean;
   verified?: boolean;
   passwordHash?: string | null;
@@ -29,7 +29,7 @@ export interface CreateUserInput {
 const Name = visibleLine(100);
 const UNIQUE_VIOLATION = "23505";
 
-/** Makes an account; answers its uuid. 409 when the address has one already. */
+/** Returns the uuid. Throws CONFLICT when the address has an account already. */
 export async function createUser(ctx: Context, input: CreateUserInput): Promise<string> {
   const email = Address.safeParse(input.email);
   if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
@@ -57,7 +57,7 @@ export async function createUser(ctx: Context, input: CreateUserInput): Promise<
   return id;
 }
 
-/** By id (`usr_…`) or address, as operators name people. */
+/** By id (`usr_…`) or email address. */
 export async function findUser(ctx: Context, idOrEmail: string) {
   const id = toUuid("usr", idOrEmail);
   const user = id ? await findUserById(ctx.db, id) : await findUserByEmail(ctx.db, idOrEmail);
@@ -65,10 +65,10 @@ export async function findUser(ctx: Context, idOrEmail: string) {
   return user;
 }
 
-/** The first product makes a user a seller; answers under which name. */
+/** The first product makes a user a seller. Returns the name and badge that the product shows. */
 export const promoteToSeller = (tx: Tx, userId: string) => updateRoleToSeller(tx, userId);
 
-/** The plan, which nobody else can change before the transaction ends. */
+/** The plan cannot change until the transaction ends. */
 export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> =>
   (await lockPlanOfUser(tx, userId)).plan;
 

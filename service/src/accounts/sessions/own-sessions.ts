@@ -20,14 +20,12 @@ const toSession = (row: OwnSessionRow, current: boolean): Session => ({
   current,
 });
 
-/** Where somebody is signed in. */
 export async function listOwnSessions(ctx: Context, caller: SessionCaller, paging: Paging) {
   const now = ctx.now();
   const page = await listActiveSessions(ctx.db, caller.userId, now, toIdleCutoff(now), paging);
   return mapPage(page, (row) => toSession(row, row.id === caller.sessionId));
 }
 
-/** Signs out everywhere but here. */
 export function endOtherSessions(ctx: Context, caller: SessionCaller, source: RequestSource) {
   return ctx.db.transaction().execute(async (tx) => {
     const ended = await endSessions(ctx, tx, caller.userId, { but: caller.sessionId });

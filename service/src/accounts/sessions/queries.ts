@@ -14,7 +14,7 @@ export interface SessionRow {
   lastSeenAt: Date;
 }
 
-/** Asked by every request of a session, hence plain SQL with a name. */
+/** Runs on each request with a session, hence a named statement. */
 const FIND_SESSION = {
   name: "find_session",
   text: `select s.id, s.user_id as "userId", u.role, u.plan, u.quota, s.second_factor as "secondFactor",
@@ -76,7 +76,6 @@ export const endSessionsOfUser = (
   return live.returning("id").execute();
 };
 
-/** Ends all but the newest `kept` sessions that live. */
 export const endOldestSessions = (db: Queries, userId: string, kept: number, now: Date) =>
   db
     .updateTable("sessions")
@@ -98,7 +97,7 @@ export const deleteSessionsEndedBefore = (db: Queries, moment: Date) =>
     .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
     .execute();
 
-/** Of one session, or of all that the account has. */
+/** Of one session, or of all sessions of the account. */
 export const setSecondFactor = (db: Queries, userId: string, given: boolean, only?: string) => {
   const all = db.updateTable("sessions").set({ second_factor: given }).where("user_id", "=", userId);
   return (only === undefined ? all : all.where("id", "=", only)).execute();

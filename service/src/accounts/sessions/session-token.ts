@@ -3,7 +3,7 @@ import { errors, jwtVerify, SignJWT } from "jose";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 
-/** 30 days, as the specification says. */
+/** 30 days (specification). */
 export const SESSION_SECONDS = 30 * 86_400;
 
 interface SigningKey {
@@ -13,7 +13,7 @@ interface SigningKey {
 
 const signingKeys = new WeakMap<Buffer, SigningKey>();
 
-/** A key of its own for sessions, made from a session key: what signs a link signs no session. */
+/** A derived key: a key that signs links signs no sessions. */
 function deriveSigningKey(sessionKey: Buffer): SigningKey {
   let key = signingKeys.get(sessionKey);
   if (!key) {
@@ -33,7 +33,7 @@ export interface TokenSubject {
   createdAt: Date;
 }
 
-/** The session JWT (HS256): the specification's five claims and `jti`, the session's id. */
+/** The session JWT (HS256): the specification's five claims, and `jti` with the session's id. */
 export function signSessionToken({ config }: Context, subject: TokenSubject): Promise<string> {
   const { id, secret } = deriveSigningKey(config.sessionKeys[0]!);
   const issuedAt = Math.floor(subject.createdAt.getTime() / 1000);
@@ -46,7 +46,7 @@ export function signSessionToken({ config }: Context, subject: TokenSubject): Pr
     .sign(secret);
 }
 
-/** The session's uuid; null for anything that we did not sign, or that is over. */
+/** Returns the session's uuid; null for an invalid or expired token. */
 export async function readSessionToken({ config, now }: Context, token: string): Promise<string | null> {
   try {
     const { payload } = await jwtVerify(

@@ -18,20 +18,20 @@ import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./session-t
 
 const IDLE_MS = 14 * DAY_MS;
 const RETENTION_MS = 30 * DAY_MS;
-/** Sessions that were not seen since are over. */
+/** Sessions that were last seen before this are expired. */
 export const toIdleCutoff = (now: Date) => new Date(now.getTime() - IDLE_MS);
 const LAST_SEEN_INTERVAL_MS = 5 * 60_000;
 const MAX_SESSIONS_PER_ACCOUNT = 20;
 
 export interface StartSessionInput {
   user: { id: string; email: string; name: string };
-  /** How they came in: `magic-link`, `password`, `github`, `google`, `operator`. */
+  /** `magic-link`, `password`, `github`, `google` or `operator`. */
   via: string;
   secondFactor: boolean;
   source: RequestSource;
 }
 
-/** Starts a session, under a new id every time; answers its token. The oldest of too many ends. */
+/** Always a new id. Over the limit, the oldest session ends. Returns the token. */
 export async function startSession(ctx: Context, db: Queries, input: StartSessionInput): Promise<string> {
   const now = ctx.now();
   const id = ctx.newId();
@@ -51,7 +51,7 @@ export async function startSession(ctx: Context, db: Queries, input: StartSessio
   return signSessionToken(ctx, { sessionId: id, userId: input.user.id, email, name, createdAt: now });
 }
 
-/** Whose session a token is; null when it is none, over, ended, idle too long, or of somebody who may not enter. */
+/** null: the token is invalid, the session ended or idle too long, or the account may not sign in. */
 export async function authenticateSession(ctx: Context, token: string): Promise<SessionCaller | null> {
   const id = await readSessionToken(ctx, token);
   if (!id) return null;
@@ -71,7 +71,7 @@ export async function authenticateSession(ctx: Context, token: string): Promise<
   };
 }
 
-/** Written now and then, beside the request: nobody waits for it. */
+/** At most every five minutes, and the request does not wait for it. */
 function recordLastSeen(ctx: Context, session: SessionRow): void {
   const before = new Date(ctx.now().getTime() - LAST_SEEN_INTERVAL_MS);
   if (session.lastSeenAt > before) return;
@@ -80,7 +80,7 @@ function recordLastSeen(ctx: Context, session: SessionRow): void {
   );
 }
 
-/** Ends one session of the account, all, or all but one; answers how many were ended. */
+/** Ends one session, all, or all but one. Returns the number of ended sessions. */
 export async function endSessions(
   ctx: Context,
   db: Queries,
@@ -90,21 +90,20 @@ export async function endSessions(
   return (await endSessionsOfUser(db, userId, ctx.now(), which)).length;
 }
 
-/** Throws when the session was ended since the request came in: to be asked under a lock that whoever ends it takes, too. */
+/** Throws when the session ended since the request came in. Ask it under a lock that ending a session takes, too. */
 export async function mustBeActiveSession(tx: Queries, { sessionId }: SessionCaller): Promise<void> {
   if (!(await findSessionNotEnded(tx, sessionId))) throw new ApiError("INVALID_API_KEY");
 }
 
-/** Forgets sessions that were over a month ago. */
 export async function deleteOldSessions(ctx: Context): Promise<void> {
   await deleteSessionsEndedBefore(ctx.db, new Date(ctx.now().getTime() - RETENTION_MS));
 }
 
-/** From now on the session counts as entered with two factors: a code was just given in it. */
+/** A code was just entered in this session. */
 export const markSecondFactor = (db: Queries, { sessionId, userId }: SessionCaller) =>
   setSecondFactor(db, userId, true, sessionId);
 
-/** The account has no second factor any more: none of its sessions counts as entered with one. */
+/** The account's second factor was removed. */
 export const clearSecondFactor = (db: Queries, userId: string) => setSecondFactor(db, userId, false);
-/** Of an account that closes: where and when somebody signed in is theirs, and goes with them. */
+/** On account closed: sessions are personal data. */
 export const deleteSessions = (db: Queries, userId: string) => deleteSessionsOfUser(db, userId);

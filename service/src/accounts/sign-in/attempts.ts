@@ -15,7 +15,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 export const LONGEST_WINDOW_SECONDS = DAY;
 
-/** All windows of a kind hold together, and slide: there is no border at which twice as many would pass. */
+/** All sliding windows of a kind apply at once: a fixed window would let twice as many pass around its border. */
 const LIMITS = {
   "magic-link of an address": [
     { times: 1, seconds: 30 },
@@ -40,10 +40,10 @@ const LIMITS = {
 } satisfies Record<string, AttemptWindow[]>;
 
 type LimitKind = keyof typeof LIMITS;
-/** A subject of null is nobody who could be told apart from others, and is not limited. */
+/** A null subject cannot be told apart from others and is not limited. */
 type LimitKey = [kind: LimitKind, subject: string | null];
 
-/** RATE_LIMIT_EXCEEDED, with the limit that was reached, for the audit log and not for the caller. */
+/** RATE_LIMIT_EXCEEDED with the limit that was reached, which only the audit log shows. */
 class TooManyAttempts extends ApiError {
   readonly kind: LimitKind;
   constructor(kind: LimitKind, retryAfterSeconds: number) {
@@ -52,16 +52,16 @@ class TooManyAttempts extends ApiError {
   }
 }
 
-/** What was counted, to be given back when it turns out not to have been one of those that are limited. */
+/** Counted attempts, to be released when they turn out to be legitimate. */
 export interface CountedAttempts {
   at: Date;
   tried: LimitKey[];
 }
 
 /**
- * Counts before the outcome is known, so that parallel tries cannot slip through together; RATE_LIMIT_EXCEEDED when a window
- * is full, and then nothing is counted, since it ends the transaction. Addresses come before networks: with one order
- * of locks two transactions never wait for each other.
+ * Counts before the result is known, so that parallel attempts cannot pass together. Throws RATE_LIMIT_EXCEEDED when a
+ * window is full; the transaction then rolls back and nothing is counted. Addresses come before networks: one lock
+ * order avoids deadlocks.
  */
 export async function countAttempts(ctx: Context, tx: Tx, tried: LimitKey[]): Promise<CountedAttempts> {
   const at = ctx.now();
@@ -76,12 +76,12 @@ export async function countAttempts(ctx: Context, tx: Tx, tried: LimitKey[]): Pr
 
 interface LimitedAction {
   subject: string;
-  /** Asked for only when a limit was reached. */
+  /** Called only when a limit was reached. */
   account(): Promise<{ id: string } | undefined>;
   source: RequestSource;
 }
 
-/** Runs what counts attempts in a transaction of its own; a limit that is reached stands in the audit log. */
+/** Runs `work` in its own transaction. A limit that is reached is audited. */
 export async function runWithinLimits<T>(
   ctx: Context,
   { subject, account, source }: LimitedAction,
@@ -105,7 +105,7 @@ export async function releaseAttempts(tx: Tx, { at, tried }: CountedAttempts): P
   }
 }
 
-/** Until every window has room again. */
+/** Until every window has room. */
 function secondsUntilAllowed(times: Date[], windows: AttemptWindow[], now: Date): number {
   const newestFirst = times.map((time) => time.getTime()).sort((a, b) => b - a);
   const free = windows.map((window) => (newestFirst[window.times - 1] ?? 0) + window.seconds * 1000);

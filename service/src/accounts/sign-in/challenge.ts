@@ -14,7 +14,7 @@ import { deviceCookie } from "./device-cookie.ts";
 import { reportInvalidToken } from "./failures.ts";
 import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
-/** The second half of a sign-in. A wrong code leaves the challenge; the right one uses it up, and so does one of parallel calls. */
+/** A wrong code keeps the challenge. The right one consumes it, for one of parallel calls. */
 export async function completeChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestInfo) {
   const { userId, data } = await reportInvalidToken(ctx, facts.source, () =>
     mustFindOneTimeToken(ctx, challenge, "two-factor"),

@@ -3,7 +3,6 @@ import { deleteOldSessions } from "../sessions/sessions.ts";
 import { LONGEST_WINDOW_SECONDS } from "./attempts.ts";
 import { deleteAttemptsBefore, deleteTokensBefore } from "./queries.ts";
 
-/** What nobody can use any more: expired tokens, attempts that count no longer, sessions that ended long ago. */
 export async function deleteExpiredSignInData(ctx: Context): Promise<void> {
   const now = ctx.now();
   await deleteTokensBefore(ctx.db, now);

@@ -1,4 +1,4 @@
-/** What stands at the top of every published list of leaked passwords, of those with eight characters or more. */
+/** The top of published lists of leaked passwords with eight characters or more. */
 export const commonPasswords = new Set(
   `
   00000000 01234567 0123456789 0987654321 11111111 111111111 1111111111 11223344 1122334455 112233445566 11235813

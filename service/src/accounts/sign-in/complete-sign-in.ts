@@ -15,23 +15,25 @@ const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
 export interface ProvenSignIn {
   user: { id: string; email: string; name: string };
-  /** How they proved who they are: `magic-link`, `password`, `github`, `google`. */
+  /** `magic-link`, `password`, `github` or `google`. */
   via: string;
   source: RequestSource;
-  /** The session that the browser has so far, whoever's it is: it ends. */
+  /** The browser's current session, which ends whoever it belongs to. */
   previousToken: string | undefined;
-  /** Throws when what was proven does not hold any more: in the transaction that starts the session, the account held. */
+  /**
+   * Throws when the proof no longer holds. Runs in the transaction that starts the session, with the account locked.
+   */
   revalidate?: (tx: Tx, account: SignInAccount) => Promise<void>;
 }
 
 export interface SignInInput extends ProvenSignIn {
-  /** Of the second factor, where it was given along. */
+  /** The second factor, when it came with the request. */
   code?: string | undefined;
 }
 
 /**
- * The end of every way in: a session's token, or TWO_FACTOR_REQUIRED with a `challenge` (5 minutes) when the account has a second
- * factor and no code came along. A wrong code is INVALID_CREDENTIALS.
+ * The last step of each sign-in. Returns a session token, or throws TWO_FACTOR_REQUIRED with a `challenge` (5 minutes)
+ * when the account has a second factor and no code came along.
  */
 export async function completeSignIn(ctx: Context, { code, ...entry }: SignInInput): Promise<string> {
   const isCodeGiven = code !== undefined && (await hasSecondFactor(ctx.db, entry.user.id));
@@ -58,8 +60,8 @@ export async function mustBeValidCode(
 type SignInResult = { token: string } | { challenge: string };
 
 /**
- * Starts the session, always under a new id: one that somebody planted in the browser is worth nothing afterwards. What may
- * have changed since the proof (ban, password, second factor) is asked again while the account is held, so that nobody slips past a change.
+ * Always a new session id, so that a planted one is worthless. Ban, password and second factor are checked again while
+ * the account is locked, so that no sign-in passes a concurrent change.
  */
 export async function startSignedInSession(
   ctx: Context,
@@ -119,7 +121,7 @@ async function endPreviousSession(
   });
 }
 
-/** The envelope, a top-level `sessionToken` beside it, and the cookie; others may come along. */
+/** `sessionToken` is also beside `data`, as the specification asks. */
 export const sessionResponse = (sessionToken: string, others: Cookie[] = []) =>
   new DataResponse(
     { sessionToken },

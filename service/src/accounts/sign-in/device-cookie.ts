@@ -6,14 +6,14 @@ const COOKIE = "__Host-known";
 const LIFETIME_SECONDS = 180 * 86_400;
 const SEAL_CONTEXT = "known-browser";
 
-/** Where somebody signed in once they can be told from strangers who guess at their password (OWASP: device cookies). */
+/** Distinguishes the owner's browsers from strangers who guess passwords (OWASP: device cookies). */
 export const deviceCookie = ({ vault }: Context, email: string): Cookie => ({
   name: COOKIE,
   value: vault.seal(JSON.stringify([v7(), email]), SEAL_CONTEXT),
   maxAgeSeconds: LIFETIME_SECONDS,
 });
 
-/** The browser's id, when the owner of the address signed in with it. */
+/** null: the owner of this address has not signed in with this browser. */
 export function readDeviceId(
   { vault }: Context,
   cookies: Record<string, string | undefined>,

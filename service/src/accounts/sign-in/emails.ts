@@ -4,7 +4,7 @@ import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 import type { RevokedAccess } from "./password.ts";
 
-/** As the specification says of magic links; a registration is confirmed by such a link, too. */
+/** As the specification says of magic links. Registrations use the same link. */
 export const LINK_LIFETIME_SECONDS = 600;
 
 const LINK_LIMITS = "The link works once, and for 10 minutes.";
@@ -16,10 +16,7 @@ interface SignInLinkInput {
   data?: Record<string, unknown>;
 }
 
-/**
- * A link that signs in whoever reads the mailbox. The token is behind the `#`, which browsers keep to themselves: no log, no
- * proxy and no scanner of letters sees it.
- */
+/** The token is in the fragment, which browsers do not send: no log, proxy or mail scanner sees it. */
 export async function createSignInLink(ctx: Context, tx: Queries, input: SignInLinkInput): Promise<string> {
   const token = await mintOneTimeToken(ctx, tx, { ...input, lifetimeMs: LINK_LIFETIME_SECONDS * 1000 });
   return `${ctx.links.origin()}/auth/verify#token=${token}`;
@@ -33,7 +30,7 @@ export const signInEmail = (url: string): Email =>
     footnotes: [LINK_LIMITS, NOT_REQUESTED],
   });
 
-// Whoever fills in the form decides on the name: it is in no letter, or strangers could write what they like to anybody.
+// The email must not contain the name from the form: strangers could send any text to any address.
 export const registrationEmail = (url: string): Email =>
   renderEmail({
     subject: "Confirm your registration at Stoa",

@@ -8,7 +8,6 @@ import { addFailure } from "./queries.ts";
 
 const WINDOW_SECONDS = 15 * 60;
 
-/** What the log says of each refusal. */
 const LOG_MESSAGES = {
   "sign_in.password_refused": "a sign-in failed: wrong password or unknown account",
   "sign_in.link_refused": "a sign-in failed: invalid link or challenge",
@@ -23,15 +22,15 @@ export interface SignInFailure {
   action: keyof typeof LOG_MESSAGES;
   /** What failures are counted by: an address, an account or a network. Only its digest is stored. */
   subject: string;
-  /** The account that it was tried at, where it is known. */
+  /** null: unknown. */
   accountId: string | null;
   source: RequestSource;
   details?: Record<string, unknown>;
 }
 
 /**
- * Logs a refusal, and adds it to the audit log when it is the 1st, 10th, 100th … of its subject in 15 minutes: who guesses
- * stands there, and cannot fill it. The log line names the network address, not what was typed as an address.
+ * Logs the failure. The audit log gets the 1st, 10th, 100th … of a subject within 15 minutes, so that guessing shows
+ * there and cannot fill it. The log has the IP address and not the email address that was typed.
  */
 export async function reportFailure(ctx: Context, failure: SignInFailure): Promise<void> {
   const { action, subject, accountId, source, details } = failure;
@@ -59,7 +58,7 @@ export async function reportFailure(ctx: Context, failure: SignInFailure): Promi
 
 const isPowerOfTen = (count: number) => /^10*$/.test(String(count));
 
-/** A link or challenge that is unknown, used or over names nobody: such failures are counted by network. */
+/** An invalid token names no account, so these failures are counted by network. */
 export async function reportInvalidToken<T>(
   ctx: Context,
   source: RequestSource,

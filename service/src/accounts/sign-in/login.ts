@@ -13,7 +13,7 @@ import { reportFailure } from "./failures.ts";
 
 const invalidCredentials = () => new ApiError("INVALID_CREDENTIALS");
 
-/** Unknown, unproven, banned, without a password, or with another one: the same work and the same answer. */
+/** Every reason for a refusal costs the same work and gets the same response. */
 export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestInfo) {
   const { source, cookies } = facts;
   const browser = readDeviceId(ctx, cookies, email);
@@ -38,7 +38,7 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
     source,
     code,
     previousToken: cookies[SESSION_COOKIE],
-    // Changed while we hashed: the session would outlive the change that ends all others.
+    // The password changed while it was verified: this session would outlive the change that ends all others.
     async revalidate(_tx, { passwordHash }) {
       if (passwordHash !== account.passwordHash) throw invalidCredentials();
     },

@@ -6,7 +6,7 @@ import { clearedSessionCookie } from "../../platform/http/envelope.ts";
 import { DataResponse, type RequestInfo } from "../../platform/http/route.ts";
 import { authenticateSession, endSessions } from "../sessions/sessions.ts";
 
-/** Ends the session of the header, else of the cookie. A bad header never falls through, here as anywhere. */
+/** An invalid header does not fall back to the cookie, as everywhere. */
 export async function logOut(ctx: Context, { bearer, cookies, source }: RequestInfo) {
   const session = await authenticateSession(ctx, bearer ?? cookies[SESSION_COOKIE] ?? "");
   if (!session) throw new ApiError("INVALID_SESSION");

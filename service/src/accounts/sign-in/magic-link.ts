@@ -8,8 +8,8 @@ import { readDeviceId } from "./device-cookie.ts";
 import { createSignInLink, LINK_LIFETIME_SECONDS, signInEmail } from "./emails.ts";
 
 /**
- * Sends a link to any address. Accounts are not even looked at before a limit is reached, so that nothing can tell who has one. A browser in which
- * the owner of the address signed in before has an allowance of its own, so that strangers who ask cannot use it up.
+ * Accounts are not read before a limit is reached, so that the response tells nothing about them. A browser in which
+ * the owner signed in before has a quota of its own: strangers cannot use it up.
  */
 export async function sendMagicLink(
   ctx: Context,

@@ -27,7 +27,7 @@ interface MintTokenInput {
   lifetimeMs: number;
 }
 
-/** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
+/** 256 random bits. The value is in the return value and is not stored. */
 export async function mintOneTimeToken(ctx: Context, db: Queries, input: MintTokenInput): Promise<string> {
   const value = randomBytes(32).toString("base64url");
   const now = ctx.now();
@@ -43,7 +43,7 @@ export async function mintOneTimeToken(ctx: Context, db: Queries, input: MintTok
   return value;
 }
 
-/** Uses a token up. Unknown, used and expired alike are INVALID_TOKEN; of parallel calls one statement lets one win. */
+/** Throws INVALID_TOKEN when the token is unknown, used or expired. Of parallel calls, one wins. */
 export async function redeemOneTimeToken(
   ctx: Context,
   db: Queries,
@@ -55,7 +55,7 @@ export async function redeemOneTimeToken(
   return token;
 }
 
-/** Whose token this is, without using it up; INVALID_TOKEN as when redeeming. */
+/** Does not consume the token. Throws INVALID_TOKEN as redeeming does. */
 export async function mustFindOneTimeToken(
   ctx: Context,
   value: string,
@@ -66,10 +66,9 @@ export async function mustFindOneTimeToken(
   return token;
 }
 
-/** What was sent to somebody opens nothing any more. */
 export const deleteOneTimeTokens = (db: Queries, owner: { userId: string; email: string }) =>
   deleteTokensOfUser(db, owner);
 
-/** Unused tokens of a purpose are worth nothing any more: a new one takes their place. */
+/** A new token replaces the unused ones of its purpose. */
 export const invalidateOneTimeTokens = (ctx: Context, db: Queries, purpose: TokenPurpose) =>
   consumeTokensForPurpose(db, purpose, ctx.now());

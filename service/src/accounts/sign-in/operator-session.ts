@@ -7,7 +7,7 @@ import { startSession } from "../sessions/sessions.ts";
 
 const COMMAND_LINE = { ip: "127.0.0.1", userAgent: "stoa-server", requestId: "" };
 
-/** A session at the operator's word. It counts as no second factor: what asks for one stays shut even to a stolen shell. */
+/** It has no second factor, so a stolen shell gets no admin rights. */
 export async function startOperatorSession(ctx: Context, userId: string): Promise<string> {
   const user = await findSignInAccount(ctx.db, userId);
   if (!user) throw new ApiError("INVALID_STATE", "This account is banned or closed.");

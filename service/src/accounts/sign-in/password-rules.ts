@@ -3,12 +3,12 @@ import { invalidRequest } from "../../core/errors.ts";
 import { commonPasswords } from "./common-passwords.ts";
 
 const SERVICE_NAME = "stoa";
-/** Shorter parts of a name stand in many words by chance. */
+/** Shorter parts of a name occur in many words by chance. */
 const MIN_WORD = 3;
 
 /**
- * No rules of composition: they make people write `Password1!`. What counts is length, and that it is not what anybody
- * tries first. Words that belong to the account or the service count for nothing (NIST SP 800-63B, 3.1.1.2).
+ * Length, and not among the most common. No rules of composition: they produce `Password1!`. Words of the account and
+ * the service do not count (NIST SP 800-63B, 3.1.1.2).
  */
 export function validatePassword(password: string, account: { email: string; name: string }): void {
   const length = NewPassword.safeParse(password);
@@ -26,7 +26,7 @@ export function validatePassword(password: string, account: { email: string; nam
 
 const isCommonPassword = (text: string) => commonPasswords.has(text) || new Set(text).size === 1;
 
-/** The longest first: the whole address before its parts. */
+/** Longest first: the whole address before its parts. */
 function listAccountWords({ email, name }: { email: string; name: string }): string[] {
   const [local = ""] = email.split("@");
   const words = [email, local, name, ...email.split(/[^\p{L}\p{N}]+/u), ...name.split(/\s+/), SERVICE_NAME];

@@ -16,7 +16,7 @@ import { reportFailure } from "./failures.ts";
 import { validatePassword } from "./password-rules.ts";
 import { deleteChallengesOfUser } from "./queries.ts";
 
-/** Sets a password, the first one too. Whoever came in elsewhere, or is about to, is out. */
+/** Sets the first password, too. Ends all other sessions and pending challenges. */
 export async function changePassword(
   ctx: Context,
   caller: SessionCaller,
@@ -44,7 +44,7 @@ export async function changePassword(
 const nothingRevoked = { keysRevoked: 0, grantsRevoked: 0, clientSecretsRevoked: 0 };
 export type RevokedAccess = typeof nothingRevoked;
 
-/** Everything besides sessions that acts in the account's name, whoever created it. */
+/** Everything besides sessions that acts in the user's name. */
 const revokeAccess = async (ctx: Context, tx: Tx, userId: string): Promise<RevokedAccess> => ({
   keysRevoked: await revokeAllKeys(ctx, tx, userId),
   ...(await revokeGrantsAndSecrets(tx, userId)),
@@ -61,7 +61,7 @@ async function mustProveOwnership(
   else await mustBeCurrentPassword(ctx, account, currentPassword, source);
 }
 
-/** A session that was left open must not be a place to guess the password at. */
+/** An open session must not allow guessing the password. */
 async function mustBeCurrentPassword(
   ctx: Context,
   account: SignInAccount,

@@ -13,8 +13,8 @@ interface NewAttempt {
 const secondsBefore = (at: Date, seconds: number) => new Date(at.getTime() - seconds * 1000);
 
 /**
- * Adds a try unless a window is full, and answers whether it did. One statement under the lock of the row: of parallel tries
- * exactly as many pass as have room.
+ * Returns false when a window is full. One statement under the row lock, so that parallel attempts cannot exceed the
+ * limit.
  */
 export async function addAttempt(db: Queries, { kind, subject, at, windows }: NewAttempt): Promise<boolean> {
   const longest = Math.max(...windows.map(({ seconds }) => seconds));
@@ -40,7 +40,7 @@ interface NewFailure {
   seconds: number;
 }
 
-/** Answers how many there were in the window, this one included. */
+/** Returns the number in the window, this one included. */
 export async function addFailure(db: Queries, { kind, subject, at, seconds }: NewFailure): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
@@ -62,7 +62,7 @@ export async function listAttempts(db: Queries, kind: string, subject: Buffer): 
   return (row?.tried_at ?? []) as Date[];
 }
 
-/** One of those at that moment, not all. */
+/** One entry of that time, not all. */
 export const deleteAttempt = (db: Queries, kind: string, subject: Buffer, at: Date) =>
   sql`
     update sign_in_attempts
@@ -130,7 +130,6 @@ export const deleteTokensOfUser = (db: Queries, { userId, email }: { userId: str
 export const deleteTokensBefore = (db: Queries, moment: Date) =>
   db.deleteFrom("one_time_tokens").where("expires_at", "<", moment).execute();
 
-/** Second halves of sign-ins whose first half holds no more. */
 export const deleteChallengesOfUser = (db: Queries, userId: string) =>
   db
     .deleteFrom("one_time_tokens")

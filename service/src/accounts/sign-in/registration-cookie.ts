@@ -6,7 +6,7 @@ const SECRET_PATTERN = /^[\w-]{43}$/;
 
 const digestOf = (mark: string) => createHash("sha256").update(mark).digest("base64url");
 
-/** By what a browser is known again that registers somebody. One that registers twice keeps its mark: either link will do. */
+/** Identifies the client that registers. A second registration keeps the secret, so that either link works. */
 export function issueRegistrationSecret({ cookies }: RequestInfo, maxAgeSeconds: number) {
   const kept = cookies[COOKIE] ?? "";
   const value = SECRET_PATTERN.test(kept) ? kept : randomBytes(32).toString("base64url");
@@ -19,13 +19,13 @@ export function issueRegistrationSecret({ cookies }: RequestInfo, maxAgeSeconds:
 
 interface Confirmation {
   cookies: RequestInfo["cookies"];
-  /** As a program returns it, which keeps no cookies. */
+  /** From a client that keeps no cookies. */
   registrationSecret: string | undefined;
 }
 
 /**
- * Whether who confirms a registration is who chose its password: by the browser's cookie, or by the secret that the
- * registration answered. Without it a stranger's password would open the account (pre-account hijack), whatever program redeems the link.
+ * Whether the client that confirms a registration is the one that chose its password, by cookie or by secret. Without
+ * this, a stranger's password could open the account (pre-account hijack).
  */
 export const isRegistrant = ({ cookies, registrationSecret }: Confirmation, browser: string): boolean =>
   [cookies[COOKIE], registrationSecret].some((secret) => digestOf(secret ?? "") === browser);

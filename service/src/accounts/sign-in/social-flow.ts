@@ -11,17 +11,19 @@ import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 const FLOW_SECONDS = 10 * 60;
 
-/** A sign-in that goes on at a provider: what must come back, and where it leads. */
+/** A sign-in in progress at a provider. */
 export interface Flow extends AuthorizationState {
   returnTo: string;
 }
 
 export const flowCookieName = (provider: IdentityProviderName) => `__Host-flow-${provider}` as const;
 
-/** Binds a sealed flow to its provider: the cookie of one opens no callback of the other (mix-up). */
+/** Binds a sealed flow to its provider: the cookie of one cannot be used for another (mix-up attack). */
 const sealContext = (provider: IdentityProviderName) => `sign-in-flow|${provider}`;
 
-/** `state` is a one-time token: it ends after ten minutes, and of parallel callbacks one gets on. Each leaves a row, hence the limit. */
+/**
+ * `state` is a one-time token of ten minutes; of parallel callbacks one wins. Each leaves a row, hence the rate limit.
+ */
 export async function startFlow(
   ctx: Context,
   provider: IdentityProviderName,
@@ -50,7 +52,7 @@ export const clearedFlowCookie = (provider: IdentityProviderName): Cookie => ({
   maxAgeSeconds: 0,
 });
 
-/** The flow that this browser began with the provider; null for anything that we did not seal for it. */
+/** null: not sealed by us for this provider. */
 export function readFlow(
   ctx: Context,
   provider: IdentityProviderName,
@@ -64,7 +66,7 @@ export function readFlow(
   }
 }
 
-/** Uses the flow up; INVALID_TOKEN when it was before, or is too old. */
+/** Throws INVALID_TOKEN when the flow was used or has expired. */
 export async function consumeFlow(ctx: Context, { state }: Flow): Promise<void> {
   await redeemOneTimeToken(ctx, ctx.db, state, ["social"]);
 }

@@ -4,7 +4,7 @@ import type { IdentityProviderName } from "../../integrations/identity-providers
 
 export const providerLabels: Record<IdentityProviderName, string> = { github: "GitHub", google: "Google" };
 
-/** Why somebody who signed in elsewhere is not signed in here: the sign-in page has a sentence for each. */
+/** The code that the sign-in page shows a message for, and the message for programs. */
 const problems = {
   ACCESS_DENIED: ["UNAUTHORIZED", (label) => `You said no at ${label}, so nobody was signed in.`],
   FLOW_LOST: [

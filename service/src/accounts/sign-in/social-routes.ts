@@ -16,7 +16,7 @@ import { deviceCookie } from "./device-cookie.ts";
 import { finishSocialSignIn, startSocialSignIn } from "./social.ts";
 import { clearedFlowCookie, flowCookie, flowCookieName, readFlow } from "./social-flow.ts";
 
-/** The way to a provider and back: people walk it in a browser, programs are told the same in JSON. */
+/** Browsers are redirected. Programs that accept JSON get the same as JSON. */
 export function addSocialSignInRoutes(app: FastifyInstance, ctx: Context): void {
   for (const provider of identityProviderNames) {
     app.get(`/api/auth/${provider}`, (request, reply) => handleStart(ctx, provider, request, reply));
@@ -26,7 +26,7 @@ export function addSocialSignInRoutes(app: FastifyInstance, ctx: Context): void 
   }
 }
 
-/** The provider's code works once: only the GET redeems it. */
+/** The provider's code works once, so only GET redeems it. */
 const sendEmptyResponse = (reply: FastifyReply) => reply.header("cache-control", "no-store").send();
 
 async function handleStart(
@@ -71,7 +71,7 @@ async function handleCallback(
   }
 }
 
-/** A person is led on: to the second factor, or back to the sign-in page, which says what the matter is. */
+/** To the second-factor page, or to the sign-in page with the problem. */
 function redirectWithProblem(request: FastifyRequest, reply: FastifyReply, error: unknown, returnTo: string) {
   if (!(error instanceof ApiError) || error.code === "NOT_FOUND" || wantsJson(request)) throw error;
   const { challenge, problem = error.code } = error.details ?? {};

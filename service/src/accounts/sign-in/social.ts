@@ -24,7 +24,7 @@ import { resetUnverifiedAccount } from "./unverified-account.ts";
 
 const MAX_NAME = 100;
 
-/** Of our own making, never of the request's Host: where the provider sends the browser back to. */
+/** From our own origin, never from the Host header. */
 const toCallbackUrl = ({ links }: Context, provider: IdentityProviderName) =>
   new URL(`/api/auth/callback/${provider}`, links.origin());
 
@@ -38,7 +38,6 @@ function mustFindProvider({ integrations }: Context, provider: IdentityProviderN
   );
 }
 
-/** Begins a sign-in at a provider: where the browser goes, and what it must bring back. */
 export async function startSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
@@ -53,15 +52,14 @@ export async function startSocialSignIn(
 }
 
 export interface SocialCallback {
-  /** As it came, question mark included. */
+  /** As received, with the question mark. */
   query: string;
   flowCookie: string | undefined;
-  /** The session that the browser has so far. */
+  /** The browser's current session. */
   previousToken: string | undefined;
   source: RequestSource;
 }
 
-/** Ends it: a session's token, and the account's address, for whoever the provider says came back. */
 export async function finishSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
@@ -81,7 +79,9 @@ export async function finishSocialSignIn(
   return { token, email: user.email };
 }
 
-/** Only the browser that began a flow may end it, once (CSRF: else a stranger could sign it in as themselves). */
+/**
+ * Only the browser that started a flow may finish it, once (CSRF: a stranger could sign it in to their own account).
+ */
 async function mustBeOwnFlow(
   ctx: Context,
   provider: IdentityProviderName,
@@ -117,8 +117,8 @@ interface SocialIdentity {
 }
 
 /**
- * The account behind an identity: the one that it opened before, else that of its mailbox, which the provider has proven. An account
- * whose own mailbox nobody has proven yet may be a stranger's trap: its credentials are gone then.
+ * The account of the identity, else the account of its verified email address. An account whose address was never
+ * verified may be a stranger's trap, so its credentials are removed first.
  */
 async function findOrCreateAccount(ctx: Context, tx: Tx, arrival: SocialIdentity): Promise<SignInAccount> {
   const { provider, identity } = arrival;
@@ -143,10 +143,7 @@ function mustBeEnabled(account: SignInAccount | undefined, provider: IdentityPro
   return account;
 }
 
-/**
- * GitHub shows a profile's name to everybody, so its owner chose it for the public. Google's is the name of a person, which
- * they have not published: null, a neutral name until they choose one.
- */
+/** GitHub profiles are public. Google's name is private: null, a neutral name until the user chooses one. */
 function readPublicName({ provider, identity }: SocialIdentity): string | null {
   if (provider !== "github") return null;
   const line = toVisibleLine(identity.name ?? "");

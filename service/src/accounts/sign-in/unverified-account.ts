@@ -9,14 +9,14 @@ import { removeAuthenticator } from "../two-factor/second-factor.ts";
 import { deleteChallengesOfUser } from "./queries.ts";
 
 interface EmailProof {
-  /** What proved it: `magic-link`, `github`, `google`. */
+  /** `magic-link`, `github` or `google`. */
   by: string;
   source: RequestSource;
 }
 
 /**
- * The first proof of an account's mailbox. Whatever was set up before it may be a stranger's, who waits for the owner to
- * come and fill the account (pre-account hijack): password, second factor, linked identities, sessions, keys and half-done sign-ins are gone.
+ * The first proof of the account's email address. Whatever was set up before may belong to a stranger who waits for
+ * the owner (pre-account hijack), so all credentials and sessions are removed.
  */
 export async function resetUnverifiedAccount(
   ctx: Context,
@@ -24,7 +24,7 @@ export async function resetUnverifiedAccount(
   { id }: SignInAccount,
   { by, source }: EmailProof,
 ): Promise<void> {
-  // Of two proofs at once the second would wipe what the owner set up after the first.
+  // Of two concurrent proofs, the second must not remove what the owner set up after the first.
   if (!(await markEmailVerified(ctx, tx, id))) return;
   const sessionsEnded = await endSessions(ctx, tx, id);
   const keysRevoked = await revokeAllKeys(ctx, tx, id);

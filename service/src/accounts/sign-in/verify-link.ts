@@ -15,7 +15,7 @@ import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 import { isRegistrant } from "./registration-cookie.ts";
 import { resetUnverifiedAccount } from "./unverified-account.ts";
 
-/** Uses a mailed link up: whoever holds it reads the mailbox, whose account is made now if there is none. */
+/** Redeems a mailed link. Creates the account when the address has none. */
 export async function verifyLink(
   ctx: Context,
   { token: value, registrationSecret }: Verify,
@@ -38,7 +38,7 @@ interface RegistrationData {
   browser: string;
 }
 
-/** A registration's password is for the account that it makes, and for whoever chose it: else it might be a stranger's. */
+/** The password of a registration counts only for the client that chose it. It might be a stranger's. */
 async function findOrCreateAccount(
   ctx: Context,
   tx: Tx,
@@ -53,7 +53,7 @@ async function findOrCreateAccount(
     passwordHash: withPassword ? input.passwordHash! : null,
   });
   const account = await findSignInAccountByEmail(tx, email!);
-  // Banned or closed: the link is worth what an unknown one is.
+  // Banned or closed: the same response as for an unknown link.
   if (!account) throw new ApiError("INVALID_TOKEN");
   const { source } = facts;
   if (isNew) {

@@ -8,7 +8,7 @@ export const findAuthenticator = (db: Queries, userId: string) =>
     .where("user_id", "=", userId)
     .executeTakeFirst();
 
-/** A new secret in the place of one that was never confirmed; false when the app is confirmed already. */
+/** Replaces the secret of an unconfirmed app. Returns false when an app is confirmed already. */
 export async function upsertPendingAuthenticator(
   db: Queries,
   authenticator: { user_id: string; sealed_secret: string; created_at: Date },
@@ -27,7 +27,6 @@ export async function upsertPendingAuthenticator(
   return row !== undefined;
 }
 
-/** What a time step has to do with: an app that is asked at sign-in, or one that was only set up. */
 export type AuthenticatorState = "confirmed" | "pending";
 
 export interface CountedTry {
@@ -35,7 +34,7 @@ export interface CountedTry {
   tries: number;
 }
 
-/** One more try, which locks when it is the last one allowed; nothing while it is locked, or when there is no app. */
+/** Counts a try and locks at the limit. undefined: locked, or no app. */
 export const incrementTries = (
   db: Queries,
   userId: string,
@@ -45,7 +44,7 @@ export const incrementTries = (
   db
     .updateTable("authenticators")
     .set({
-      // A lock that is over begins the count anew.
+      // After a lock has expired, the count restarts.
       tries: sql<number>`case when locked_until is null then tries + 1 else 1 end`,
       locked_until: sql<Date | null>`
         case when locked_until is null and tries + 1 >= ${limit.tries} then ${limit.lockedUntil}::timestamptz end`,
@@ -58,7 +57,7 @@ export const incrementTries = (
 
 const NO_TRIES = { tries: 0, locked_until: null };
 
-/** Accepts a code's time step, once: of parallel calls one statement lets one win. */
+/** A time step works once: of parallel calls, one wins. */
 export async function acceptTimeStep(db: Queries, userId: string, step: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("authenticators")
@@ -69,7 +68,7 @@ export async function acceptTimeStep(db: Queries, userId: string, step: number):
   return numUpdatedRows === 1n;
 }
 
-/** Turns on the app whose code was judged: not one that was set up in its place meanwhile. */
+/** Only when the app whose code was verified was not replaced meanwhile. */
 export async function confirmAuthenticator(
   db: Queries,
   userId: string,
@@ -109,7 +108,7 @@ export async function replaceBackupCodes(db: Queries, userId: string, digests: B
     .execute();
 }
 
-/** Uses a backup code up; of parallel calls one wins. */
+/** Of parallel calls, one wins. */
 export async function consumeBackupCode(
   db: Queries,
   userId: string,

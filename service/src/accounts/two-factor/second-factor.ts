@@ -23,14 +23,13 @@ import { findTimeStep, isTotpCode } from "./totp.ts";
 const TRIES = 5;
 const LOCKED_MS = 15 * 60_000;
 
-/** Whether the account asks for a code at sign-in. */
 export async function hasSecondFactor(db: Queries, userId: string): Promise<boolean> {
   return Boolean((await findAuthenticator(db, userId))?.confirmedAt);
 }
 
 /**
- * Whether this is a code of the account's app, or a backup code, that was never accepted before; then it never will be again.
- * Throws RATE_LIMIT_EXCEEDED while the account is locked after too many wrong ones.
+ * Accepts a TOTP code or a backup code, each once. Throws RATE_LIMIT_EXCEEDED while the account is locked after too
+ * many wrong codes.
  */
 export async function acceptSecondFactor(
   ctx: Context,
@@ -48,12 +47,11 @@ export async function acceptSecondFactor(
   return isAccepted;
 }
 
-/** Whoever set it up may not be whose account it is. */
 export async function removeAuthenticator(db: Queries, userId: string): Promise<void> {
   await deleteAuthenticator(db, userId);
 }
 
-/** Counts a try before it is judged: guesses that come all at once are counted like any other. */
+/** Counts before the code is verified, so that parallel guesses cannot exceed the limit. */
 export async function countTry(
   ctx: Context,
   userId: string,
@@ -79,7 +77,7 @@ function locked(until: Date, now: Date): ApiError {
   );
 }
 
-/** Who reads the log sees when somebody guessed codes; the lock itself is in force since the try was counted. */
+/** Audits the lock, which has been in force since the try was counted. */
 export async function auditLockout(
   ctx: Context,
   userId: string,

@@ -2,7 +2,7 @@ import { generateSecret, generateURI, verifySync } from "otplib";
 import { renderSVG } from "uqr";
 
 const ISSUER = "Stoa";
-/** A code lives for its 30 seconds, 10 more for slow fingers, and 5 before for a phone whose clock is ahead. */
+/** A code is valid for its 30 seconds, 10 more for slow typing, and 5 before for a phone whose clock is ahead. */
 const TOLERANCE_SECONDS: [past: number, future: number] = [10, 5];
 
 /** 160 random bits, in base32. */
@@ -10,7 +10,7 @@ export const generateTotpSecret = (): string => generateSecret();
 
 export const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code);
 
-/** The time step (RFC 6238) whose code this is; null when it is none that counts now. */
+/** The time step of RFC 6238; null: the code is not valid now. */
 export function findTimeStep(secret: string, code: string, now: Date): number | null {
   if (!isTotpCode(code)) return null;
   const verdict = verifySync({
@@ -25,6 +25,6 @@ export function findTimeStep(secret: string, code: string, now: Date): number | 
 export const toOtpauthUri = (secret: string, email: string): string =>
   generateURI({ issuer: ISSUER, label: email, secret });
 
-/** As a data: URL, which a page shows without running or trusting markup. */
+/** A data: URL, so that the page runs no foreign markup. */
 export const renderQrCode = (uri: string): string =>
   `data:image/svg+xml;base64,${Buffer.from(renderSVG(uri, { ecc: "M", border: 4 })).toString("base64")}`;

@@ -56,7 +56,7 @@ export async function readTwoFactor({ db }: Context, { userId }: SessionCaller) 
   };
 }
 
-/** Makes a secret for an app; it counts for nothing until a code of it was given. */
+/** The secret has no effect until a code confirms it. */
 export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
   const { email } = await findUser(ctx, toUserId(caller.userId));
   const secret = generateTotpSecret();
@@ -70,13 +70,13 @@ export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
   return { secret, otpauthUri: uri, qrCode: renderQrCode(uri) };
 }
 
-/** Nobody begins a session, and no change of the password ends this one, between what is asked here and the commit. */
+/** No session can start, and none can be ended by a password change, until the transaction commits. */
 async function lockAccountAndSession(tx: Tx, caller: SessionCaller): Promise<void> {
   await lockAccount(tx, caller.userId);
   await mustBeActiveSession(tx, caller);
 }
 
-/** Turns it on: whoever else is signed in must sign in anew, with a code. */
+/** Ends the other sessions, which have no second factor. */
 export async function confirmTwoFactor(
   ctx: Context,
   caller: SessionCaller,
@@ -100,7 +100,7 @@ export async function confirmTwoFactor(
   return { backupCodes };
 }
 
-/** Counted and locked like a code at sign-in: whoever guesses here would turn a stolen session into one with two factors. */
+/** Counted and locked like a code at sign-in: a guess here would raise a stolen session to two factors. */
 async function verifyPendingCode(ctx: Context, userId: string, code: string, source: RequestSource) {
   const tried = await countTry(ctx, userId, "pending");
   if (!tried) throw (await hasSecondFactor(ctx.db, userId)) ? alreadyEnabled() : notPending();
@@ -134,7 +134,7 @@ export async function renewBackupCodes(
   return { backupCodes };
 }
 
-/** The code is judged before the password: whoever guesses passwords here needs a new code for each guess. */
+/** The code is checked before the password, so that each password guess needs a new code. */
 export async function disableTwoFactor(
   ctx: Context,
   caller: SessionCaller,

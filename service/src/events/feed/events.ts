@@ -24,7 +24,7 @@ export async function readEvent(ctx: Context, caller: Member, eventId: string) {
   return JSON.parse(event.body);
 }
 
-/** With their deliveries; some at a time, so that nobody who delivers waits for a lock for long. */
+/** Deletes in batches, with the deliveries, so that no delivery worker waits long for a lock. */
 export async function deleteOldEvents(ctx: Context): Promise<void> {
   const before = daysAfter(ctx.now(), -EVENT_RETENTION_DAYS);
   while ((await deleteEventsBefore(ctx.db, before, DELETE_BATCH_SIZE)) > 0);

@@ -5,16 +5,18 @@ export interface FeedEvent {
   seq: number;
   id: string;
   type: EventType;
-  /** null: of a type that the reader does not want. */
+  /** null: the reader did not ask for this type. */
   body: string | null;
 }
 
-/** For each reader. */
 const MAX_EVENTS_PER_READER = 100;
-/** For each reader, and one event more. */
+/** A page may exceed this by one event, so that a large event is delivered at all. */
 const MAX_BYTES_PER_READER = 256 * 1024;
 
-/** Up to which number events were handed out. All of them are seen by whoever asks after this. */
+/**
+ * The highest number that an event has. Numbers become visible in order, so a reader that passed it has seen all
+ * events before.
+ */
 export async function findLastSequence(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query({
     name: "find-head-of-events",
@@ -23,7 +25,7 @@ export async function findLastSequence(pool: pg.Pool): Promise<number> {
   return rows[0].head;
 }
 
-/** For each reader the next events of its account up to a number, in their order: some of them, or none if there are none. */
+/** The next events of each reader up to `head`, in order. One statement serves all readers. */
 export async function listEventsAfter(
   pool: pg.Pool,
   readers: readonly { userId: string; after: number; types: readonly EventType[] | null }[],
@@ -50,13 +52,12 @@ export async function listEventsAfter(
   return pages;
 }
 
-/** Where a stream of an account stands: after an event of its own. */
 export interface StreamPosition {
   id: string;
   after: number;
 }
 
-/** After an event; one that was not handed out yet comes later than all that were. */
+/** The position after an event. An event without a number comes after all events that have one. */
 export async function findPosition(
   pool: pg.Pool,
   userId: string,
@@ -68,14 +69,13 @@ export async function findPosition(
   return (await pool.query<StreamPosition>(text, [userId, eventId])).rows[0];
 }
 
-/** After the last one that was handed out. */
 export async function findLastPosition(pool: pg.Pool, userId: string): Promise<StreamPosition | undefined> {
   const text = `select event_id as id, seq as after from event_recipients
                  where user_id = $1 and seq is not null order by seq desc limit 1`;
   return (await pool.query<StreamPosition>(text, [userId])).rows[0];
 }
 
-/** When the oldest event happened of which no deliveries were created yet; null: there is none. */
+/** When the oldest event without deliveries happened; null: there is none. */
 export async function findOldestUnprocessedEvent(pool: pg.Pool): Promise<Date | null> {
   const { rows } = await pool.query<{ at: Date }>(
     "select created_at as at from events where seq is null order by id limit 1",

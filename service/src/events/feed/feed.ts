@@ -6,16 +6,13 @@ import { type FeedEvent, findLastSequence, listEventsAfter } from "./feed-querie
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** The open event streams of this process. */
     feed: EventFeed;
   }
 }
 
 const POLL_INTERVAL_MS = 200;
-/** Of one statement. */
 const MAX_READERS_PER_POLL = 32;
 
-/** Somebody who follows the events of an account: after which number, and which of them. */
 export interface FeedReader {
   userId: string;
   after: number;
@@ -23,14 +20,15 @@ export interface FeedReader {
 }
 
 /**
- * Tells the readers of this process what happens. It looks for all of them together: one number, and only when that has
- * moved the rows themselves. Who has not taken what it was given is not looked for; while nobody waits, nothing is asked.
+ * Delivers events to the open streams of this process. One statement asks for the last number for all readers, and
+ * only when it has moved are rows read. A reader that has not consumed its last page is not polled, and without
+ * readers nothing is queried.
  */
 export class EventFeed {
   readonly #pool: pg.Pool;
   readonly #log: Logger;
   readonly #closing = new AbortController();
-  /** In the order in which they came to wait. */
+  /** In the order in which the readers began to wait. */
   readonly #waiting = new Map<FeedReader, (events: FeedEvent[]) => void>();
   #isPolling = false;
   #polling: Promise<void> = Promise.resolve();
@@ -40,7 +38,7 @@ export class EventFeed {
     this.#log = log;
   }
 
-  /** Aborts when the process must end: every stream does, too, and goes on at another one. */
+  /** Aborts at shutdown. Clients then reconnect to another process. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
@@ -50,7 +48,7 @@ export class EventFeed {
     await this.#polling;
   }
 
-  /** What comes next for a reader, as soon as there is something; nothing once the signal aborts. */
+  /** The next events of a reader. Resolves with none when the signal aborts. */
   next(reader: FeedReader, signal: AbortSignal): Promise<FeedEvent[]> {
     if (signal.aborted) return Promise.resolve([]);
     const { promise, resolve } = Promise.withResolvers<FeedEvent[]>();
@@ -77,7 +75,7 @@ export class EventFeed {
     this.#isPolling = false;
   }
 
-  /** Answers whether there may be more at once. */
+  /** Returns whether a reader may have more events waiting. */
   async #pollOnce(): Promise<boolean> {
     const head = await findLastSequence(this.#pool);
     const behind = [...this.#waiting.keys()]
@@ -91,7 +89,10 @@ export class EventFeed {
     return true;
   }
 
-  /** Passes on what the reader wants; it has then seen all up to the last, and without any all up to the head. */
+  /**
+   * Advances the reader past the page, or to the head when the page is empty, and resolves it when it has events of
+   * its types.
+   */
   #deliver(reader: FeedReader, page: FeedEvent[], head: number): void {
     const take = this.#waiting.get(reader);
     if (!take) return;
@@ -99,7 +100,7 @@ export class EventFeed {
     const wanted = page.filter(({ body }) => body !== null);
     this.#waiting.delete(reader);
     if (wanted.length > 0) take(wanted);
-    // Behind the others, so that all come to their turn.
+    // To the end of the line, so that the readers take turns.
     else this.#waiting.set(reader, take);
   }
 }

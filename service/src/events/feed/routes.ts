@@ -7,7 +7,7 @@ export const eventRoutes = [
   route(api.events.list, (ctx, caller, { query }) => listOwnEvents(ctx, caller, query)),
   route(api.events.get, (ctx, caller, { params }) => readEvent(ctx, caller, params.eventId)),
   route(api.events.stream, (ctx, caller, { query }, { lastEventId }) =>
-    // A browser that comes back by itself asks the same address again, and knows better what it heard.
+    // A browser that reconnects repeats the first URL, so the header is newer than the query.
     streamOwnEvents(ctx, caller, query.types ?? null, lastEventId ?? (query.lastEventId || null)),
   ),
 ];

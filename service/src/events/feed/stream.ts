@@ -11,10 +11,8 @@ import { findLastPosition, findPosition, type StreamPosition } from "./feed-quer
 const MAX_STREAMS = 10;
 const streams = new ConcurrencyLimit(MAX_STREAMS, `${MAX_STREAMS} streams of yours are open already.`);
 
-/** Before every event. */
 const START_POSITION: StreamPosition = { id: NIL, after: 0 };
 
-/** The caller's own events, from now on or from after one that was heard. */
 export async function streamOwnEvents(
   ctx: Context,
   caller: Member,
@@ -51,7 +49,7 @@ async function* streamEvents(
   place: StreamPosition,
   signal: AbortSignal,
 ): AsyncGenerator<StreamedEvent> {
-  // Whoever loses the stream before the first event can say where it began.
+  // Lets a client that loses the stream before the first event resume from its start.
   yield { id: toId("evt", place.id) };
   const reader = { userId, after: place.after, types };
   while (!signal.aborted) {

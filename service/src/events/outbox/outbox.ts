@@ -6,8 +6,8 @@ import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertEvent } from "./queries.ts";
 
 /**
- * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
- * if and only if the change does; its uuid is answered. The body is made once: every delivery sends and signs the same bytes.
+ * Inserts an event for the accounts in `to` (uuids) in the transaction of the change, and returns its uuid. The body
+ * is serialised once: every delivery sends and signs the same bytes.
  */
 export async function publishEvent<T extends EventType>(
   ctx: Context,
@@ -20,8 +20,8 @@ export async function publishEvent<T extends EventType>(
 }
 
 /**
- * An event of a run that is in nobody's list: its writer delivers it. Where it has the run's output it is sealed, and readable
- * without the output once the run is erased.
+ * Inserts an event of a run that no event list shows; the caller creates its delivery. The body that holds the run's
+ * output is sealed. A second body without the output remains when the run is erased.
  */
 export async function publishCallbackEvent(
   ctx: Context,
@@ -71,7 +71,7 @@ export interface StoredEventBody {
   sealedBody: string | null;
 }
 
-/** The bytes of an event; of one whose run is erased, or whose seal cannot be opened, without the run's output. */
+/** The body without the run's output when the run is erased or the seal cannot be opened. */
 export function readEventBody(
   { vault, log }: Context,
   { eventId, body, sealedBody }: StoredEventBody,

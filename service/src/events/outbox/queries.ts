@@ -11,7 +11,6 @@ export interface NewEvent {
   created_at: Date;
 }
 
-/** One statement for the event and all who receive it. */
 export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[]): Promise<void> {
   await sql`
     with written as (
@@ -35,7 +34,7 @@ export async function listEvents(
 ): Promise<Page<string>> {
   const fitting = () => ownEvents(db, userId, filter.type).select("r.event_id");
   const page = fitting().orderBy("r.event_id", "desc").limit(filter.limit).offset(offsetOf(filter));
-  // The page is found in the index first; only its events are read.
+  // The index finds the page first, so that only its events are read.
   const rows = await db
     .selectFrom("events")
     .select("body")
@@ -52,7 +51,6 @@ export const findEvent = (db: Queries, userId: string, id: string) =>
     .where("r.event_id", "=", id)
     .executeTakeFirst();
 
-/** Some of those older than a moment, with all that hangs on them; answers how many. */
 export async function deleteEventsBefore(db: Queries, before: Date, limit: number): Promise<number> {
   const old = db
     .selectFrom("events")

@@ -3,15 +3,15 @@ import type { Context } from "../../core/context.ts";
 import { type RecordedAttempt, recordAttempts } from "./delivery-queries.ts";
 import { disableGoneEndpoint } from "./endpoint-health.ts";
 
-/** Results are written together: a transaction for each would be most of the work. */
+/** A transaction for each result would be most of the work. */
 const BATCH_SIZE = 50;
 const FLUSH_AFTER_MS = 5;
 
-/** Not the database is away, but something in the batch cannot be written, or what it belongs to was deleted or locked beside it. */
+/** A value that PostgreSQL refuses, a broken reference or a deadlock: the fault of a row, not of the connection. */
 const isRowError = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
 
-/** Writes how attempts ended, some at a time and one batch after another. */
+/** Records attempts in batches, one batch after another. */
 export class AttemptRecorder {
   readonly #ctx: Context;
   readonly #onRecorded: () => void;
@@ -30,7 +30,10 @@ export class AttemptRecorder {
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
   }
 
-  /** Resolves when all that was added is written, or given up: then its leases end, and it is attempted again. */
+  /**
+   * Resolves when all added attempts are recorded or dropped. A dropped attempt is repeated after its lease has run
+   * out.
+   */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -54,7 +57,7 @@ export class AttemptRecorder {
           await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
       });
     } catch (error) {
-      // Whichever the database refuses, it costs the others nothing.
+      // One row that PostgreSQL refuses must not lose the others.
       if (batch.length > 1 && isRowError(error)) {
         for (const one of batch) await this.#record([one]);
         return;

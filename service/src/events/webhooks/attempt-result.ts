@@ -2,35 +2,36 @@ import type { DeliveryStatus } from "@stoa/contract";
 import type { PostResult } from "../../integrations/egress/post.ts";
 import { parseRetryAfterMs, toNextAttemptAt } from "./retry-schedule.ts";
 
-/** A delivery as whoever attempts it holds it. */
 export interface LeasedDelivery {
   id: string;
   eventId: string;
   endpointId: string;
   status: DeliveryStatus;
-  /** Made before this one. */
+  /** Before this one. */
   attempts: number;
   scheduledAttempts: number;
   isManual: boolean;
-  /** When the schedule goes on after an attempt that somebody asked for. */
+  /** When the schedule resumes after a manual attempt. */
   resumeAt: Date | null;
   leaseToken: string;
 }
 
-/** Where an attempt leaves its delivery and its endpoint. */
 export interface AttemptResult {
   status: DeliveryStatus;
   scheduledAttempts: number;
   dueAt: Date | null;
-  /** Nothing goes to the endpoint until then. */
+  /** The endpoint gets no delivery until then. */
   blockedUntil: Date | null;
-  /** The endpoint said that it is no more. */
+  /** The endpoint answered 410. */
   isGone: boolean;
-  /** null: it was taken. */
+  /** null: success. */
   error: string | null;
 }
 
-/** How an attempt went; `worker_lost`: whoever made it died of it; `secret_unreadable`: it could not be signed, and was not posted. */
+/**
+ * `worker_lost`: the worker died during the attempt. `secret_unreadable`: the request could not be signed and was not
+ * sent.
+ */
 export type AttemptPost = Omit<PostResult, "problem"> & {
   problem: PostResult["problem"] | "worker_lost" | "secret_unreadable";
 };
@@ -38,16 +39,15 @@ export type AttemptPost = Omit<PostResult, "problem"> & {
 const isSuccess = ({ response, problem }: AttemptPost): boolean =>
   problem === null && response !== null && response.status >= 200 && response.status < 300;
 
-/** An answer that took longer than that is slow: it held a worker's slot for so long. */
 const SLOW_MS = 5_000;
 
-/** How long an attempt held its slot, which the next ones to that endpoint are likely to do as well. */
+/** A slow endpoint holds a worker's capacity, and its next attempts are likely to do the same. */
 export function toPace(durationMs: number, { error }: AttemptResult): "quick" | "slow" | "hung" {
   if (error === "timeout") return "hung";
   return durationMs >= SLOW_MS ? "slow" : "quick";
 }
 
-/** What an attempt means: any 2xx is taken, 410 ends it, all else is attempted again as long as the schedule goes. */
+/** Any 2xx succeeds and 410 ends the delivery. Any other answer is retried until the schedule ends. */
 export function toAttemptResult(
   delivery: LeasedDelivery,
   post: AttemptPost,
@@ -72,7 +72,7 @@ export function toAttemptResult(
   };
 }
 
-/** What was delivered once stays so, though it could not be repeated. */
+/** A manual repeat that fails does not undo an earlier success. */
 const toFinalStatus = ({ status, isManual }: LeasedDelivery): DeliveryStatus =>
   isManual && status === "succeeded" ? "succeeded" : "failed";
 

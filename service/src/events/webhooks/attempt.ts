@@ -14,7 +14,9 @@ export interface PostedAttempt {
   post: AttemptPost;
 }
 
-/** Posts a delivery once: the event's own bytes, stamped and signed now; without its secret not at all. Never throws. */
+/**
+ * Posts a delivery once, with a new timestamp and signature. Never throws. Without a readable secret it sends nothing.
+ */
 export async function attemptDelivery(ctx: Context, delivery: ClaimedDelivery): Promise<PostedAttempt> {
   const { userId } = delivery;
   const secrets = openSecrets(
@@ -46,7 +48,7 @@ function createHeaders(ctx: Context, delivery: ClaimedDelivery, secrets: string[
   };
 }
 
-/** One that came to no post, or ended several workers before they could say how it went. */
+/** An attempt that sent no request, or whose worker died before it could record the result. */
 export function createUnsentAttempt(ctx: Context): DeliveryAttempt {
   const now = ctx.now();
   return { id: ctx.newId(), startedAt: now, endedAt: now, durationMs: 0, requestHeaders: {}, response: null };

@@ -23,7 +23,7 @@ export interface NewCallback {
   now: Date;
 }
 
-/** With its lane, which is never without it. */
+/** An endpoint always has a queue. */
 export const insertCallback = (tx: Tx, { id, userId, url, signsAs, types, now }: NewCallback) =>
   sql`
     with endpoint as (
@@ -32,7 +32,6 @@ export const insertCallback = (tx: Tx, { id, userId, url, signsAs, types, now }:
       values (${id}, ${userId}, ${url}, '', ${types}, 'timestamp_body', false, true, ${signsAs}, ${now}, ${now}) returning id)
     insert into webhook_lanes (endpoint_id, user_id) select id, ${userId} from endpoint`.execute(tx);
 
-/** Somebody counts on it again. */
 export const enableCallback = (tx: Tx, id: string, now: Date) =>
   sql`
     update webhook_endpoints

@@ -13,13 +13,13 @@ import { listSigningSecrets } from "./secret-queries.ts";
 import { addSecret } from "./secret-rotation.ts";
 import { createSecret } from "./secrets.ts";
 
-/** Of the row whose secrets sign all callbacks of an account. */
+/** This row holds the secrets that sign all callbacks of the account. */
 const SIGNER_URL = "";
 const OVERLAP_HOURS = 24;
 
 /**
- * Where an account's work calls back: an endpoint that is in no list; its id is answered. An address that was given up is tried anew.
- * Throws where it may not be called, naming `webhookUrl`.
+ * Returns the id of an endpoint that no list shows. An endpoint that was disabled is enabled again. Throws with the
+ * field `webhookUrl` when the URL is not allowed.
  */
 export async function findOrCreateCallback(ctx: Context, userId: string, text: string): Promise<string> {
   const url = normalizeEndpointUrl(ctx, text, "webhookUrl");
@@ -32,7 +32,7 @@ export async function findOrCreateCallback(ctx: Context, userId: string, text: s
   });
 }
 
-/** The row that signs for all others of the account, with a secret. The account is locked. */
+/** The caller holds the lock of the account. */
 async function findOrCreateSigner(ctx: Context, tx: Tx, userId: string): Promise<string> {
   const known = await findCallback(tx, userId, SIGNER_URL);
   if (known) return known;
@@ -47,7 +47,7 @@ async function insertRow(ctx: Context, tx: Tx, userId: string, url: string, sign
   return id;
 }
 
-/** Writes what is told there, in the transaction of the change that it tells of: it is delivered as events are. */
+/** Inserts the callback in the transaction of the change. The worker delivers it like an event. */
 export async function sendCallback(
   ctx: Context,
   tx: Tx,
@@ -60,13 +60,13 @@ export async function sendCallback(
   await insertDelivery(tx, { id: ctx.newId(), eventId, endpointId }, ctx.now());
 }
 
-/** Since when the secrets that sign callbacks do, the newest first, and until when; none before the first is needed or drawn. */
+/** Newest first. Empty before the account has its first secret. */
 export async function findCallbackSecrets(ctx: Context, userId: string) {
   const signer = await findCallback(ctx.db, userId, SIGNER_URL);
   return signer ? listSigningSecrets(ctx.db, signer, ctx.now()) : [];
 }
 
-/** Draws a secret for callbacks: it signs at once, and the one before beside it for a day. */
+/** The new secret signs at once, and the previous one beside it for a day. */
 export const rotateCallbackSecret = (ctx: Context, userId: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, userId);

@@ -15,10 +15,7 @@ export const deleteWebhookLogJob: JobDefinition = {
   attemptTimeoutSeconds: 600,
 };
 
-/**
- * Of somebody who leaves: nothing is posted for them any more, and nothing tells where it went. What their receivers were sent and
- * answered, which may be much, a job deletes.
- */
+/** Disables the endpoints and removes their URLs. A job deletes the delivery log, which may be large. */
 export async function deleteWebhooksOnAccountClosed(ctx: Context, tx: Tx, userId: string): Promise<void> {
   const ids = await listEndpointIds(tx, userId);
   await lockQueues(tx, ids);
@@ -29,7 +26,7 @@ export async function deleteWebhooksOnAccountClosed(ctx: Context, tx: Tx, userId
   await ctx.jobs.send(tx, deleteWebhookLogJob.name, { userId });
 }
 
-/** The job: some at a time, so that nobody who delivers waits for a lock for long. */
+/** Deletes in batches, so that no delivery worker waits long for a lock. */
 export async function deleteWebhookLog(ctx: Context, userId: string, signal: AbortSignal): Promise<void> {
   while ((await deleteDeliveryLogBatch(ctx.db, userId, DELETE_BATCH_SIZE)) > 0) signal.throwIfAborted();
   await deleteEndpointsOfUser(ctx.db, userId);

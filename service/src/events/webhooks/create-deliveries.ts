@@ -1,21 +1,23 @@
 import type { Context } from "../../core/context.ts";
 import { fanOutEvents } from "./delivery-queries.ts";
 
-/** Events at once: a few milliseconds of work, so that nobody waits long for the lanes. */
+/** A few milliseconds of work, so that no transaction waits long for the queues. */
 const BATCH_LIMITS = {
-  /** However many accounts there are, the oldest events come first; those that no account sees are among them. */
+  /**
+   * The oldest events come first whatever account they belong to, so that events without a recipient are handled, too.
+   */
   oldest: 100,
   byAccount: 200,
 };
 
-/** Whose turn it is: the accounts after this one; null: from the first. */
+/** The accounts after this one are next; null: start with the first. */
 export interface FanOutCursor {
   after: string | null;
 }
 
 /**
- * Creates the deliveries of events that have none yet, and gives each event its number. One worker does so at a time. Returns how many
- * events it handled.
+ * Numbers the new events and creates their deliveries. One worker at a time does this. Returns how many events it
+ * handled.
  */
 export async function createDeliveries(ctx: Context, turn: FanOutCursor = { after: null }): Promise<number> {
   const { handled, lastAccount } = await fanOutEvents(ctx.pool, ctx, { ...BATCH_LIMITS, ...turn });

@@ -43,7 +43,7 @@ export async function listOwnDeliveries(
   return mapPage(await listDeliveries(ctx.db, endpoint.id, { ...query, eventId, before }), toDelivery);
 }
 
-/** Also of an endpoint that is removed: its log stays until it is old. */
+/** The log of a deleted endpoint stays readable until it is 30 days old. */
 export async function readDelivery(
   ctx: Context,
   caller: Member,
@@ -62,7 +62,7 @@ async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string
   return delivery;
 }
 
-/** Has it attempted now, whatever Retry-After asked for; the schedule goes on afterwards where it stood. */
+/** Ignores Retry-After. The schedule resumes where it was. */
 export async function retryDelivery(
   ctx: Context,
   caller: Member,
@@ -78,11 +78,11 @@ export async function retryDelivery(
   return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
 }
 
-/** Of a delivery that was made, or made due, under the same Idempotency-Key. */
+/** For a request that repeats an Idempotency-Key. */
 export const readBoundDelivery = async (ctx: Context, caller: Member, deliveryId: string) =>
   toDelivery(await mustFindDelivery(ctx, caller, deliveryId));
 
-/** An event of its own, for this endpoint alone, whatever Retry-After asked for. */
+/** Ignores Retry-After. */
 export async function sendTestEvent(ctx: Context, caller: Member, webhookId: string) {
   const deliveryId = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {

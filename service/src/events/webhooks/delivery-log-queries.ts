@@ -8,7 +8,7 @@ export interface DeliveryRow {
   endpointId: string;
   eventId: string;
   eventType: EventType | CallbackType;
-  /** The event's, as it is stored. */
+  /** As stored: not yet unsealed. */
   body: string;
   sealedBody: string | null;
   status: DeliveryStatus;
@@ -42,9 +42,9 @@ export const findDelivery = (db: Queries, userId: string, id: string) =>
 
 export interface DeliveryFilter extends Paging {
   status?: DeliveryStatus | undefined;
-  /** null: an id that names no event, so that nothing fits. */
+  /** null: the id names no event, so nothing matches. */
   eventId?: string | null | undefined;
-  /** null: an id that names no delivery, so that nothing fits. */
+  /** null: the id names no delivery, so nothing matches. */
   before?: string | null | undefined;
 }
 
@@ -62,7 +62,7 @@ export async function listDeliveries(
     return (filter.eventId ? ofStatus.where("event_id", "=", filter.eventId) : ofStatus).select("id");
   };
   const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
-  // The page is found in an index first; only its rows are read.
+  // The index finds the page first, so that only its rows are read.
   const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
   return { items, ...(await countRows(db, fitting())) };
 }
@@ -92,14 +92,14 @@ export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRo
     .$castTo<AttemptRow>()
     .execute();
 
-/** Asked for by somebody: what the schedule had planned is kept for afterwards. Returns false for one that is being attempted. */
+/** Keeps the scheduled time for afterwards. Returns false while the delivery is being attempted. */
 export async function makeDueNow(tx: Tx, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("webhook_deliveries")
     .set({
       is_manual: true,
       is_urgent: true,
-      // Asked for twice, the plan is that of the first time.
+      // A second manual retry keeps the time that the first one saved.
       resume_at: sql<Date | null>`case when is_manual then resume_at else due_at end`,
       due_at: now,
       ended_at: null,

@@ -11,7 +11,7 @@ interface FanOutBatch {
   after: string | null;
 }
 
-/** Says nothing of the account where the next round begins with the first one. */
+/** `lastAccount` is null when the next batch starts with the first account. */
 export async function fanOutEvents(
   pool: pg.Pool,
   { now, newId }: Pick<Context, "now" | "newId">,
@@ -25,7 +25,7 @@ export async function fanOutEvents(
   return rows[0] ?? { handled: 0, lastAccount: after };
 }
 
-/** In the order in which everybody locks them; there may be none. */
+/** Always by id, so that two transactions do not deadlock. */
 export const lockQueues = (tx: Tx, endpointIds: string[]) =>
   sql`
     select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
@@ -37,7 +37,9 @@ export interface NewDelivery {
   endpointId: string;
 }
 
-/** Due now where the endpoint is enabled and its owner not banned, else skipped. The lane is locked. */
+/**
+ * Due now when the endpoint is enabled and its owner not banned, else skipped. The caller holds the lock of the queue.
+ */
 export const insertDelivery = (
   tx: Tx,
   { id, eventId, endpointId }: NewDelivery,
@@ -49,27 +51,27 @@ export const insertDelivery = (
     tx,
   );
 
-/** Has whoever hands out look at them; for what is urgent also those that want to be left alone. The lanes are locked. */
+/** Marks the queues due. Urgent deliveries ignore `blocked_until`. The caller holds the locks. */
 export const wakeQueues = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
   sql`update webhook_lanes set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
        where endpoint_id = any (${endpointIds}::uuid[])`.execute(tx);
 
-/** What asked to be left alone, or was slow, is there no more. The lane is locked. */
+/** Resets what an earlier URL caused. The caller holds the lock of the queue. */
 export const unblockQueue = (tx: Tx, endpointId: string) =>
   sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
     tx,
   );
 
-/** A delivery with all that one attempt of it needs. */
+/** A delivery with everything that one attempt needs. */
 export interface ClaimedDelivery extends LeasedDelivery {
-  /** The event's, as it is stored. */
+  /** As stored: not yet unsealed. */
   body: string;
   sealedBody: string | null;
   userId: string;
   url: string;
   content: "timestamp_body" | "body";
   prefix: boolean;
-  /** Those that sign now, the newest first. */
+  /** Active secrets, newest first. */
   secrets: { id: string; sealed: string }[];
 }
 
@@ -77,19 +79,17 @@ export interface Lease {
   now: Date;
   token: string;
   until: Date;
-  /** The key of the worker's session lock; null: the lease can only run out. */
+  /** The key of the worker's session lock; null: the lease ends only by time. */
   worker: number | null;
 }
 
 export interface ClaimLimits {
-  /** Of the endpoints that have been slow, or of the others. */
   isSlow: boolean;
   limit: number;
-  /** An account may have so many of these in flight. */
+  /** Limit of deliveries in flight for one account. */
   perAccount: number;
 }
 
-/** Leases what is due. */
 export async function claimDeliveries(
   pool: pg.Pool,
   lease: Lease,
@@ -103,7 +103,10 @@ export async function claimDeliveries(
   return readClaimed(pool, lease, rows);
 }
 
-/** Takes back leases that have run out, and those of the dead; leases what killed several workers, to be recorded as failed. */
+/**
+ * Frees expired leases and those of dead workers. Leases deliveries that killed several workers, so that they are
+ * recorded as failed.
+ */
 export async function reclaimDeliveries(
   pool: pg.Pool,
   lease: Lease,
@@ -114,7 +117,7 @@ export async function reclaimDeliveries(
   return readClaimed(pool, lease, rows);
 }
 
-/** The workers that hold leases, by the keys of their session locks. */
+/** By the keys of their session locks. */
 export async function listLeasingWorkers(pool: pg.Pool): Promise<number[]> {
   const { rows } = await pool.query<{ worker: number }>(
     "select distinct leased_by as worker from webhook_deliveries where lease_token is not null and leased_by is not null",
@@ -123,8 +126,8 @@ export async function listLeasingWorkers(pool: pg.Pool): Promise<number[]> {
 }
 
 /**
- * What a lease holds, in a statement after the one that leased: that one began before it saw the lanes, and knows no event that was
- * written meanwhile.
+ * A second statement: the snapshot of the one that leased is older than the queue locks and misses events committed
+ * since.
  */
 async function readClaimed(
   pool: pg.Pool,
@@ -148,7 +151,7 @@ async function readClaimed(
   return rows;
 }
 
-/** Whether there is anything to fan out or to hand out: what an idle worker asks, again and again. */
+/** An idle worker asks this ten times a second, so it is one cheap statement. */
 export async function findWork(
   pool: pg.Pool,
   now: Date,
@@ -163,7 +166,6 @@ export async function findWork(
   return rows[0];
 }
 
-/** One attempt as it is kept. */
 export interface DeliveryAttempt {
   id: string;
   startedAt: Date;
@@ -179,7 +181,10 @@ export interface RecordedAttempt {
   result: AttemptResult;
 }
 
-/** Writes how attempts ended; answers which of them were believed: whose lease has passed on moves nothing. */
+/**
+ * Returns the ids of the accepted attempts. An attempt whose lease has passed to another worker is logged and changes
+ * nothing.
+ */
 export async function recordAttempts(db: Queries, results: RecordedAttempt[]): Promise<Set<string>> {
   const rows = JSON.stringify(results.map(toRow));
   const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);
@@ -206,18 +211,18 @@ const toRow = ({ delivery, attempt, result }: RecordedAttempt) => ({
   due_at: result.dueAt,
   blocked_until: result.blockedUntil,
   pace: toPace(attempt.durationMs, result),
-  // One that had failed, and was asked for again, counts once.
+  // A delivery that had failed before and was retried by hand counts once.
   is_given_up: result.status === "failed" && delivery.status !== "failed",
 });
 
-/** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */
+/** Ends the lease of an attempt that shutdown aborted. The attempt does not count. */
 export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: ClaimedDelivery, now: Date) =>
   pool.query(
     "update webhook_deliveries set lease_until = $3, leases = leases - 1 where id = $1 and lease_token = $2",
     [id, leaseToken, now],
   );
 
-/** Lanes that would sleep past what waits in them: none should, and none stays so. Answers how many did. */
+/** Wakes queues that sleep past their first delivery. None should; this is a safety net. Returns how many it found. */
 export async function repairQueues(db: Queries, now: Date): Promise<number> {
   const { rows } = await sql<{ id: string }>`
     with late as (
@@ -234,7 +239,6 @@ export async function repairQueues(db: Queries, now: Date): Promise<number> {
   return rows.length;
 }
 
-/** Some deliveries to removed endpoints of an account, with their attempts; answers how many. */
 export async function deleteDeliveryLogBatch(db: Queries, userId: string, limit: number): Promise<number> {
   const some = db
     .selectFrom("webhook_deliveries as d")

@@ -16,13 +16,13 @@ import {
   repairQueues,
 } from "./delivery-queries.ts";
 
-/** A part of a worker: what is slow there holds up nobody elsewhere. */
+/** Endpoints of one pool cannot exhaust the other. */
 interface AttemptPool {
   isSlow: boolean;
   capacity: number;
   /**
-   * So many are posted, and then more as soon as some are recorded, or after a moment: what is answered at once is not outrun, so that
-   * whoever is killed has little to repeat.
+   * The pool starts so many attempts and waits until some are recorded, so that a worker that is killed has few to
+   * repeat.
    */
   batchSize: number;
   inFlight: Set<Promise<void>>;
@@ -34,48 +34,49 @@ const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
   slow: { isSlow: true, capacity: 64, batchSize: 4, inFlight: new Set() },
 });
 
-/** Of the slots that are free one account gets no more: however many begin to hang at once, some are left for the others. */
+/** Of the free capacity. However many endpoints of an account hang at once, the others keep some. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
 const BUSY_POLL_INTERVAL_MS = 10;
-/** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
+/** Longer than a post and its record take together. */
 const LEASE_MS = 60_000;
-/** How long an event may wait for an idle worker. */
 const IDLE_POLL_INTERVAL_MS = 100;
 const RECLAIM_INTERVAL_MS = 1_000;
-/** A worker without its session lock for so long is dead; one that only lost its connection is back sooner. */
+/** A worker that only lost its connection has its session lock back sooner. */
 const DEAD_AFTER_MS = 1_000;
-/** After a restart of PostgreSQL all workers reconnect: for so long after it did itself, a worker counts no other one as absent. */
+/**
+ * After a restart of PostgreSQL all workers reconnect. Until this time has passed, a worker does not count others as
+ * absent.
+ */
 const RECONNECT_GRACE_MS = 3_000;
 const REPAIR_INTERVAL_MS = 30_000;
 
 interface DeliveryWorkerOptions {
-  /** Draws jitter from [0, 1). */
+  /** In [0, 1). */
   random?: () => number;
   leaseMs?: number;
-  /** Without it a lease of a dead worker ends only when it runs out. */
+  /** Without it, the lease of a dead worker ends only by time. */
   presence?: Presence;
 }
 
 type Presence = Pick<WorkerPresence, "key" | "sessions">;
 
 /**
- * A worker of deliveries; there may be any number. It hands events to the endpoints that want them, leases what is due, posts it, and
- * records how that went. What it holds when it is killed is due again as soon as its session lock is gone.
+ * Creates deliveries for new events, leases due deliveries, posts them and records the results. Any number of workers
+ * may run. When a worker dies, its deliveries are due again as soon as its session lock is gone.
  */
 export class DeliveryWorker {
   readonly #ctx: Context;
   readonly #random: () => number;
   readonly #leaseMs: number;
   readonly #presence: Presence | undefined;
-  /** Workers without their session lock, and since when. */
   #absentSince = new Map<number, number>();
-  /** The session of its own lock in which it judges who is absent, and from when on. */
+  /** The session of its own lock, and from when on that session may detect dead workers. */
   #presenceSince = { session: 0, from: Number.NEGATIVE_INFINITY };
   readonly #recorder: AttemptRecorder;
   readonly #pools = createPools();
   readonly #cursor: FanOutCursor = { after: null };
   readonly #stopping = new AbortController();
-  /** Ends the pause of whoever hands out: there may be room again. */
+  /** Ends the pause of the polling loop when capacity is free again. */
   #wakeUp = new AbortController();
   #wasWoken = false;
   #working: Promise<unknown> = Promise.resolve();
@@ -109,20 +110,19 @@ export class DeliveryWorker {
     ]);
   }
 
-  /** Begins nothing new; resolves when what runs has ended and is recorded. What the context's shutdown breaks off is given back. */
+  /** Starts nothing new and waits for the running attempts. Attempts that shutdown aborts are released. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#working;
     await this.idle();
   }
 
-  /** Resolves when nothing is in flight and all is recorded. */
   async idle(): Promise<void> {
     await Promise.all(Object.values(this.#pools).flatMap(({ inFlight }) => [...inFlight]));
     await this.#recorder.flush();
   }
 
-  /** One look at what there is to do; answers whether anything was begun. */
+  /** Returns whether any work was started. */
   async runOnce(): Promise<boolean> {
     const ctx = this.#ctx;
     const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
@@ -134,7 +134,7 @@ export class DeliveryWorker {
     return told + begun > 0;
   }
 
-  /** Takes back what dead workers held; what killed several of them counts as attempted. */
+  /** A delivery that killed several workers counts as attempted. */
   async reclaimLeases(): Promise<void> {
     const poison = await reclaimDeliveries(
       this.#ctx.pool,
@@ -159,7 +159,7 @@ export class DeliveryWorker {
     return absent.filter((worker) => at - this.#absentSince.get(worker)! >= DEAD_AFTER_MS);
   }
 
-  /** Not without a session lock of its own, where it could have one, and not soon after that came back. */
+  /** A worker that lost its own session lock cannot tell who else is absent. */
   #canDetectDeadWorkers(at: number): boolean {
     if (!this.#presence) return true;
     const { key, sessions } = this.#presence;
@@ -179,7 +179,6 @@ export class DeliveryWorker {
     return { now, token: this.#ctx.newId(), until, worker: this.#presence?.key ?? null };
   }
 
-  /** Answers how many. */
   async #startAttempts(part: AttemptPool): Promise<number> {
     const free = part.capacity - part.inFlight.size;
     if (free === 0) return 0;
@@ -213,7 +212,7 @@ export class DeliveryWorker {
     this.#recorder.add({ delivery, attempt, result });
   }
 
-  /** `pause` is told what the work answered; null: it failed. */
+  /** `pause` gets the result of the work; null: it failed. */
   async #runRepeatedly<Answer>(
     work: () => Promise<Answer>,
     pause: (answer: Answer | null) => Promise<void>,

@@ -22,13 +22,13 @@ import {
 } from "./health-queries.ts";
 import { endPendingDeliveries } from "./pending-delivery-queries.ts";
 
-/** Its owner hears of it on these days without a success, and on the last one it is switched off. */
+/** On day 5 the endpoint is disabled. */
 const EMAIL_DAYS = [1, 3];
 const DISABLE_DAY = 5;
-/** Fewer may be bad luck with a few events. */
+/** With few events, bad luck is likely. */
 const MIN_EXHAUSTED_DELIVERIES = 10;
 
-/** The receiver at an address answered 410: it wants nothing more. In the transaction that records the answer. */
+/** The endpoint answered 410. Runs in the transaction that records the answer. */
 export async function disableGoneEndpoint(
   ctx: Context,
   tx: Tx,
@@ -39,7 +39,10 @@ export async function disableGoneEndpoint(
   if (endpoint) await disableEndpoint(ctx, tx, endpoint, "gone");
 }
 
-/** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
+/**
+ * Emails the owners of failing endpoints and disables endpoints that fail for five days. Locks make each step happen
+ * once.
+ */
 export async function checkFailingEndpoints(ctx: Context): Promise<void> {
   const since = daysAfter(ctx.now(), -EMAIL_DAYS[0]!);
   await forEachRow(
@@ -54,7 +57,7 @@ export async function checkFailingEndpoints(ctx: Context): Promise<void> {
   await reportExhaustedDeliveries(ctx);
 }
 
-/** Reports deliveries that were given up by email, at most once a day for each endpoint. */
+/** At most one email a day for each endpoint. */
 async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
   const toldBefore = daysAfter(ctx.now(), -1);
   const report = (id: string) =>
@@ -89,7 +92,7 @@ async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
 }
 
-/** What waits is skipped, so that it can be recovered. The lane is locked. */
+/** Skips pending deliveries, so that they can be recovered. The caller holds the lock of the queue. */
 async function disableEndpoint(
   ctx: Context,
   tx: Tx,

@@ -15,7 +15,7 @@ export interface EndpointRow {
   createdAt: Date;
 }
 
-/** With those that are called back at. */
+/** Callback endpoints included. */
 const allEndpoints = (db: Queries) =>
   db
     .selectFrom("webhook_endpoints as e")
@@ -62,7 +62,6 @@ function filterEndpoints(db: Queries, { ownerId, status }: EndpointFilter) {
   return status === "failing" ? found.where("e.failing_since", "is not", null) : found;
 }
 
-/** Of everybody. */
 export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Promise<Page<EndpointForAdmin>> {
   const items = await filterEndpoints(db, filter)
     .innerJoin("users as u", "u.id", "e.user_id")
@@ -101,7 +100,7 @@ export interface EndpointValues {
   disabled_by: EndpointRow["disabledBy"];
 }
 
-/** With its lane, which is never without it. */
+/** An endpoint always has a queue. */
 export async function insertEndpoint(
   tx: Tx,
   endpoint: EndpointValues & { id: string; user_id: string; created_at: Date },
@@ -127,7 +126,7 @@ export interface EndpointChange extends Partial<EndpointValues> {
 export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
   tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
 
-/** Of those removed before a moment whoever has no log any more. */
+/** Only endpoints without any delivery in the log. */
 export const deleteEndpointsDeletedBefore = (db: Queries, before: Date) =>
   db
     .deleteFrom("webhook_endpoints as e")
@@ -137,7 +136,7 @@ export const deleteEndpointsDeletedBefore = (db: Queries, before: Date) =>
     )
     .execute();
 
-/** Of somebody who has left: those that are removed, with what still hangs on them. */
+/** Only those that are marked as deleted. */
 export const deleteEndpointsOfUser = (db: Queries, userId: string) =>
   db
     .deleteFrom("webhook_endpoints")

@@ -2,7 +2,7 @@ import { parseUrl } from "../../core/config/allowed-targets.ts";
 import type { Context } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 
-/** The address as it will be called: what a URL's parser leaves out or writes otherwise is not kept. */
+/** The URL as the client will send it. A URL parser drops or rewrites parts of what was typed. */
 export function normalizeEndpointUrl(ctx: Context, text: string, field = "url"): string {
   const character = /\p{Cc}/u.exec(text)?.[0];
   if (character) throw invalidRequest(field, `contains the control character ${codePointOf(character)}`);

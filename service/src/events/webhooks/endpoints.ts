@@ -51,7 +51,7 @@ interface AdminQuery extends Omit<EndpointFilter, "ownerId"> {
   owner?: string | undefined;
 }
 
-/** An id of any shape that names nobody has no endpoints. */
+/** An id of the wrong form has no endpoints. */
 export async function listAllEndpointsForAdmin(ctx: Context, { owner, ...query }: AdminQuery) {
   const ownerId = owner === undefined ? undefined : toUuid("usr", owner);
   if (ownerId === null) return { items: [], total: 0 };
@@ -73,7 +73,7 @@ export async function mustFindEndpoint(
   return endpoint;
 }
 
-/** The endpoint, held so that nothing is handed out for it, and nothing recorded, until the transaction ends. */
+/** Locks the queue of the endpoint: no attempt starts and none is recorded until the transaction ends. */
 export async function lockEndpoint(
   tx: Tx,
   caller: Pick<Member, "userId">,
@@ -86,7 +86,7 @@ export async function lockEndpoint(
   return endpoint;
 }
 
-/** Of what is called back at, too; undefined: it was removed. */
+/** Callback endpoints included; undefined: it was deleted. */
 export async function lockAnyEndpoint(
   tx: Tx,
   { userId }: Pick<Member, "userId">,
@@ -116,7 +116,7 @@ export async function createEndpoint(
   const url = normalizeEndpointUrl(ctx, input.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
   const secret = await ctx.db.transaction().execute(async (tx) => {
-    // Of twenty at once, each sees the others'.
+    // Serialises parallel requests, so that each counts the others' endpoints.
     await lockAccount(tx, caller.userId);
     if ((await countEndpoints(tx, caller.userId)) >= MAX_ENDPOINTS)
       throw ruleViolation(
@@ -133,16 +133,16 @@ export async function createEndpoint(
   return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
 }
 
-/** Without the address, which may name a person: the log outlives the people in it. */
+/** Without the URL, which may name a person: the audit log outlives the account. */
 const toSecretChange = (action: SecretChange["action"], id: string): SecretChange => ({
   action,
   target: { type: "webhook", id: toId("whk", id) },
 });
 
-/** Nothing is held against an endpoint that could take nothing meanwhile. */
+/** Failures from before the endpoint was enabled do not count. */
 const HEALTHY = { failing_since: null, failed_deliveries: 0, told_day: 0 };
 
-/** Holds for what waits as well: the next attempt goes where the endpoint then is, if it is still wanted. */
+/** Applies to pending deliveries, too: the next attempt uses the new URL. */
 export async function updateOwnEndpoint(
   ctx: Context,
   caller: Member,
@@ -161,7 +161,7 @@ export async function updateOwnEndpoint(
       updated_at: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) {
-      // A new address goes on receiving events when the session has ended, as a new endpoint does.
+      // Like a new endpoint, a new URL keeps receiving events when the session has ended.
       mustBeFresh(ctx, caller);
       await unblockQueue(tx, before.id);
       const move = { from: before.url, url: change.url };
@@ -188,7 +188,7 @@ export async function deleteOwnEndpoint(
   return { id: webhookId, deleted: true as const };
 }
 
-/** Its log stays until it is old; its secrets do not. The lane is locked. */
+/** The log stays until it is old, the secrets do not. The caller holds the lock of the queue. */
 export async function markEndpointDeleted(ctx: Context, tx: Tx, id: string): Promise<void> {
   const now = ctx.now();
   await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
@@ -196,11 +196,11 @@ export async function markEndpointDeleted(ctx: Context, tx: Tx, id: string): Pro
   await deleteSecrets(tx, id);
 }
 
-/** Once the last of the log is old. */
+/** After the last delivery has left the log. */
 export const purgeDeletedEndpoints = (ctx: Context) =>
   deleteEndpointsDeletedBefore(ctx.db, daysAfter(ctx.now(), -EVENT_RETENTION_DAYS));
 
-/** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
+/** An endpoint that was disabled for another reason keeps that reason until its owner enables it. */
 function toEndpointValues(input: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
   return {
     ...(input.url !== undefined && { url: input.url }),
@@ -233,7 +233,7 @@ const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
   failedDeliveries: row.failedDeliveries,
 });
 
-/** Of somebody who is banned, in that transaction, their row being written: as if all were switched off until they are let in again. */
+/** For a ban, in its transaction: as if all endpoints were disabled until the ban is lifted. */
 export async function skipDeliveriesOfUser(ctx: Context, tx: Tx, userId: string): Promise<void> {
   const ids = await listEndpointIds(tx, userId);
   await lockQueues(tx, ids);

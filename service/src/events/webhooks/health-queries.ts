@@ -12,22 +12,21 @@ export interface FailingEndpoint {
 const enabledEndpoints = (db: Queries) =>
   db.selectFrom("webhook_endpoints").where("deleted_at", "is", null).where("disabled_by", "is", null);
 
-/** Endpoints without a success since a moment. */
 export const listFailingEndpoints = (db: Queries, since: Date) =>
   enabledEndpoints(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
 
-/** Endpoints that take deliveries again, but gave some up of which nobody was told for a day. */
+/** Endpoints that succeed again, but had deliveries that exhausted their attempts, with no email within a day. */
 export const listEndpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
   endpointsWithExhaustedDeliveries(db, toldBefore).select("id").orderBy("id").execute();
 
 const endpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
   enabledEndpoints(db)
     .where("given_up", ">", 0)
-    // While it takes nothing its owner hears of that.
+    // While the endpoint fails, the email about that is enough.
     .where("failing_since", "is", null)
     .where((row) => row.or([row("given_up_told_at", "is", null), row("given_up_told_at", "<=", toldBefore)]));
 
-/** Counts from zero again; returns what was counted. The lane is locked. */
+/** Returns the count and resets it. The caller holds the lock of the queue. */
 export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, now: Date) {
   const row = await endpointsWithExhaustedDeliveries(tx, toldBefore)
     .select(["user_id as userId", "url", "given_up as count"])
@@ -42,7 +41,7 @@ export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, 
   return row;
 }
 
-/** As it stands now that its lane is locked; undefined where it took something meanwhile. */
+/** Read again under the lock; undefined when the endpoint succeeded meanwhile. */
 export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint | undefined> =>
   enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
@@ -52,7 +51,7 @@ export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint
     .$castTo<FailingEndpoint>()
     .executeTakeFirst();
 
-/** Unless it has moved from there, or was switched off. */
+/** Unless its URL changed or it was disabled meanwhile. */
 export const findEnabledEndpointAt = (tx: Tx, id: string, url: string) =>
   enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url"])

@@ -14,12 +14,11 @@ import { type VerificationResult, verifySignature } from "./verify-signature.ts"
 
 const MAX_BODY_BYTES = 256 * 1024;
 const NAME = /^[\w-]{1,64}$/;
-/** Where a webhook leads that is to arrive here. */
 const INBOX_PATH = "/dev/hooks/";
 
 /**
- * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Only somebody on the machine itself, or with
- * the token that a start prints, may look into them.
+ * /dev/hooks receives webhooks of a test environment without a server. Only requests from this machine, or with the
+ * token that the start prints, may read them.
  */
 export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test") return;
@@ -29,7 +28,7 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   const mayRead = requireTestPageAccess(ctx);
   const onRequest = [mayRead, mustComeFromHere];
   const options = { onRequest, bodyLimit: MAX_BODY_BYTES };
-  // Our own deliveries come by the public name of the service, and bring no token.
+  // Our own deliveries come by the public host name and bring no token.
   const mayPost = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isLoopbackRequest(request, ctx.links.origin())) await mayRead(request, reply);
   };
@@ -76,7 +75,7 @@ const readSecret = (request: FastifyRequest): string =>
   (new URLSearchParams(readBody(request)).get("secret") ?? "").trim();
 
 async function readMessage(ctx: Context, name: string, request: FastifyRequest): Promise<InboxMessage> {
-  // Of a browser that came along, the cookie opens an account.
+  // The cookie of a browser would open an account.
   const { cookie: _, ...headers } = request.headers;
   const texts = Object.entries(headers).map(([header, value]) => [header, String(value)]);
   const signed = { headers: Object.fromEntries(texts), body: readBody(request) };
@@ -84,7 +83,7 @@ async function readMessage(ctx: Context, name: string, request: FastifyRequest):
   return { id: ctx.newId(), ...signed, receivedAt: ctx.now(), signature };
 }
 
-/** By the secrets that sign now for endpoints which lead to the inbox. */
+/** With the active secrets of the endpoints that lead to this inbox. */
 async function verifyWithStoredSecrets(
   ctx: Context,
   name: string,
@@ -134,7 +133,6 @@ const checkResultTexts: Record<VerificationResult, Html> = {
 const renderTime = ({ receivedAt }: InboxMessage) =>
   html`<time datetime="${receivedAt.toISOString()}">${receivedAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
 
-/** The type of the event, where it is one. */
 function readEventType({ body }: InboxMessage): string {
   try {
     const { type } = JSON.parse(body) as { type?: unknown };
@@ -144,7 +142,7 @@ function readEventType({ body }: InboxMessage): string {
   }
 }
 
-/** On a small screen a long one breaks behind its dots. */
+/** A long type wraps after its dots on a small screen. */
 const renderHeading = (arrival: InboxMessage): Html =>
   html`<h1>${readEventType(arrival)
     .split(/(?<=\.)/)

@@ -1,6 +1,5 @@
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Secrets that sign at a moment for endpoints whose address ends so. */
 export const listSecretsByUrlSuffix = (db: Queries, ending: string, at: Date) =>
   db
     .selectFrom("webhook_endpoints as e")

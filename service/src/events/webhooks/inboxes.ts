@@ -1,26 +1,25 @@
 import type { VerificationResult } from "./verify-signature.ts";
 
-/** What somebody posted to an inbox. */
 export interface InboxMessage {
   id: string;
   headers: Record<string, string>;
   body: string;
   receivedAt: Date;
-  /** What its signature was worth when it came; unknown: no endpoint of ours led here, or a secret of it cannot be opened, so that nobody can say. */
+  /** `unknown`: no endpoint leads here, or one of its secrets cannot be opened. */
   signature: VerificationResult | "unknown";
 }
 
 const MAX_MESSAGES_PER_INBOX = 50;
 const MAX_INBOXES = 300;
-/** Of all together. */
+/** Of all inboxes together. */
 const MAX_CHARACTERS = 32 * 1024 * 1024;
 
 const countCharacters = ({ headers, body }: InboxMessage): number =>
   Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, body.length);
 
-/** Inboxes for webhooks in the memory of this process, each made by the first that comes: bounded, so that the oldest go. */
+/** Inboxes in the memory of this process. The limits evict the least recently used. */
 export class Inboxes {
-  /** By name, the one that got something last at the end; each newest first. */
+  /** By name; the inbox that received last is at the end. Messages newest first. */
   readonly #messages = new Map<string, InboxMessage[]>();
   #characters = 0;
 
@@ -42,7 +41,7 @@ export class Inboxes {
     return this.list(name).find((arrival) => arrival.id === id);
   }
 
-  /** Which inboxes have anything in them, with how much; the one that got something last comes first. */
+  /** Most recently used first. */
   all(): { name: string; count: number }[] {
     return [...this.#messages].map(([name, { length }]) => ({ name, count: length })).reverse();
   }

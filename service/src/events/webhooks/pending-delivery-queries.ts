@@ -2,14 +2,14 @@ import type { EventType } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
 
-/** Deliveries that will be attempted, or are being: the lane is locked, so that whoever attempts one comes too late. */
+/** The caller holds the lock of the queue, so a running attempt is recorded too late. */
 const pendingDeliveries = (tx: Tx, endpointId: string) =>
   tx.updateTable("webhook_deliveries").where("endpoint_id", "=", endpointId).where("due_at", "is not", null);
 
 type FinalStatus = "skipped" | "canceled";
 
 const toFinalValues = (status: FinalStatus, now: Date) => ({
-  // What ended before, and was asked for once more, is what it was.
+  // A delivery that had ended before a manual retry keeps its status.
   status: sql<string>`case when status in ('pending', 'retrying') then ${status} else status end`,
   due_at: null,
   is_manual: false,
@@ -25,7 +25,7 @@ const toFinalValues = (status: FinalStatus, now: Date) => ({
 export const endPendingDeliveries = (tx: Tx, endpointId: string, status: FinalStatus, now: Date) =>
   pendingDeliveries(tx, endpointId).set(toFinalValues(status, now)).execute();
 
-/** Of types that the endpoint wants no more; a test is for whoever asked for it. */
+/** A test event goes to its endpoint whatever types that wants. */
 export const cancelUnsubscribedDeliveries = (tx: Tx, endpointId: string, wanted: EventType[], now: Date) =>
   pendingDeliveries(tx, endpointId)
     .set(toFinalValues("canceled", now))

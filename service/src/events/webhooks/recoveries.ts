@@ -17,7 +17,7 @@ import {
 } from "./recovery-queries.ts";
 
 const MAX_DAYS = 14;
-/** A lane is held while so many are made due: a few milliseconds. */
+/** A few milliseconds during which the queue is locked. */
 const BATCH_SIZE = 500;
 
 export const recoverJob: JobDefinition = {
@@ -28,7 +28,7 @@ export const recoverJob: JobDefinition = {
   attemptTimeoutSeconds: 600,
 };
 
-/** Has what failed or was skipped attempted again, by a job: it begins with the commit, and whoever is killed goes on where they were. */
+/** Queues a job with the commit. When a worker dies, another continues from the stored progress. */
 export async function startRecovery(
   ctx: Context,
   caller: Member,
@@ -79,7 +79,7 @@ export async function readRecovery(
   };
 }
 
-/** The job: some at a time, each in a transaction that notes how far it came. */
+/** Each batch commits its progress. */
 export async function runRecovery(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
   while (await recoverBatch(ctx, id)) signal.throwIfAborted();
 }

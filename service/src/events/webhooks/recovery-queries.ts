@@ -6,7 +6,6 @@ export interface RecoveryRow {
   since: Date;
   until: Date;
   recovered: number;
-  /** The last delivery that was gone through. */
   lastDeliveryId: string | null;
   createdAt: Date;
   endedAt: Date | null;
@@ -19,7 +18,7 @@ const recoveries = (db: Queries, id: string) =>
     .select(["created_at as createdAt", "ended_at as endedAt"])
     .where("id", "=", id);
 
-/** `endpointId` null: of any. */
+/** `endpointId` null: of any endpoint. */
 export function findRecovery(
   db: Queries,
   endpointId: string | null,
@@ -43,7 +42,7 @@ export const updateRecovery = (
   progress: { recovered: number; passed: string | null; ended_at?: Date },
 ) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
 
-/** What a recovery has not gone through yet; nothing once its endpoint is off, or its owner banned. */
+/** Empty once the endpoint is disabled or its owner banned. */
 function recoverableDeliveries(db: Queries, { endpointId, since, until, lastDeliveryId }: RecoveryRow) {
   const found = db
     .selectFrom("webhook_deliveries as d")
@@ -55,7 +54,7 @@ function recoverableDeliveries(db: Queries, { endpointId, since, until, lastDeli
     .where("p.disabled_by", "is", null)
     .where("p.deleted_at", "is", null)
     .where("d.status", "in", ["failed", "skipped"])
-    // One that somebody has attempted by hand is on its way.
+    // A manual retry is under way.
     .where("d.due_at", "is", null)
     .where("e.created_at", ">=", since)
     .where("e.created_at", "<=", until);
@@ -69,7 +68,7 @@ export async function countRecoverableDeliveries(db: Queries, recovery: Recovery
   return total;
 }
 
-/** Begins their schedule anew. The lane is locked. */
+/** Restarts their schedule. The caller holds the lock of the queue. */
 export async function recoverDeliveries(
   tx: Tx,
   recovery: RecoveryRow,

@@ -1,7 +1,10 @@
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** From the event to its first attempt, and from the end of each attempt to the next one (specification, "Delivery rules"). */
+/**
+ * From the event to its first attempt, then from the end of each attempt to the next (specification, "Delivery
+ * rules").
+ */
 const RETRY_DELAYS_MS = [
   0,
   MINUTE_MS,
@@ -13,14 +16,13 @@ const RETRY_DELAYS_MS = [
   24 * HOUR_MS,
 ];
 
-/** So that endpoints that failed together do not come back together; a wait only ever grows by it. */
+/** Endpoints that failed together must not come back together. It only lengthens a delay. */
 const JITTER = 0.1;
-/** A receiver may ask for no more patience than that. */
 const MAX_RETRY_AFTER_MS = HOUR_MS;
 
 /**
- * When the schedule attempts a delivery again of which it has made so many attempts; null: never. `random` draws from [0, 1).
- * `retryAfterMs` may lengthen the wait, and never shortens it.
+ * null: the schedule has ended. `random` draws from [0, 1). `retryAfterMs` may lengthen the delay and never shortens
+ * it.
  */
 export function toNextAttemptAt(
   scheduledAttempts: number,
@@ -34,10 +36,7 @@ export function toNextAttemptAt(
   return new Date(endedAt.getTime() + Math.ceil(Math.max(jittered, retryAfterMs)));
 }
 
-/**
- * What a `Retry-After` asks for, in milliseconds: seconds, or a date (RFC 9110, 10.2.3), at most an hour. 0 for what cannot be read,
- * and for the past.
- */
+/** Seconds or a date (RFC 9110, 10.2.3), at most an hour. 0 for the past and for what cannot be parsed. */
 export function parseRetryAfterMs(header: string | null, now: Date): number {
   if (header === null) return 0;
   const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now.getTime();

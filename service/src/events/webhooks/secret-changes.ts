@@ -16,7 +16,7 @@ export interface SecretChange {
   details?: Record<string, unknown>;
 }
 
-/** Who reads an account's events, and by which secret they trust them: the audit log records each change, and the owner gets an email. */
+/** Audits a change of who receives the account's events or which secret signs them, and emails the owner. */
 export async function recordSecretChange(
   ctx: Context,
   tx: Tx,

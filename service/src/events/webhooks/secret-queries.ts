@@ -11,8 +11,8 @@ export const insertSecret = (tx: Tx, secret: NewSecret) =>
   tx.insertInto("webhook_secrets").values(secret).execute();
 
 /**
- * Makes room for a secret that signs from a moment on: what signs no more is not kept, what was to take its turn then or later never
- * gets it, and the newest of the others has its end from the new one. The lane is locked.
+ * Makes room for a secret that signs from a time on. Deletes expired secrets and those that would start then or later.
+ * The newest remaining one gets its end from the new secret. The caller holds the lock of the queue.
  */
 export async function deleteSupersededSecrets(
   tx: Tx,
@@ -40,7 +40,7 @@ export async function deleteSupersededSecrets(
   await tx.updateTable("webhook_secrets").set({ expires_at: null }).where("id", "=", newest).execute();
 }
 
-/** Those that sign at a moment, or will. */
+/** Active now or later. */
 export async function countSecrets(tx: Tx, endpointId: string, at: Date): Promise<number> {
   const { total } = await tx
     .selectFrom("webhook_secrets")
@@ -51,7 +51,7 @@ export async function countSecrets(tx: Tx, endpointId: string, at: Date): Promis
   return total;
 }
 
-/** Those that sign, or will, sign no longer than until then. */
+/** Active and future secrets end at this time at the latest. */
 export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
   tx
     .updateTable("webhook_secrets")
@@ -63,7 +63,7 @@ export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
 export const deleteSecrets = (tx: Tx, endpointId: string) =>
   tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();
 
-/** Since when each that signs at a moment does, the newest first, and until when. */
+/** Newest first. */
 export const listSigningSecrets = (db: Queries, endpointId: string, at: Date) =>
   db
     .selectFrom("webhook_secrets")

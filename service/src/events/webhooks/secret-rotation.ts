@@ -14,7 +14,6 @@ const HOUR_MS = 3_600_000;
 const MAX_SECRETS = 10;
 const MAX_AHEAD_DAYS = 7;
 
-/** Draws a new secret, beside which the old ones sign for a while. */
 export async function rotateWebhookSecret(
   ctx: Context,
   caller: Member,
@@ -39,7 +38,7 @@ export async function rotateWebhookSecret(
   return { id: webhookId, ...drawn };
 }
 
-/** A secret beside those that sign, which do so no longer than the overlap. The lane is locked. */
+/** The caller holds the lock of the queue. */
 export async function addSecret(
   ctx: Context,
   tx: Tx,

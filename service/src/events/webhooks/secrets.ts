@@ -4,7 +4,7 @@ import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertSecret } from "./secret-queries.ts";
 import { generateWebhookSecret } from "./signature.ts";
 
-/** Binds a sealed secret to its owner and row: copied to another, it does not open. */
+/** Binds a sealed secret to its owner and row: copied to another row, it does not open. */
 const sealContext = (userId: string, id: string) => `webhook-secret|${userId}|${id}`;
 
 export const sealedSecrets = sealedColumn({
@@ -21,7 +21,7 @@ interface SealedSecret {
   sealed: string;
 }
 
-/** The secrets themselves, for a moment; without those that were sealed by a key that is no longer in the ring. */
+/** Skips secrets whose key is no longer in the ring. */
 export const openSecrets = (ctx: Context, secrets: readonly SealedSecret[]): string[] =>
   secrets.flatMap(({ id, userId, sealed }) => {
     try {
@@ -32,7 +32,7 @@ export const openSecrets = (ctx: Context, secrets: readonly SealedSecret[]): str
     }
   });
 
-/** Draws an endpoint a secret that signs from a moment on; it is shown once, and kept sealed. */
+/** Returns the secret, which is stored sealed and never shown again. */
 export async function createSecret(
   ctx: Context,
   tx: Tx,

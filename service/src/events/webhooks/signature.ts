@@ -3,22 +3,21 @@ import { createHmac, randomBytes } from "node:crypto";
 const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** As shown to its owner once: `whsec_` and the base64 of 32 random bytes. */
 export const generateWebhookSecret = (): string =>
   SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 
 export interface SignatureFormat {
   /** What X-Service-Signature covers: `${timestamp}.${body}`, or the body alone. */
   content: "timestamp_body" | "body";
-  /** Whether it begins with `sha256=`. */
+  /** Whether the signature begins with `sha256=`. */
   prefix: boolean;
 }
 
 export interface Message {
-  /** The event's id; deliveries of one event have it in common. */
+  /** The event's id; all deliveries of an event share it. */
   id: string;
   attempt: number;
-  /** Unix time in whole seconds, of this attempt. */
+  /** Unix time of this attempt in whole seconds. */
   timestamp: number;
   /** The exact bytes that are sent. */
   body: string;
@@ -39,8 +38,8 @@ function standardSignature(secret: string, { id, timestamp, body }: Message): st
 }
 
 /**
- * The headers that say what a delivery is and prove whose: ours under `headerPrefix`, those of Standard Webhooks beside them. Of several
- * secrets, the newest first, each signs: a receiver that knows any of them sees no failure.
+ * Our headers under `headerPrefix`, and those of Standard Webhooks. Each active secret signs, newest first, so a
+ * receiver that knows any of them can verify.
  */
 export function createSignatureHeaders(
   headerPrefix: string,

@@ -4,7 +4,7 @@ import type { Queries } from "../../platform/db/database.ts";
 
 const SAMPLE_SIZE = 1_000;
 
-/** Of deliveries made since a moment, whose ids sort behind it. */
+/** Ids are UUIDv7 and sort by time. */
 export async function countDeliveriesByStatus(
   db: Queries,
   endpointId: string,
@@ -20,7 +20,6 @@ export async function countDeliveriesByStatus(
   return new Map(rows.map(({ status, total }) => [status, total]));
 }
 
-/** How long attempts took, of the newest deliveries. */
 export async function readDurationPercentiles(
   db: Queries,
   endpointId: string,

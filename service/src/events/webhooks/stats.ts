@@ -4,7 +4,6 @@ import { daysAfter } from "../../core/dates.ts";
 import { mustFindEndpoint } from "./endpoints.ts";
 import { countDeliveriesByStatus, findFailingSince, readDurationPercentiles } from "./stats-queries.ts";
 
-/** How deliveries of the last days went. */
 export async function readStats(
   ctx: Context,
   caller: Member,

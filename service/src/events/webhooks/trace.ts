@@ -5,8 +5,8 @@ import type { PostResult } from "../../integrations/egress/post.ts";
 import type { ClaimedDelivery } from "./delivery-queries.ts";
 
 /**
- * A post of a delivery as a span. Of the address the host alone: paths and queries of receivers hold their secrets. The trace is
- * not sent along: receivers are strangers, and what runs here is none of their business.
+ * The span has the host alone: paths and queries of receivers hold their secrets. The trace context is not propagated
+ * to third parties.
  */
 export async function tracePost(
   delivery: ClaimedDelivery,

@@ -1,6 +1,5 @@
 import { createSignatureHeaders, type SignatureFormat } from "./signature.ts";
 
-/** What a signature is worth to whoever knows some secrets. */
 export type VerificationResult = "right" | "wrong" | "missing";
 
 const SIGNATURE_FORMATS: SignatureFormat[] = (["timestamp_body", "body"] as const).flatMap((content) => [
@@ -14,8 +13,8 @@ interface SignedMessage {
 }
 
 /**
- * Whether one of the secrets signed it. Each kind of signature that came must be right, ours in whichever form an endpoint may have;
- * during a rotation either secret will do.
+ * Each kind of signature that is present must match, ours in any format that an endpoint may have. During a rotation
+ * either secret is enough.
  */
 export function verifySignature(
   headerPrefix: string,
@@ -37,7 +36,6 @@ export function verifySignature(
   return isRight ? "right" : "wrong";
 }
 
-/** All that a secret could have made of it. */
 function createSignatures(headerPrefix: string, { headers, body }: SignedMessage, secret: string) {
   const message = {
     id: headers["webhook-id"] ?? "",

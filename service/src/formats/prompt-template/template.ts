@@ -31,11 +31,11 @@ export type TemplateValues = ReadonlyMap<string, string> | Readonly<Record<strin
 
 export type ContentFormat = "text" | "messages";
 
-// Sticky, and each piece is bounded or is followed by a character that it cannot hold, so a failed match costs no
-// more than the characters that it looked at.
+// Sticky, and each piece is bounded or followed by a character that it cannot match, so a failed match costs no more
+// than the characters it read.
 const TAG_START = /\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*(\}\}|=)/y;
 
-/** Splits a text into literal strings and variables; every text is a template. Linear in the text's length. */
+/** Every text is a template. Linear in the length of the text. */
 export function parseTemplate(text: string): Template {
   const parts: (string | TemplateVariable)[] = [];
   const lastClose = text.lastIndexOf("}}");
@@ -74,7 +74,7 @@ function readTag(
   const name = match[1]!;
   const afterStart = at + match[0].length;
   if (match[2] === "}}") return { variable: { name }, end: afterStart };
-  // Asked before searching: thousands of `{{a=` without any end must not each scan the rest of the text.
+  // Checked before searching: otherwise each of thousands of `{{a=` without an end would scan the rest of the text.
   if (lastClose < afterStart) return undefined;
   const close = text.indexOf("}}", afterStart);
   return { variable: { name, default: trimBlanks(text.slice(afterStart, close)) }, end: close + 2 };
@@ -91,8 +91,8 @@ function trimBlanks(text: string): string {
 const isBlank = (character: string | undefined) => character === " " || character === "\t";
 
 /**
- * Every variable once, in the order of first appearance. A name with several defaults has the first one written,
- * so that one input field can show it.
+ * Each variable once, in order of appearance, with the first default that is written, so that one input field can show
+ * it.
  */
 export function listTemplateVariables(...templates: Template[]): TemplateVariable[] {
   const byName = new Map<string, TemplateVariable>();
@@ -105,7 +105,7 @@ export function listTemplateVariables(...templates: Template[]): TemplateVariabl
   return [...byName.values()];
 }
 
-/** Puts the values in; a name without a value takes the default at its place, else nothing. */
+/** A variable without a value gets the default at its place, else the empty string. */
 export const renderTemplate = (template: Template, values: TemplateValues): string =>
   renderParts(template, values).join("");
 
@@ -116,17 +116,14 @@ const renderParts = (template: Template, values: TemplateValues): string[] =>
 
 function ownValue(values: TemplateValues, name: string): string | undefined {
   if (values instanceof Map) return values.get(name);
-  // Own properties only: `{{constructor}}` is a name like any other and must not reach a prototype.
+  // Own properties only: `{{constructor}}` must not reach a prototype.
   return Object.hasOwn(values, name) ? (values as Readonly<Record<string, string>>)[name] : undefined;
 }
 
-/** Of all messages together. No model reads so much; a value that stands 20,000 times in its prompt would make gigabytes. */
+/** All messages together. A long value that occurs 20,000 times in a prompt would otherwise make gigabytes. */
 const MAX_PROMPT_CHARACTERS = 4_000_000;
 
-/**
- * Renders each message's content; the roles stay what they are, whatever the values hold. Throws VALIDATION_ERROR for
- * `variables` where that makes too much.
- */
+/** Values cannot change the roles. Throws VALIDATION_ERROR for `variables` when the prompt becomes too long. */
 export function renderMessages(messages: readonly Message[], values: TemplateValues): Message[] {
   let left = MAX_PROMPT_CHARACTERS;
   return messages.map(({ role, content }) => {
@@ -138,8 +135,8 @@ export function renderMessages(messages: readonly Message[], values: TemplateVal
 }
 
 /**
- * The messages that a prompt's `content` stands for: of `text` one user message, of `messages` its JSON list.
- * Throws INVALID_REQUEST that lists every issue by its path, such as `content[1].role`.
+ * `text` is one user message, `messages` a JSON list. Throws INVALID_REQUEST that lists every issue by its path, such
+ * as `content[1].role`.
  */
 export function parseMessages(contentFormat: ContentFormat, content: string): Message[] {
   if (contentFormat === "text") return [{ role: "user", content }];
@@ -152,14 +149,14 @@ function parseJson(content: string): unknown {
   try {
     return JSON.parse(content);
   } catch {
-    // Not the parser's own words: they quote the prompt.
+    // The parser's message would quote the prompt.
     throw fieldError("INVALID_REQUEST", [{ field: "content", reason: "must be a JSON array of messages" }]);
   }
 }
 
 export type CheckedMessages = { messages: Message[] } | { problems: FieldProblem[] };
 
-/** Reads a list of messages that came as data; `field` is the path of the list in what the author sent. */
+/** `field` is the path of the list in the request. */
 export function checkMessages(list: unknown, field: string): CheckedMessages {
   if (!Array.isArray(list)) return { problems: [{ field, reason: "must be a JSON array of messages" }] };
   const problems = list.flatMap((message, index) => findMessageProblems(message, `${field}[${index}]`));
@@ -184,7 +181,7 @@ function findMessageProblems(message: unknown, field: string): FieldProblem[] {
   return problems;
 }
 
-/** What no provider could run: instructions come first, then a conversation that somebody has opened. */
+/** Rules of all providers: system messages first, then at least one user message. */
 export function findConversationIssues(messages: readonly Message[]): ValidationIssue[] {
   if (!messages.some(({ role }) => role === "user")) {
     return [{ path: [], reason: "must hold at least one user message" }];

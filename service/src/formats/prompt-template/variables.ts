@@ -8,7 +8,7 @@ export type CheckedVariables = { values: ReadonlyMap<string, string> } | { probl
 export const MAX_VALUE_BYTES = 32 * 1024;
 export const MAX_VALUES_BYTES = 256 * 1024;
 
-/** The variables of a prompt that declares none: every name in it, required if it has no default. */
+/** For a prompt that declares no variables: each name in it, required when it has no default. */
 export function deriveVariables(messages: readonly Message[]): Variable[] {
   const templates = messages.map(({ content }) => parseTemplate(content));
   return listTemplateVariables(...templates).map((variable) => ({
@@ -18,9 +18,8 @@ export function deriveVariables(messages: readonly Message[]): Variable[] {
 }
 
 /**
- * The values to render with, defaults included, or every problem that the given ones have. A variable that is not
- * required and has no default may be left out; it then has no value, and the template's own default or nothing stands
- * in its place. Problems never quote a value: they end in answers and logs.
+ * Returns the values with defaults, or all problems. An optional variable without a default has no value. Problems
+ * never quote a value, since they end up in responses and logs.
  */
 export function checkVariables(
   declared: readonly Variable[],
@@ -58,18 +57,18 @@ function findVariableProblems(variable: Variable, given: Readonly<Record<string,
 }
 
 function findValueReasons(value: string, { enum: allowed, maxLength }: Variable): string[] {
-  // One reason for a value that is too long, by the narrower limit: both would say the same twice.
+  // Only the narrower limit is reported.
   if (maxLength !== undefined && isLongerThan(value, maxLength))
     return [`must have at most ${maxLength} characters`];
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
     return [`must have at most ${MAX_VALUE_BYTES} bytes in UTF-8`];
-  // PostgreSQL keeps neither, and a provider would get other text than the one that was checked.
+  // PostgreSQL cannot store either, and a provider would get another text than the one that was checked.
   if (!value.isWellFormed() || value.includes("\0")) return ["must be text without NUL and lone surrogates"];
   if (allowed && !allowed.includes(value)) return [`must be one of ${allowed.join(", ")}`];
   return [];
 }
 
-/** Counts no further than it must: the value may be as long as a request body. */
+/** Stops counting at the limit: the value may be as long as a request body. */
 function isLongerThan(value: string, maxLength: number): boolean {
   if (value.length <= maxLength) return false;
   let count = 0;

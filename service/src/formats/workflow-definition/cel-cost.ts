@@ -2,9 +2,9 @@ import type { CelFunc, CelList, CelValue } from "@bufbuild/cel";
 import type { Call, CelLibrary, Comprehension, Expr } from "./cel.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
-/** Visits to nodes of an expression's tree: some 50 ms. 200 items of 200 items can be gone through. */
+/** Visited nodes: about 50 ms, enough for two nested loops over 200 items each. */
 const MAX_COST = 750_000;
-/** Text is copied far faster than nodes are visited; searched, too, unless text and pattern were made to be slow. */
+/** Copying and searching text is far cheaper than visiting nodes, except for adversarial patterns. */
 const CHARACTERS_PER_VISIT = 50;
 const COMPARISONS_PER_VISIT = 100;
 const VISITS_PER_DIGIT = 10;
@@ -13,9 +13,8 @@ const EACH_FUNCTION = "@each";
 const APPEND_FUNCTION = "@append";
 
 /**
- * Counts what an evaluation does, so that the same expression over the same values ends in the same way on any
- * machine, however busy. Time alone would not do: a search in a text is one operation that nothing can break off, and
- * a heap that overflows in a single step takes the process with it.
+ * Makes an evaluation end the same way on any machine under any load. A time limit is not enough: a text search is one
+ * operation that cannot be interrupted, and a heap overflow in one step kills the process.
  */
 export class CostMeter {
   #left = MAX_COST;
@@ -26,13 +25,13 @@ export class CostMeter {
 
   spend(work: number): void {
     this.#left -= work;
-    // Thrown and not returned: `||` takes an error that is a value for false.
+    // Thrown and not returned: in CEL, `error || true` is true.
     if (this.#left < 0)
       throw new EvaluationError("has more to do than an expression may: split it over steps");
   }
 }
 
-/** The functions, each paid before it is called and for what it gives; and two that stand in what macros are written out to. */
+/** Each call pays before it runs and for its result. Two more functions are used in expanded macros. */
 export function createMeteredFunctions(
   library: CelLibrary,
   functions: readonly CelFunc[],
@@ -53,7 +52,10 @@ export function createMeteredFunctions(
   ];
 }
 
-/** What a call throws ends the evaluation; what a function throws is an error of CEL's, and `error || true` is true. */
+/**
+ * An exception of `call` ends the evaluation. One of the function itself would become a CEL error, and `error || true`
+ * is true.
+ */
 const withCall = (func: CelFunc, call: CelFunc["call"]): CelFunc =>
   Object.create(func, { call: { value: call } });
 
@@ -82,15 +84,15 @@ function meterFunction(func: CelFunc, weightOf: Weigher, meter: CostMeter): CelF
 
 type ExtraCost = (text: CelValue | undefined, pattern: CelValue | undefined) => number;
 
-/** In the worst of cases, as of `aaba` in a text of `a`. */
+/** Worst case, such as `aaba` in a text of `a`. */
 const comparisonCost: ExtraCost = (text, pattern) => {
   if (typeof text !== "string" || typeof pattern !== "string" || pattern.length > text.length) return 0;
   return (pattern.length * (text.length - pattern.length + 1)) / COMPARISONS_PER_VISIT;
 };
-/** Numbers that are longer than any number. */
+/** For texts with more digits than any number has. */
 const digitCost: ExtraCost = (text) => (typeof text === "string" ? text.length * VISITS_PER_DIGIT : 0);
 
-/** What a function does beside reading its arguments once, in one go. */
+/** Work beyond reading each argument once. */
 const extraCosts: Record<string, ExtraCost> = {
   contains: comparisonCost,
   indexOf: comparisonCost,
@@ -100,10 +102,10 @@ const extraCosts: Record<string, ExtraCost> = {
   int: digitCost,
   uint: digitCost,
 };
-/** They do not look inside. */
+/** They do not read their arguments' contents. */
 const FREE_FUNCTIONS = ["size", "type", "dyn"];
 
-/** `map` and `filter` put one item after the other onto a list that nobody else has: it grows where it is. */
+/** `map` and `filter` append to a list that nothing else refers to, so it grows in place. */
 function createAppender(celList: CelLibrary["celList"]) {
   const arrays = new WeakMap<CelList, CelValue[]>();
   return (list: CelList, more: CelList): CelList => {
@@ -119,7 +121,10 @@ function createAppender(celList: CelLibrary["celList"]) {
   };
 }
 
-/** Makes the macros of a tree pay for their rounds before the first. It changes the tree, and gives its number of nodes. */
+/**
+ * Rewrites macros so that they pay for all iterations before the first. Changes the tree and returns its number of
+ * nodes.
+ */
 export function meterLoops(library: CelLibrary, expr: Expr | undefined): number {
   if (!expr) return 0;
   const { exprKind } = expr;
@@ -156,6 +161,6 @@ function countLoop(library: CelLibrary, loop: Comprehension, count: CountNodes):
   call.function = EACH_FUNCTION;
   call.args[0] = range;
   loop.iterRange = paid;
-  // What is inside a loop was counted with it, and is paid for in each of its rounds.
+  // The body was counted with the loop, and each iteration pays for it.
   return inRange + nodes;
 }

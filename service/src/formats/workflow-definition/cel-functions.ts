@@ -3,13 +3,13 @@ import type { CelLibrary } from "./cel.ts";
 import { createTimeMethods } from "./cel-time.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
-/** Of the library, but not of the language: what it makes has no JSON, and no limit of memory. */
+/** Part of the library but not of the language: its result has no JSON and no memory limit. */
 export const EXCLUDED_FUNCTION = "bytes";
 const MAX_REPLACED_CHARACTERS = 8 * 1024 * 1024;
 
 /**
- * What stands in the place of the library's own, or beside it. JSON knows one kind of numbers, so that whether 10 is
- * an int or a double is chance: arithmetic takes both together. What else stands here takes quadratic time in the library.
+ * JSON has one kind of number, so whether 10 is an int or a double is chance: arithmetic accepts both. The other
+ * functions replace library functions of quadratic time.
  */
 export function createCustomFunctions(library: CelLibrary): CelFunc[] {
   const { celFunc, celList, celMethod, listType } = library;
@@ -55,7 +55,7 @@ function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: CelLibrary): C
   ]);
 }
 
-/** In characters of Unicode, not in halves of surrogate pairs. */
+/** Unicode characters, not UTF-16 units. */
 const countCharacters = (text: string) =>
   BigInt(text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0));
 

@@ -3,7 +3,7 @@ import type { CelLibrary } from "./cel.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Of a date whose UTC is the time on the wall. */
+/** Of a date whose UTC fields hold the local time. */
 const dateFields: Record<string, (wall: Date) => number> = {
   getFullYear: (wall) => wall.getUTCFullYear(),
   getMonth: (wall) => wall.getUTCMonth(),
@@ -18,8 +18,8 @@ const dateFields: Record<string, (wall: Date) => number> = {
 };
 
 /**
- * Parts of a time, in UTC or in the zone that is named. The library reckons with dates of the zone that the process is in, where an hour
- * of each spring does not exist: there a half past two of anywhere else became a half past three.
+ * In UTC or in the named zone. The library computes with local dates of the process, where daylight saving skips an
+ * hour: 2:30 of another zone became 3:30.
  */
 export function createTimeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: CelLibrary): CelFunc[] {
   const timestamp = [...celEnv().funcs].find(({ name }) => name === "getFullYear")!.target as CelType;
@@ -54,7 +54,7 @@ function toLocalTime(date: Date, zone: string): Date {
   return new Date(date.getTime() + (sign === "-" ? -offsetMs : offsetMs));
 }
 
-/** Throws where nobody knows the zone. */
+/** Throws for an unknown zone. */
 function toZoneTime(date: Date, timeZone: string): Date {
   const numeric = {
     year: "numeric",

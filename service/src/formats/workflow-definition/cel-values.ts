@@ -2,26 +2,26 @@ import type { CelInput, CelMap, CelResult, CelValue } from "@bufbuild/cel";
 import type { CelLibrary } from "./cel.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
-/** Deeper than any definition, variable or answer that is taken. */
+/** Deeper than any definition, variable or answer that the API accepts. */
 const MAX_DEPTH = 100;
-/** JSON text of a result, in characters. */
+/** JSON text of a result. */
 export const MAX_RESULT_CHARACTERS = 2 * 1024 * 1024;
-/** What a number, a bracket or a name takes, about. */
+/** The approximate length of a number, a bracket or a name. */
 const PART_CHARACTERS = 8;
 
-/** Values of JSON as CEL has them. Whole numbers are ints, so that `input.parts + 1` and `list[index]` mean what they say. */
+/** Whole numbers become ints, so that `input.parts + 1` and `list[index]` work. */
 export function toCelValue(value: unknown, depth = 0): CelInput {
   if (depth > MAX_DEPTH) throw new EvaluationError(`reads a value nested deeper than ${MAX_DEPTH} levels`);
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== "object" || value === null) return value as string | boolean | null;
   if (Array.isArray(value)) return value.map((item) => toCelValue(item, depth + 1));
-  // No object is handed over: a name such as constructor would be found in its prototype.
+  // A Map and not an object: a name such as constructor would be found in the prototype.
   return new Map(Object.entries(value).map(([name, item]) => [name, toCelValue(item, depth + 1)]));
 }
 
 /**
- * The way back. It counts as it goes: forty thousand times the same text take no memory until they are written.
- * Times and durations become what `toText` makes of them.
+ * Counts while it writes: the same text forty thousand times takes no memory before. `toText` writes times and
+ * durations.
  */
 export function createJsonWriter(library: CelLibrary, toText: (value: CelValue) => CelResult) {
   return (value: CelValue): unknown => {
@@ -70,7 +70,7 @@ function writeMap(map: CelMap, writing: WriteState): Record<string, unknown> {
   return object;
 }
 
-/** A pair that was cut in two, as by substring(), is no reason to fail a run that somebody pays for. */
+/** A surrogate pair that substring() has cut is replaced: it is no reason to fail a paid run. */
 function writeText(text: string): string {
   if (text.includes("\0")) throw new EvaluationError("gives a text with a NUL character");
   return text.toWellFormed();

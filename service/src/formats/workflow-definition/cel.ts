@@ -8,13 +8,13 @@ export type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr
 export type CelLibrary = typeof import("@bufbuild/cel");
 
 export interface Cel extends CelLibrary {
-  /** What can be called: the library's functions, those for text, and ours. */
+  /** The library's functions, its text functions, and ours. */
   functions: readonly CelFunc[];
 }
 
 let loaded: Promise<Cel> | undefined;
 
-/** Loads the library, which is a tenth of a second and some 25 MB, with the first workflow. */
+/** The library takes a tenth of a second and about 25 MB, so the first workflow loads it. */
 export function loadCel(): Promise<Cel> {
   loaded ??= load();
   return loaded;

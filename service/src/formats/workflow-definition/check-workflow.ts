@@ -11,14 +11,13 @@ import { findSchemaIssues } from "./json-schema.ts";
 import { createStepNodes, findGraphIssues, listAncestors, type StepNode } from "./step-graph.ts";
 import { MAX_STEPS, Workflow } from "./workflow-schema.ts";
 
-/** Enough to mend a definition by. */
 const MAX_PROBLEMS = 50;
-/** Parsing takes some five microseconds a character, and one answer shall not take all of a process's time. */
+/** Parsing takes about five microseconds a character, and one request must not block the process. */
 const MAX_EXPRESSIONS_CHARACTERS = 20_000;
 
 export type CheckedWorkflow = { workflow: Workflow } | { problems: FieldProblem[] };
 
-/** The workflow that a product's `content` holds, or all that is wrong with it, by its place in the text. */
+/** Returns the workflow of a product's `content`, or all problems by their place in the text. */
 export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
   const read = parseJsonText(content);
   if ("issues" in read) return { problems: toProblems(read.issues) };
@@ -32,12 +31,12 @@ export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
 const toProblems = (issues: readonly ValidationIssue[]) =>
   issues.slice(0, MAX_PROBLEMS).map((issue) => toProblem("content", issue));
 
-/** What a shape cannot say. It reads what may be of any shape: whoever wrote both kinds of issues is told of both. */
+/** Runs also when the schema has issues, so that the author sees all of them at once. The input may have any shape. */
 function findSemanticIssues(definition: unknown, check: ExpressionCheck): ValidationIssue[] {
   if (!isObject(definition)) return [];
   const { input } = definition;
   const steps = Array.isArray(definition["steps"]) ? definition["steps"] : [];
-  // A list that is too long is told as such, and not looked through.
+  // The schema reports a list that is too long.
   if (steps.length > MAX_STEPS) return [];
   const nodes = createStepNodes(steps);
   return [
@@ -48,18 +47,18 @@ function findSemanticIssues(definition: unknown, check: ExpressionCheck): Valida
   ];
 }
 
-/** The schema and the messages of a step, and of the step that a map does. */
+/** Also of the step inside a map. */
 function findStepIssues(step: unknown, path: Path): ValidationIssue[] {
   if (!isObject(step)) return [];
   return [
     ...(isObject(step["output"]) ? findSchemaIssues(step["output"], [...path, "output"]) : []),
     ...findMessageIssues(step, path),
-    // Once: a map in a map is an issue of the shape.
+    // Once: the schema refuses a map in a map.
     ...(path.at(-1) === "do" ? [] : findStepIssues(step["do"], [...path, "do"])),
   ];
 }
 
-/** Each name in the messages has a value or a default. */
+/** Each variable of the messages has a value or a default. */
 function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, path: Path): ValidationIssue[] {
   if (!Array.isArray(messages) || !isObject(vars)) return [];
   const texts = messages.flatMap((message) =>
@@ -70,13 +69,13 @@ function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, pat
     .map(({ name }) => ({ path: [...path, "vars"], reason: `lacks ${name}, which the messages use` }));
 }
 
-/** The providers of all prompt steps, in the order of the registry: whoever runs it has a key of each. */
+/** A runner needs a key of each of these providers. */
 export function listProviders({ steps }: Workflow): Provider[] {
   const all = steps.map((step) => (step.type === "map" ? step.do : step));
   return providers.filter((id) => all.some((step) => step.type === "prompt" && step.provider === id));
 }
 
-/** Those that a product which says that it is compatible with these would lack. */
+/** The providers that `compatibility` does not name. */
 export const listMissingProviders = (workflow: Workflow, compatibility: readonly string[]): Provider[] =>
   listProviders(workflow).filter((id) => !anyModelProviders.has(id) && !compatibility.includes(id));
 
@@ -102,7 +101,7 @@ function findExpressionIssues(
   );
 }
 
-/** Every expression of a definition, with what may be read where it stands. */
+/** With the names that each expression may read. */
 function listExpressions(
   definition: Record<string, unknown>,
   nodes: ReadonlyMap<string, StepNode>,
@@ -130,7 +129,7 @@ function listStepExpressions(step: unknown, path: Path, scope: ExpressionScope):
       : [],
   );
   const single = ["when", "items", "value"].map((field) => ({ path: [...path, field], source: step[field] }));
-  // An empty one is an issue of the shape.
+  // The schema reports an empty expression.
   return [...single, ...named].flatMap(({ path: at, source }) =>
     typeof source === "string" && source !== "" ? [{ path: at, source, scope }] : [],
   );

@@ -1,4 +1,4 @@
-/** The thread in which expressions are evaluated: whatever goes wrong here is stopped from outside (evaluation-thread.ts). */
+/** Runs in a worker thread, which evaluation-thread.ts stops from outside. */
 import { parentPort, workerData } from "node:worker_threads";
 import { EvaluationError } from "./evaluation-error.ts";
 import {
@@ -20,16 +20,16 @@ parentPort!.postMessage("ready");
 function evaluate({ expression, bindings }: EvaluationRequest): EvaluationResponse {
   try {
     const values = JSON.parse(bindings);
-    // Reading a megabyte is no issue of the expression.
+    // The time for parsing the input does not count.
     clock[0] = isCpuTime ? toMs(process.threadCpuUsage()) : wallClockMs();
     return { value: run(expression, values) };
   } catch (error) {
-    // Nothing else leaves: a message of the library may quote what it read.
+    // Messages of the library may quote what the expression read.
     return { reason: error instanceof EvaluationError ? error.reason : "cannot be evaluated" };
   }
 }
 
-/** What is run for the first time takes ten times as long, and shall not be on the account of whoever comes first. */
+/** A first run takes ten times as long, and the first user must not pay for it. */
 function warmUp(): void {
   for (let round = 0; round < 20; round++) {
     run(

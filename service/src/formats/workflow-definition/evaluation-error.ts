@@ -1,6 +1,6 @@
 /**
- * Why an expression gave no value, in words that follow its place: `reads a field that is not there`. They name what
- * the author wrote and never a value, because whoever runs a workflow owns its data, and its author does not.
+ * `reason` completes a sentence about the expression: `reads a field that is not there`. It never quotes a value: the
+ * data belongs to the user who runs the workflow, and its author must not see it.
  */
 export class EvaluationError extends Error {
   readonly reason: string;
@@ -15,7 +15,7 @@ export class EvaluationError extends Error {
 const OVERLOAD = /^found no matching overload for '([\w.+\-*/%!<>=&|?:@[\]]+)' applied to '(.*)'$/s;
 const TYPES = /^[\w.(), <>]*$/;
 
-/** The library's messages quote values; only what kind of issue it is may leave. */
+/** The library's messages quote values, so only the kind of error is reported. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^(no such |field .*not found|unresolved attribute)/s, "reads a name that is not there: ask has() first"],
   [/^index .* out of bounds/s, "reads past the end of a list or a text"],
@@ -31,7 +31,6 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/^Invalid string length/, "makes a text that is too long"],
 ];
 
-/** What the library says, without the values in it. */
 export function toReason(message: string): string {
   const overload = OVERLOAD.exec(message);
   if (overload && TYPES.test(overload[2]!)) return `cannot do ${overload[1]} with ${overload[2]}`;

@@ -3,21 +3,21 @@ import { Worker } from "node:worker_threads";
 import { EvaluationError } from "./evaluation-error.ts";
 
 /**
- * Of the processor's time: whoever has to wait for the processor has not used any. It ends what cel-meter.ts does not
- * count. That comes first, because who is told to split an expression shall be told so on a slow day and on a fast one.
+ * CPU time, so that waiting for the processor does not count. It ends what cel-cost.ts does not count. The cost limit
+ * comes first, because its message is the same on any machine.
  */
 const MAX_CPU_MS = 200;
-/** From the question to its answer, whatever the processor does meanwhile. */
+/** Wall-clock time of a request. */
 const MAX_WAIT_MS = 2_000;
-/** Of the thread's own heap: far more than that time can fill. */
+/** The thread's own heap: far more than the time limit allows to fill. */
 const MAX_HEAP_MB = 256;
 const MAX_YOUNG_HEAP_MB = 32;
 const NOT_STARTED = -1;
 
 export interface ThreadData {
-  /** At which of its milliseconds the thread began to evaluate; it is written there and read here. */
+  /** When the thread started the evaluation. The thread writes it, this side reads it. */
   clock: Float64Array;
-  /** Whether those are of the processor. Node 22 cannot tell of another thread: there they are of the clock on the wall. */
+  /** Whether the clock is CPU time. Node 22 cannot read the CPU time of another thread: there it is wall-clock time. */
   isCpuTime: boolean;
 }
 
@@ -35,7 +35,7 @@ interface PendingEvaluation {
   until: number;
 }
 
-/** A thread that evaluates one expression at a time, until one has to be stopped, and the thread with it. */
+/** Evaluates one expression at a time. Stopping an expression stops the thread. */
 export class EvaluationThread {
   readonly #clock = new Float64Array(new SharedArrayBuffer(8));
   readonly #isCpuTime = "cpuUsage" in Worker.prototype;
@@ -49,7 +49,7 @@ export class EvaluationThread {
     this.#worker = new Worker(new URL("./evaluate.worker.ts", import.meta.url), {
       workerData: { clock: this.#clock, isCpuTime: this.#isCpuTime } satisfies ThreadData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
-      // It needs no settings, and shall not see any secret.
+      // The thread needs no settings and must not see secrets.
       env: {},
       execArgv: [],
     });
@@ -65,10 +65,10 @@ export class EvaluationThread {
     return this.#hasEnded;
   }
 
-  /** Throws an EvaluationError, or what kept the thread from starting. */
+  /** Throws an EvaluationError, or the error that kept the thread from starting. */
   async evaluate(question: EvaluationRequest): Promise<unknown> {
     if (this.#hasEnded) throw new Error("a thread that has ended was asked");
-    // What waits for an answer keeps the process; a thread that has nothing to do does not.
+    // A pending evaluation keeps the process alive; an idle thread does not.
     this.#worker.ref();
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject, until: Number.POSITIVE_INFINITY };
@@ -76,7 +76,7 @@ export class EvaluationThread {
     });
   }
 
-  /** What it was asked is not answered any more. */
+  /** Rejects a pending evaluation. */
   async close(): Promise<void> {
     this.#end(new EvaluationError("was given up, because the service shuts down"));
     await this.#worker.terminate();
@@ -94,7 +94,7 @@ export class EvaluationThread {
     this.#timer = setTimeout(() => this.#checkLimits(), ms);
   }
 
-  /** An answer comes sooner, almost always. */
+  /** A response comes before the first check, almost always. */
   async #checkLimits(): Promise<void> {
     const asked = this.#pending;
     if (!asked) return;
@@ -104,7 +104,7 @@ export class EvaluationThread {
     else this.#end(new EvaluationError(`takes more than ${MAX_CPU_MS} ms`));
   }
 
-  /** A thread that does not even say how long it has run is inside a single operation. */
+  /** A thread that does not report its CPU time is inside a single operation. */
   async #readUsedMs(until: number): Promise<number> {
     const tooLate = sleep(Math.max(0, until - performance.now()), null, { ref: false });
     const nowMs = this.#isCpuTime ? await Promise.race([this.#readCpuMs(), tooLate]) : wallClockMs();
@@ -112,7 +112,7 @@ export class EvaluationThread {
     return nowMs !== null && begunAt !== NOT_STARTED ? nowMs - begunAt : 0;
   }
 
-  /** null: it has ended. */
+  /** null: the thread has ended. */
   async #readCpuMs(): Promise<number | null> {
     const usage = await this.#worker.cpuUsage().catch(() => null);
     return usage && toMs(usage);
@@ -142,7 +142,7 @@ export class EvaluationThread {
 }
 
 export const toMs = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1_000;
-/** The same for all threads. */
+/** The same clock in all threads. */
 export const wallClockMs = () => performance.timeOrigin + performance.now();
 
 const isOutOfMemory = (error: unknown) => (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";

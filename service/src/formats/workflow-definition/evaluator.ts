@@ -2,18 +2,18 @@ import { EvaluationError } from "./evaluation-error.ts";
 import { type EvaluationRequest, EvaluationThread } from "./evaluation-thread.ts";
 import { isObject } from "./issue-order.ts";
 
-/** JSON text of what an expression reads, in characters. */
+/** JSON text of what an expression reads. */
 const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
 const MAX_EXPRESSION_CHARACTERS = 2_048;
-/** One for whoever has expressions that must be stopped, one for everybody else. */
+/** One can be busy with expressions that must be stopped while the other serves everybody else. */
 const MAX_THREADS = 2;
-/** Then a thread is ended, with the 50 MB that it takes. */
+/** An idle thread holds about 50 MB. */
 const IDLE_MS = 60_000;
 
-/** What an expression may read, as values of JSON. */
+/** As JSON values. */
 export interface Bindings {
   input: unknown;
-  /** Of the steps that have ended; null of one that was skipped. */
+  /** Of finished steps; null: the step was skipped. */
   steps: Readonly<Record<string, { output: unknown }>>;
   item?: unknown;
   index?: number;
@@ -27,12 +27,12 @@ interface EvaluationJob {
 }
 
 /**
- * Evaluates expressions that `checkWorkflow` took, in threads of their own: each has some work to do and 200 ms of
- * the processor, and is stopped then with its thread. Threads are started when they are needed, ended a minute after that, and keep no process alive. Whose expressions
- * they are take turns, and have one thread at most, so that nobody waits for all of somebody else's.
+ * Evaluates expressions that `checkWorkflow` accepted, in worker threads with a cost limit and 200 ms of CPU time.
+ * Threads start on demand, end after an idle minute and keep no process alive. Accounts take turns and use one thread
+ * at most, so that nobody waits for all expressions of another account.
  */
 export class Evaluator {
-  /** By whose they are, in the order in which their turns come. */
+  /** By account, in the order of their turns. */
   readonly #waiting = new Map<string, EvaluationJob[]>();
   readonly #running = new Set<string>();
   readonly #idle = new Map<EvaluationThread, NodeJS.Timeout>();
@@ -44,14 +44,13 @@ export class Evaluator {
     this.#idleMs = idleMs;
   }
 
-  /** How many threads there are just now. */
   get threads(): number {
     return this.#all.size;
   }
 
   /**
-   * The value, as JSON has it: whole numbers, and times and durations as text. `whose` shares turns, such as the id of
-   * the account that runs it. Throws an EvaluationError with the `reason` why there is no value.
+   * Times and durations are returned as text. `whose` is the id of the account, for fair turns. Throws an
+   * EvaluationError with the `reason`.
    */
   evaluate(expression: string, bindings: Bindings, whose: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -62,7 +61,7 @@ export class Evaluator {
     });
   }
 
-  /** What runs or waits is rejected. */
+  /** Rejects running and waiting evaluations. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#runNext();
@@ -77,7 +76,7 @@ export class Evaluator {
       if (!thread) return;
       this.#waiting.delete(whose);
       const job = jobs.shift()!;
-      // Behind all others, when they have more.
+      // To the end of the queue, when the account has more.
       if (jobs.length > 0) this.#waiting.set(whose, jobs);
       void this.#run(job, whose, thread);
     }
@@ -113,7 +112,7 @@ export class Evaluator {
 
   #findThread(): EvaluationThread | null {
     for (const thread of this.#all) if (thread.hasEnded) this.#end(thread);
-    // The one that worked last: the other may end.
+    // The one that was used last, so that the other can end.
     const idle = [...this.#idle.keys()].at(-1);
     if (idle) {
       this.#reserve(idle);
@@ -155,7 +154,7 @@ function stringifyBindings(bindings: Bindings): string {
 /** Anything but `input.name`. */
 const WHOLE_INPUT = /\binput\b(?!\.[A-Za-z_])/;
 
-/** What does not stand in an expression by name cannot be read by it, and need not be sent; but for a step named with `\x61`. */
+/** An expression cannot read what it does not name, so only that is sent. A name may be escaped as `\x61`. */
 function selectReadBindings(expression: string, { input, steps, ...others }: Bindings): Bindings {
   const isWhole = WHOLE_INPUT.test(expression) || !isObject(input);
   return {

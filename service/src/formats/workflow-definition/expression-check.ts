@@ -1,24 +1,23 @@
 import { type Call, type Comprehension, type Expr, loadCel, type Parse } from "./cel.ts";
 import { EXCLUDED_FUNCTION } from "./cel-functions.ts";
 
-/** What an expression may read at its place. */
 export interface ExpressionScope {
-  /** null where the input's schema leaves open which there are. */
+  /** null: the input's schema allows any name. */
   inputs: ReadonlySet<string> | null;
   steps: { has(id: string): boolean };
-  /** The steps that have ended before; null where all have. */
+  /** The steps that must have ended before; null: all. */
   ended: ReadonlySet<string> | null;
   inMap: boolean;
 }
 
 /**
- * Why an expression could not be evaluated at its place, or nothing. It is read and not run: a name that is not
- * there, or a step that need not have ended, would fail a run that somebody pays for.
+ * Returns why an expression cannot be evaluated at its place. The check does not run it: an unknown name, or a step
+ * that need not have ended, would fail a paid run.
  */
 export type ExpressionCheck = (source: string, scope: ExpressionScope) => string[];
 
 const MAX_DEPTH = 100;
-/** 200 items of 200 items fit into the work that an evaluation may do; a third level would not. */
+/** Two nested loops over 200 items fit into the cost limit; a third would not. */
 const MAX_NESTED_MACROS = 2;
 const TYPES = ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 const MACROS = ["has", "all", "exists", "exists_one", "existsOne", "map", "filter"];
@@ -49,7 +48,7 @@ async function createExpressionCheck(): Promise<ExpressionCheck> {
 const toSignature = (name: string, isMethod: boolean, count: number) =>
   `${isMethod ? "." : ""}${name}/${count}`;
 
-/** The tree of an expression, or why there is none. */
+/** Returns the syntax tree, or the reason why there is none. */
 function parseExpression(parse: Parse, source: string): Expr | string {
   try {
     return parse(source).expr ?? "is empty";
@@ -61,7 +60,7 @@ function parseExpression(parse: Parse, source: string): Expr | string {
 
 const TOO_DEEP = `is nested deeper than ${MAX_DEPTH} levels`;
 
-/** The parser's place and what it found there, without the list of all that might have stood in its stead. */
+/** Without the parser's long list of expected tokens. */
 function describeLocation(error: unknown): string {
   const { location, rawMessage } = error as { location?: unknown; rawMessage?: unknown };
   if (typeof rawMessage !== "string") return "";
@@ -74,7 +73,7 @@ interface CheckState {
   scope: ExpressionScope;
   signatures: ReadonlySet<string>;
   reasons: Set<string>;
-  /** Names that macros give: `v` in `list.map(v, v + 1)`. */
+  /** Variables of macros: `v` in `list.map(v, v + 1)`. */
   bound: readonly string[];
   depth: number;
   macros: number;
@@ -146,7 +145,7 @@ function visitName({ name, fields }: FieldPath, { scope, reasons }: CheckState):
 function findNameProblem(name: string, fields: string[], scope: ExpressionScope): string | null {
   if (name === "input") return findInputProblem(fields[0], scope);
   if (name === "steps") return findStepProblem(fields, scope);
-  // What the parser makes of a macro, and types, as in type(x) == string.
+  // Names that the parser makes for macros, and types, as in type(x) == string.
   if (name.startsWith("@") || TYPES.includes(name)) return null;
   if (name !== "item" && name !== "index") return `uses ${name}, which is not known: there are ${NAMES}`;
   return scope.inMap ? null : `uses ${name}, which is there in the do of a map alone`;
@@ -180,7 +179,7 @@ function findFunctionProblem(name: string, signatures: ReadonlySet<string>): str
   return isKnown ? `gives ${name}() not what it takes` : `uses the function ${name}, which is not known`;
 }
 
-/** `list.map(v, …)` and the like: the parser has written out what they mean, and only its two ends are the author's. */
+/** The parser has expanded `list.map(v, …)`; only the range and the step are written by the author. */
 function visitMacro({ iterRange, iterVar, loopStep }: Comprehension, look: CheckState): void {
   visitExpression(iterRange, look);
   const macros = look.macros + 1;

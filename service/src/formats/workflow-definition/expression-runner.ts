@@ -4,15 +4,15 @@ import { CostMeter, createMeteredFunctions, meterLoops } from "./cel-cost.ts";
 import { createJsonWriter, toCelValue } from "./cel-values.ts";
 import { EvaluationError, toReason } from "./evaluation-error.ts";
 
-/** Of what was run before: parsing takes longer than most evaluations, and a map asks the same for each of its items. */
+/** Parsing takes longer than most evaluations, and a map evaluates the same expression for each item. */
 const MAX_CACHED_PROGRAMS = 100;
 
-/** A value of JSON from values of JSON by name, or an EvaluationError. */
+/** Takes and returns JSON values. Throws an EvaluationError. */
 export type RunExpression = (expression: string, bindings: Readonly<Record<string, unknown>>) => unknown;
 
 type Program = (bindings: Record<string, CelInput>) => CelResult;
 
-/** Evaluates in the thread that asks, and without a limit of time: evaluate.ts asks in a thread that can be stopped. */
+/** Evaluates in the current thread and without a time limit; evaluation-thread.ts adds the limit. */
 export async function createExpressionRunner(): Promise<RunExpression> {
   const cel = await loadCel();
   const meter = new CostMeter();
@@ -20,7 +20,7 @@ export async function createExpressionRunner(): Promise<RunExpression> {
   const programs = new Map<string, Program>();
   const programOf = (expression: string) => {
     const program: Program = programs.get(expression) ?? cel.plan(environment, parseMetered(cel, expression));
-    // What was used last stands last.
+    // Keeps the most recently used at the end.
     programs.delete(expression);
     programs.set(expression, program);
     if (programs.size > MAX_CACHED_PROGRAMS) programs.delete(programs.keys().next().value!);
@@ -52,7 +52,7 @@ function parseExpression(cel: Cel, expression: string) {
   }
 }
 
-/** Without a prototype: `constructor` is a name like any other, and not there. */
+/** Without a prototype, so that `constructor` is an unknown name. */
 function toCelBindings(bindings: Readonly<Record<string, unknown>>): Record<string, CelInput> {
   const values: Record<string, CelInput> = Object.create(null);
   for (const [name, value] of Object.entries(bindings)) values[name] = toCelValue(value);

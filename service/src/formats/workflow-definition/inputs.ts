@@ -18,11 +18,12 @@ const MAX_TEXT = 32_768;
 const MAX_CHOICES = 100;
 const MAX_CHOICE = 1_000;
 
-/** What keeps a schema from being that of a workflow's input: an object whose fields can be shown as a form. */
+/** A workflow's input must be an object whose fields can be shown as a form. */
 export function findInputIssues(input: unknown, path: Path): ValidationIssue[] {
   const issues = findSchemaIssues(input, path);
   if (!isObject(input)) return issues;
-  // One that is refused would fail each run that relies on it; the default of an output is nothing but a note.
+  // A default that its schema refuses would fail each run that uses it. The default of an output is only
+  // documentation.
   if (issues.length === 0) issues.push(...findDefaultIssues(input, path));
   if (input["type"] !== "object") issues.push({ path: [...path, "type"], reason: 'must be "object"' });
   const properties = isObject(input["properties"]) ? input["properties"] : {};
@@ -54,9 +55,8 @@ function findRequiredIssues(
 const COMPOSITION_KEYWORDS = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /**
- * The names that expressions may read of `input`, or null where the schema leaves them open: it names none, allows
- * others by name or type, or has them from elsewhere. JSON Schema allows others unless told not to; here an author
- * who lists some has to say so, because a misspelt name is far more common.
+ * null: the schema allows names that it does not list. JSON Schema allows additional properties by default. Here, a
+ * schema that lists properties must allow others explicitly, because a misspelt name is far more common.
  */
 export function listInputNames(input: unknown): ReadonlySet<string> | null {
   if (!isObject(input) || COMPOSITION_KEYWORDS.some((keyword) => keyword in input)) return null;
@@ -67,8 +67,8 @@ export function listInputNames(input: unknown): ReadonlySet<string> | null {
 }
 
 /**
- * The inputs as the product's `variables` show them to everybody. There all values are strings: of an input of
- * another type, default and choices are JSON text, and its description ends with the type.
+ * For the product's public `variables`, which are strings: of other types, the default and the choices are JSON text,
+ * and the description ends with the type.
  */
 export function toVariables(input: JsonSchema): Variable[] {
   return Object.entries(input.properties ?? {}).map(([name, schema]) =>
@@ -102,14 +102,13 @@ function toDescription({ type, title, description }: JsonSchema): string {
   return [words.toWellFormed(), kind].filter(Boolean).join(" ");
 }
 
-/** The `input` of a definition; an empty one where the text holds none. */
+/** Empty when the text is not a definition. */
 function parseInputSchema(definition: string): JsonSchema {
   const read = parseJsonText(definition);
   const input = "value" in read && isObject(read.value) ? read.value["input"] : null;
   return isObject(input) ? input : {};
 }
 
-/** The types that each input of a definition accepts, by its name. */
 export const parseInputTypes = (definition: string): Map<string, readonly Type[]> =>
   new Map(
     Object.entries(parseInputSchema(definition).properties ?? {}).map(([name, schema]) => [
@@ -118,13 +117,13 @@ export const parseInputTypes = (definition: string): Map<string, readonly Type[]
     ]),
   );
 
-/** Whether a run of a definition refuses inputs that the definition does not name. */
+/** Whether a run refuses inputs that the definition does not name. */
 export const isClosedInput = (definition: string): boolean =>
   parseInputSchema(definition).additionalProperties === false;
 
 export type CheckedInput = { input: Record<string, unknown> } | { problems: FieldProblem[] };
 
-/** What a run begins with: what was given, and the defaults of the rest. */
+/** Adds the defaults, then validates. */
 export function checkInput(schema: JsonSchema, given: Readonly<Record<string, unknown>>): CheckedInput {
   const input = { ...readDefaults(schema), ...given };
   const issues = validateValue(schema, input);

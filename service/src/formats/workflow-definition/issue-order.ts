@@ -5,7 +5,7 @@ export type Path = ValidationIssue["path"];
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Issues in the order in which an author meets their places; what is missing comes after what is there. */
+/** In the order of the document. Missing members come last. */
 export function sortIssues(document: unknown, issues: readonly ValidationIssue[]): ValidationIssue[] {
   const rank = createRankKey();
   const ranked = issues.map((issue) => ({ issue, ranks: rankPath(document, issue.path, rank) }));
@@ -14,7 +14,7 @@ export function sortIssues(document: unknown, issues: readonly ValidationIssue[]
 
 type RankKey = (parent: unknown, key: PropertyKey) => number;
 
-/** Looks through the keys of an object once: there may be thousands of issues in it. */
+/** Caches the order of keys, since a document may have thousands of issues. */
 function createRankKey(): RankKey {
   const known = new Map<object, Map<PropertyKey, number>>();
   return (parent, key) => {

@@ -2,15 +2,14 @@ import type { ValidationIssue } from "../../core/errors.ts";
 import { findShapeProblem } from "../../platform/http/json-body.ts";
 
 const MAX_DEPTH = 64;
-/** More than 50 steps need; checking so many keeps the process busy for about 50 ms. */
+/** More than 50 steps need. Checking so many takes about 50 ms. */
 const MAX_WORKFLOW_MEMBERS = 5_000;
 
 export type ParsedJson = { value: unknown } | { issues: ValidationIssue[] };
 
 /**
- * The value of a JSON text that a person wrote. What is wrong with it is told by line and column, which JSON.parse()
- * says of few issues. Stricter than JSON in two: a key that stands twice is a mistake, of which JSON would silently
- * keep the second; and text that PostgreSQL could not keep is none.
+ * Reports line and column, which JSON.parse() often does not. Stricter than JSON in two points: a duplicate key is an
+ * error, since JSON would silently use the second; and so is text that PostgreSQL cannot store.
  */
 export function parseJsonText(text: string): ParsedJson {
   const shape = findShapeProblem(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
@@ -23,10 +22,9 @@ const SCALAR = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false
 const TOKEN = new RegExp(String.raw`[ \t\r\n]*(?:(${STRING})|(?:${SCALAR})|([{}[\],:]))`, "y");
 const WHITESPACE = /[ \t\r\n]*/y;
 
-/** A list or an object that is open: what stands in it now, and which keys have been. */
 type NestingLevel = { index: number } | { key: string; seen: Set<string> };
 
-/** What may stand next, besides the end of a list or an object where it has just begun. */
+/** Besides the end of a list or an object that has just begun. */
 type ExpectedToken = "value" | "key" | "colon" | "comma" | "nothing";
 
 interface ScanState {
@@ -65,7 +63,7 @@ function toSyntaxIssue(text: string, from: number): ValidationIssue {
   return { path: [], reason: `is no JSON: see ${place}` };
 }
 
-/** Whether a token may stand here: a string, a mark, or with neither a number, true, false or null. */
+/** Whether the token may stand here: a string, a punctuation mark, or, with neither, a number, true, false or null. */
 function acceptToken(state: ScanState, string: string | undefined, mark: string | undefined): boolean {
   const { next, hasBegun, levels } = state;
   const level = levels.at(-1);

@@ -2,23 +2,23 @@ import { type JsonSchema, validateValue } from "./json-schema.ts";
 
 type Schema = JsonSchema | boolean;
 
-/** Of `anyOf` and `oneOf`: so many of their branches are tried. */
+/** Branches of `anyOf` and `oneOf` to try. */
 const MAX_BRANCHES = 8;
-/** Of all that a value holds. A schema of a stranger may ask for lists of lists of lists. */
+/** In the whole sample: an author's schema may ask for lists of lists of lists. */
 const MAX_VALUES = 2_000;
 const MAX_TEXT = 10_000;
 const WORD = "sandbox";
 
 interface SampleState {
   root: JsonSchema;
-  /** Which branch is taken. */
+  /** The branch of `anyOf` and `oneOf` to use. */
   branch: number;
-  /** With what may be left out: one item of a list, and all properties that have a name. */
+  /** With optional parts: one item of a list, and all named properties. */
   isFull: boolean;
   valuesLeft: number;
 }
 
-/** A small value that fits a schema without issues, the same each time; undefined where none was found. */
+/** A small value that is valid against the schema, always the same; undefined: none was found. */
 export function generateSample(root: JsonSchema): unknown {
   for (let branch = 0; branch < MAX_BRANCHES; branch++) {
     for (const isFull of [true, false]) {
@@ -29,7 +29,7 @@ export function generateSample(root: JsonSchema): unknown {
   return undefined;
 }
 
-/** `n` makes values that are to differ. */
+/** `n` makes distinct values for lists with unique items. */
 function generateValue(schema: Schema, making: SampleState, n: number): unknown {
   if (making.valuesLeft-- <= 0) return null;
   const flat = flattenSchema(schema, making);
@@ -52,7 +52,7 @@ function generateValue(schema: Schema, making: SampleState, n: number): unknown 
   }
 }
 
-/** One schema of all that hold together. */
+/** Merges all schemas that apply together. */
 function flattenSchema(schema: Schema, making: SampleState): JsonSchema {
   if (typeof schema === "boolean") return {};
   const { allOf = [], anyOf, oneOf, $ref, ...own } = schema;

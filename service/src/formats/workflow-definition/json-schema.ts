@@ -2,9 +2,9 @@ import type { ValidationIssue } from "../../core/errors.ts";
 import { isObject, type Path } from "./issue-order.ts";
 
 /**
- * The part of JSON Schema 2020-12 that a definition may use. It is read, never compiled: a schema of a stranger
- * becomes no code. No `pattern`, because a regular expression of a stranger can stop the process; no `$ref` but to
- * `$defs` of the same schema and not in a circle, so that checking a value ends.
+ * The subset of JSON Schema 2020-12 that a definition may use. It is interpreted, never compiled: an author's schema
+ * must not become code. No `pattern`, because a regular expression can block the process. `$ref` only to `$defs` of
+ * the same schema and without cycles, so that validation ends.
  */
 export interface JsonSchema {
   type?: Type | Type[];
@@ -44,20 +44,19 @@ export type Type = (typeof types)[number];
 
 const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 const LOCAL_REF = /^#\/\$defs\/([A-Za-z0-9_.-]{1,100})$/;
-/** With every `$ref` written out: what a value can be held against at most. */
+/** With every `$ref` expanded. */
 const MAX_SCHEMAS = 2_000;
 const MAX_DEFS = 100;
-/** Of one value: a long list against many forms would otherwise hold up everybody else for minutes. */
+/** For one value: a long list against many schemas could block the process for minutes. */
 const MAX_CHECKS = 200_000;
 const CHARACTERS_PER_CHECK = 100;
-/** Counted, and not looked at. */
+/** The names are counted, not read. */
 const NAMES_PER_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface SchemaWalk {
   issues: ValidationIssue[];
   parts: Map<string, SchemaPart>;
-  /** The part that is walked just now. */
   partName: string;
 }
 
@@ -156,7 +155,7 @@ const UNSUPPORTED_KEYWORDS = new Map([
   ["$defs", "can stand at the top of a schema alone"],
 ]);
 
-/** What keeps an object from being a schema that we can check values against. */
+/** Returns why an object is not a schema that this validator supports. */
 export function findSchemaIssues(schema: unknown, path: Path): ValidationIssue[] {
   const walk: SchemaWalk = { issues: [], parts: new Map(), partName: "" };
   beginPart(walk, "");
@@ -206,7 +205,7 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
 function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
-  // Written out with all that it refers to. A circle is cut where it closes.
+  // With every `$ref` expanded. A cycle is cut where it closes.
   const sizeOf = (name: string, trail: readonly string[]): number => {
     const known = sizes.get(name);
     if (known !== undefined) return known;
@@ -222,7 +221,7 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
     sizes.set(name, size);
     return size;
   };
-  // All of them, for the issues of those that nobody refers to.
+  // Entries that nothing refers to can have issues, too.
   for (const name of parts.keys()) sizeOf(name, []);
   if (sizes.get("")! > MAX_SCHEMAS) {
     issues.push({ path, reason: `holds more than ${MAX_SCHEMAS} schemas, with each $ref written out` });
@@ -230,7 +229,7 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
   return issues;
 }
 
-/** The defaults of properties that their own schemas refuse. They share the checks that one value may take. */
+/** The defaults share one limit of checks. */
 export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIssue[] {
   const look = startValidation(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
@@ -241,7 +240,7 @@ export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIss
   });
 }
 
-/** One text for equal values, whatever the order of their keys: JSON without spaces, names in order (RFC 8785). */
+/** Canonical JSON (RFC 8785): equal values have equal text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value);
@@ -249,13 +248,13 @@ export function canonicalJson(value: unknown): string {
   return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(",")}}`;
 }
 
-/** What a schema without issues finds wrong in a JSON value. No reason quotes the value. */
+/** The schema must have no issues. No reason quotes the value. */
 export const validateValue = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
   validateAgainst(schema, value, startValidation(schema));
 
 function validateAgainst(schema: Schema, value: unknown, look: Validation): ValidationIssue[] {
   const issues = checkValue(schema, value, [], look);
-  // What was found without looking at all of it may be wrong, under a `not` even the other way around.
+  // Issues of an incomplete validation may be wrong, and under `not` they are inverted.
   return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : issues;
 }
 
@@ -271,13 +270,13 @@ const startValidation = (root: JsonSchema): Validation => ({
   choicesOf: createChoiceCache(),
 });
 
-/** What `enum` and `const` allow, as texts to compare by, and how others are refused. */
+/** Canonical texts of the allowed values, and the reason for others. */
 interface Choices {
   texts: ReadonlySet<string>;
   reason: string;
 }
 
-/** Made once for each schema, which may be held against each item of a long list. */
+/** One entry for each schema, which may apply to each item of a long list. */
 function createChoiceCache(): Validation["choicesOf"] {
   const made = new Map<JsonSchema, Choices>();
   return (schema) => {
@@ -308,7 +307,7 @@ function checkValue(schema: Schema, value: unknown, path: Path, look: Validation
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
   const reason = findReason(schema, value, look);
-  // The rest would only say again that it is of another type.
+  // Other checks would only repeat that the type is wrong.
   if (reason) return [{ path, reason }];
   return [
     ...(Array.isArray(value) ? checkItems(schema, value, path, look) : []),
@@ -328,7 +327,7 @@ function findReason(schema: JsonSchema, value: unknown, look: Validation): strin
   return isObject(value) ? findObjectReason(schema, value, look) : null;
 }
 
-/** To compare by. A long text counts for many checks, because making it takes as long. */
+/** Canonical text. Making it takes time, so a long text counts as many checks. */
 function toComparableText(value: unknown, look: Validation): string {
   const text = canonicalJson(value);
   look.checksLeft -= text.length / CHARACTERS_PER_CHECK;
@@ -352,7 +351,7 @@ const TYPE_LABELS: Record<Type, string> = {
   array: "a list",
   null: "null",
 };
-/** The types that a schema accepts: all, where it names none. */
+/** All types, when the schema names none. */
 export const listTypes = (schema: JsonSchema | boolean): readonly Type[] =>
   typeof schema === "boolean" || schema.type === undefined ? types : [schema.type].flat();
 
@@ -369,7 +368,7 @@ function findFirstBroken(...rules: [broken: boolean, reason: string][]): string 
 
 function findStringReason(schema: JsonSchema, value: string, look: Validation) {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
-  // Characters, which are one or two UTF-16 units each: counted only where that decides.
+  // A character has one or two UTF-16 units, so characters are counted only where that decides.
   if (value.length >= minLength * 2 && value.length <= maxLength) return null;
   look.checksLeft -= value.length / CHARACTERS_PER_CHECK;
   const length = Array.from(value).length;

@@ -2,18 +2,18 @@ import type { ValidationIssue } from "../../core/errors.ts";
 import { isObject, type Path } from "./issue-order.ts";
 import { MAX_STEPS } from "./workflow-schema.ts";
 
-/** What a step is to the others, read from a definition that may be wrong elsewhere. */
+/** Read from a definition that may have other issues. */
 export interface StepNode {
   index: number;
   id: string;
   needs: readonly string[];
 }
 
-/** No more than there can be: a longer list is an issue of the shape. */
+/** The schema reports a longer list. */
 const listTexts = (list: unknown): string[] =>
   Array.isArray(list) ? list.slice(0, MAX_STEPS).filter((item) => typeof item === "string") : [];
 
-/** The steps that have an id; of those that share one the first. */
+/** Of steps that share an id, the first. */
 export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode> {
   const nodes = new Map<string, StepNode>();
   steps.forEach((step, index) => {
@@ -23,7 +23,7 @@ export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode
   return nodes;
 }
 
-/** Ids that stand twice, needs that lead nowhere, and circles. */
+/** Duplicate ids, unknown needs, and cycles. */
 export function findGraphIssues(
   steps: readonly unknown[],
   nodes: ReadonlyMap<string, StepNode>,
@@ -60,7 +60,7 @@ function findNeedsIssues(step: Record<string, unknown>, nodes: ReadonlyMap<strin
   return [...reasons];
 }
 
-/** Each circle once, told at its step that comes first, and the shortest way around. */
+/** Each cycle once, at its first step, by the shortest path. */
 function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
   const told = new Set<string>();
   return [...nodes.values()].flatMap(({ id, index }) => {
@@ -72,7 +72,7 @@ function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[
   });
 }
 
-/** The shortest way from a step over what it needs back to itself, without the end; a step that needs itself aside. */
+/** Without the end. A step that needs itself is reported elsewhere. */
 function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>): string[] | null {
   const from = new Map<string, string>();
   const queue = [start];
@@ -95,10 +95,10 @@ function toPath(end: string, start: string, from: ReadonlyMap<string, string>): 
   return way;
 }
 
-/** All that a step with these needs waits for, over however many others. */
+/** All direct and indirect needs. */
 export function listAncestors(needs: unknown, nodes: ReadonlyMap<string, StepNode>): Set<string> {
   const ancestors = new Set(listTexts(needs));
-  // A set is gone through in the order in which it grows.
+  // Iterating over a set includes the elements that the loop adds.
   for (const id of ancestors) {
     for (const need of nodes.get(id)?.needs ?? []) ancestors.add(need);
   }

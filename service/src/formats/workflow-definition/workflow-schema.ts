@@ -6,14 +6,14 @@ import { isObject } from "./issue-order.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /**
- * The format `workflow/1`: steps that need each other's outputs, without loops and without code. This is its shape;
- * what a shape cannot say (references, circles, expressions, schemas) stands in the files beside. What it refuses
- * today can be opened later without breaking anybody's definition, and never the other way around.
+ * The schema of `workflow/1`: steps that read each other's outputs, without loops and without code. References,
+ * cycles, expressions and schemas are checked in the files beside. What is refused today can be allowed later without
+ * breaking a definition, never the other way around.
  */
 export const MAX_STEPS = 50;
 /** Of a map. */
 export const MAX_ITEMS = 200;
-/** How deep workflows may call each other; the one that was asked for is the first. */
+/** Nested workflow calls, the outermost included. */
 export const MAX_CALL_DEPTH = 3;
 const MAX_NAMES = 100;
 const MAX_MESSAGES = 50;
@@ -24,10 +24,10 @@ const MAX_RETRIES = 10;
 const MAX_BACKOFF_SECONDS = 3_600;
 const MAX_CONCURRENCY = 50;
 
-/** CEL's words for values and its `in`: `steps.in.output` would not parse. */
+/** CEL reserves these words: `steps.in.output` would not parse. */
 const RESERVED_WORDS = ["true", "false", "null", "in"];
 
-/** What names a step; the database is asked about text of no other shape. */
+/** Keeps text of any other form away from the database. */
 export const StepId = z
   .string()
   .regex(
@@ -40,7 +40,7 @@ const Expressions = z
   .record(z.string().regex(VARIABLE_NAME, "must be a name such as topic"), Expression)
   .refine((named) => Object.keys(named).length <= MAX_NAMES, `must have at most ${MAX_NAMES} names`)
   .default({});
-// What stands inside is for json-schema.ts to check.
+// json-schema.ts checks the content.
 const Schema = z.custom<JsonSchema>(isObject, "must be a JSON Schema: an object");
 const seconds = (max: number) => z.int().min(1).max(max);
 
@@ -88,14 +88,14 @@ const product = {
   variables: Expressions,
 };
 
-/** A union is told by its type alone, so that an issue names the field that is wrong and not the step. */
+/** Reports the field that is wrong and not the whole step. */
 const byType = (types: string) => ({
   error: (issue: z.core.$ZodRawIssue) =>
     issue.code === "invalid_union" ? `must be one of ${types}` : undefined,
 });
 
-// No map in a map: both would be called item. No approval and no delay: a single item has no address to be
-// approved under, and a wait for each of 200 items is a wait before or after the map.
+// No map in a map: both items would be called `item`. No approval and no delay: an item has no address to approve, and
+// a delay of each item is a delay before or after the map.
 const ItemStep = z.discriminatedUnion(
   "type",
   [
