@@ -27,7 +27,7 @@ const STEADY_SECONDS = 20;
 /** After a load the database tidies up for a while. */
 const SETTLE_MS = 5_000;
 const IDLE_SECONDS = 10;
-const LANES = 5_000;
+const ENDPOINTS = 5_000;
 const FUTURE_RETRIES = 100_000;
 const CLAIMS = 200;
 const DUE_EACH = 20;
@@ -209,13 +209,13 @@ async function fillLanes({ pool }: Context): Promise<void> {
   const later = "now() + interval '1 hour' + n * interval '1 second'";
   for (const statement of [
     `insert into webhook_endpoints (id, user_id, url, description, signature_content, signature_prefix, created_at, updated_at)
-     select ${id("endpoint", "n")}, '${owner}', 'https://hooks.example', '', 'body', false, now(), now() from generate_series(1, ${LANES}) n`,
+     select ${id("endpoint", "n")}, '${owner}', 'https://hooks.example', '', 'body', false, now(), now() from generate_series(1, ${ENDPOINTS}) n`,
     // Of an account each, as five thousand endpoints would be.
-    `insert into webhook_lanes (endpoint_id, user_id, next_due) select id, id, now() + interval '1 hour' from webhook_endpoints`,
+    `insert into webhook_queues (endpoint_id, user_id, next_due) select id, id, now() + interval '1 hour' from webhook_endpoints`,
     `insert into events (id, type, body, seq, created_at)
      select ${id("event", "n")}, 'review.created', '{}', n, now() from generate_series(1, ${FUTURE_RETRIES}) n`,
     `insert into webhook_deliveries (id, event_id, endpoint_id, status, attempts, scheduled_attempts, due_at, created_at)
-     select ${id("delivery", "n")}, ${id("event", "n")}, ${id("endpoint", `1 + n % ${LANES}`)}, 'retrying', 3, 3, ${later}, now()
+     select ${id("delivery", "n")}, ${id("event", "n")}, ${id("endpoint", `1 + n % ${ENDPOINTS}`)}, 'retrying', 3, 3, ${later}, now()
        from generate_series(1, ${FUTURE_RETRIES}) n`,
     "vacuum analyze",
   ])
@@ -233,7 +233,7 @@ async function makeDue({ pool }: Context): Promise<void> {
     "update webhook_deliveries set lease_token = null, lease_until = null, due_at = now() + interval '1 hour' where lease_token is not null",
   );
   await pool.query(
-    "update webhook_lanes set next_due = now() - interval '1 second' where endpoint_id = any ($1)",
+    "update webhook_queues set next_due = now() - interval '1 second' where endpoint_id = any ($1)",
     [rows.map(({ id }) => id)],
   );
 }
@@ -271,7 +271,7 @@ function reportOf({ alone, together, delays, besideHanging, idle, claims: claim 
     ],
     notes: [
       `The receiver is another process, which answers at once. Rates are medians of ${ROUNDS} rounds: ${[...alone, ...together].map((one) => one.toFixed(0)).join(", ")}. The largest delay at ${STEADY_PER_SECOND}/s was ${ms(delays.max)} ms.`,
-      `Handed out are ${DUE_EACH} deliveries of as many endpoints, among ${LANES.toLocaleString("en")} endpoints and ${FUTURE_RETRIES.toLocaleString("en")} retries of the future. Of the idle worker's computing ${ms(idle.node)} ms are Node's, all its rounds included, and ${ms(idle.database)} ms the database's.`,
+      `Handed out are ${DUE_EACH} deliveries of as many endpoints, among ${ENDPOINTS.toLocaleString("en")} endpoints and ${FUTURE_RETRIES.toLocaleString("en")} retries of the future. Of the idle worker's computing ${ms(idle.node)} ms are Node's, all its rounds included, and ${ms(idle.database)} ms the database's.`,
     ],
   };
 }

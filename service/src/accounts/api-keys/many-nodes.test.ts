@@ -137,7 +137,7 @@ test("what is written all the time sends no notices: the last use, and what was 
     await client.query("listen api_key_changed");
     await client.query("listen user_changed");
     await statusOf(clientOf(other.origin, key));
-    await change("update api_keys set last_used_at = $1, expiry_told_days = 3", market.clock.now);
+    await change("update api_keys set last_used_at = $1, expiry_emailed_days = 3", market.clock.now);
     await change("update users set name = 'Other', role = role, plan = plan where id = $1", owner.userId);
     await sendKeyExpiryEmails(market.service.ctx);
     await client.query("select 1");

@@ -153,7 +153,7 @@ export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) 
   tx
     .updateTable("api_keys as k")
     .from("users as u")
-    .set({ expiry_told_days: days })
+    .set({ expiry_emailed_days: days })
     .whereRef("u.id", "=", "k.user_id")
     .where("u.banned_at", "is", null)
     .where("u.closed_at", "is", null)
@@ -162,7 +162,9 @@ export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) 
     .where("k.expires_at", ">", now)
     .where("k.expires_at", "<=", until)
     .where(sql<boolean>`k.created_at <= k.expires_at - make_interval(days => ${days})`)
-    .where((row) => row.or([row("k.expiry_told_days", "is", null), row("k.expiry_told_days", ">", days)]))
+    .where((row) =>
+      row.or([row("k.expiry_emailed_days", "is", null), row("k.expiry_emailed_days", ">", days)]),
+    )
     .returning(["k.name", "k.lookup", "k.expires_at as expiresAt", "u.email"])
     .$castTo<ExpiringKey>()
     .execute();

@@ -14,7 +14,7 @@ export interface AccountRow {
 export const findAccount = (db: Queries, id: string): Promise<AccountRow | undefined> =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "mailbox_proven_at as emailVerifiedAt"])
+    .select(["id", "email", "name", "email_verified_at as emailVerifiedAt"])
     .where("id", "=", id)
     .where("banned_at", "is", null)
     .where("closed_at", "is", null)

@@ -35,7 +35,7 @@ export function createVerifiedAccount(
     bio: "",
     role: "user",
     plan: "free",
-    mailbox_proven_at: ctx.now(),
+    email_verified_at: ctx.now(),
     verified: false,
     password_hash: passwordHash,
     demo: false,

@@ -9,7 +9,7 @@ export interface NewUser {
   bio: string;
   role: Role;
   plan: string;
-  mailbox_proven_at: Date | null;
+  email_verified_at: Date | null;
   verified: boolean;
   password_hash: string | null;
   demo: boolean;
@@ -67,7 +67,7 @@ export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boole
 const signInAccounts = (db: Queries) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "mailbox_proven_at as emailVerifiedAt", "password_hash as passwordHash"])
+    .select(["id", "email", "name", "email_verified_at as emailVerifiedAt", "password_hash as passwordHash"])
     .where("banned_at", "is", null)
     .where("closed_at", "is", null);
 
@@ -86,9 +86,9 @@ export const lockSignInAccount = (tx: Queries, userId: string) =>
 export const updateEmailVerified = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("users")
-    .set({ mailbox_proven_at: now, password_hash: null })
+    .set({ email_verified_at: now, password_hash: null })
     .where("id", "=", userId)
-    .where("mailbox_proven_at", "is", null)
+    .where("email_verified_at", "is", null)
     .returning("id")
     .executeTakeFirst();
 
@@ -152,7 +152,7 @@ const accounts = (db: Queries) =>
     .select([
       ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
       ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
-      ...(["mailbox_proven_at as emailVerifiedAt", "refund_days as refundDays"] as const),
+      ...(["email_verified_at as emailVerifiedAt", "refund_days as refundDays"] as const),
       ...(["commission_basis_points as commissionBasisPoints", "country"] as const),
       "created_at as createdAt",
     ])
@@ -171,7 +171,7 @@ export const lockAccount = (tx: Tx, id: string) =>
   accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
 /** Waits for running writes of the account and blocks later ones (0014_closing.sql). */
-export const waitForWriters = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
+export const waitForWriters = (tx: Tx, id: string) => sql`select lock_account_for_closing(${id})`.execute(tx);
 
 /** Always in order of id, to avoid deadlocks. */
 export const lockActiveAdmins = (tx: Tx) =>

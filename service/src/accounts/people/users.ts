@@ -44,7 +44,7 @@ export async function createUser(ctx: Context, input: CreateUserInput): Promise<
       bio: input.bio ?? "",
       role: input.role ?? "user",
       plan: input.plan ?? "free",
-      mailbox_proven_at: (input.emailVerified ?? true) ? ctx.now() : null,
+      email_verified_at: (input.emailVerified ?? true) ? ctx.now() : null,
       verified: input.verified ?? false,
       password_hash: input.passwordHash ?? null,
       demo: input.demo ?? false,

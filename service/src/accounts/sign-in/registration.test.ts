@@ -35,8 +35,8 @@ test("a registration makes an account when its link is used, and then the passwo
   const reply = await market.as(null).post("/api/auth/verify", { token }, BROWSER);
   assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
   assert.equal((await logIn(email)).status, 200);
-  const { rows } = await market.query("select name, mailbox_proven_at from users where email = $1", [email]);
-  assert.deepEqual(rows, [{ name: "Ada Lovelace", mailbox_proven_at: market.clock.now }]);
+  const { rows } = await market.query("select name, email_verified_at from users where email = $1", [email]);
+  assert.deepEqual(rows, [{ name: "Ada Lovelace", email_verified_at: market.clock.now }]);
 });
 
 test("a known address gets the same answer for the same statements, a letter that says so, and keeps its password", async () => {

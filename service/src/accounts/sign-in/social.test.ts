@@ -122,7 +122,7 @@ for (const name of NAMES) {
       else assert.match(claims.name, /^Member [0-9a-f]{6}$/);
       assert.ok(visit.headers.getSetCookie().some((line) => line.startsWith("__Host-known=")));
       const [account] = await accountsOf(email);
-      assert.deepEqual([account.mailbox_proven_at, account.verified], [market.clock.now, false]);
+      assert.deepEqual([account.email_verified_at, account.verified], [market.clock.now, false]);
       assert.equal(account.password_hash, null);
       assert.deepEqual(await deedsOf(account.id), ["user.registered", "session.started"]);
     });
@@ -175,7 +175,7 @@ for (const name of NAMES) {
       assertError(await strangers.get("/v1/categories"), 401, "INVALID_API_KEY");
       const [account] = await accountsOf(email);
       assert.deepEqual(
-        [account.id, account.mailbox_proven_at, account.password_hash],
+        [account.id, account.email_verified_at, account.password_hash],
         [userId, market.clock.now, null],
       );
       assert.ok((await deedsOf(userId)).includes("mailbox.proven"));

@@ -62,7 +62,7 @@ suite("a link", () => {
     await signInByLink(market, email);
     const user = await userWith(email);
     assert.match(user.name, /^Member [0-9a-f]{6}$/);
-    assert.deepEqual(user.mailbox_proven_at, market.clock.now);
+    assert.deepEqual(user.email_verified_at, market.clock.now);
     assert.equal(user.verified, false, "the author's badge is for moderators to give");
     assert.equal(user.role, "user");
     assert.deepEqual(
@@ -210,7 +210,7 @@ suite("pre-account hijack:", () => {
       "INVALID_TOKEN",
     );
     const user = await userWith(email);
-    assert.deepEqual([user.mailbox_proven_at, user.password_hash], [market.clock.now, null]);
+    assert.deepEqual([user.email_verified_at, user.password_hash], [market.clock.now, null]);
     assert.deepEqual((await market.query("select 1 from identities where user_id = $1", [userId])).rows, []);
     const proof = (await auditOf(userId)).find(({ action }) => action === "mailbox.proven");
     assert.deepEqual(proof?.details, { by: "magic-link", sessionsEnded: 1, keysRevoked: 1 });

@@ -45,7 +45,7 @@ export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<A
   const items = await found
     .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
     .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
-    .select(["mailbox_proven_at as emailVerifiedAt", "refund_days as refundDays", "created_at as createdAt"])
+    .select(["email_verified_at as emailVerifiedAt", "refund_days as refundDays", "created_at as createdAt"])
     .select(["commission_basis_points as commissionBasisPoints", "country"])
     .orderBy("id", "desc")
     .limit(filter.limit)

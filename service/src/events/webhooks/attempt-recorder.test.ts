@@ -71,7 +71,7 @@ test("a result and a late one of the same delivery in one batch are told apart",
   assert.equal(now.body.data.enabled, true, "a late 410 switches nothing off");
 });
 
-test("of more lanes than are begun at once none is left to sleep", async () => {
+test("of more queues than are begun at once none is left to sleep", async () => {
   const owners = await Promise.all(Array.from({ length: 24 }, () => market.createUser()));
   for (const one of owners) await hasEndpoint(one);
   for (const one of owners) await happens(one);

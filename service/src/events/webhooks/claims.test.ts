@@ -46,13 +46,13 @@ async function happenInTurn(count: number): Promise<string[]> {
   return ids;
 }
 
-/** Has so many lanes pass for asleep, and awake again. */
+/** Has so many queues pass for asleep, and awake again. */
 const sleep = (count: number) =>
   market.query(
-    `update webhook_lanes set next_due = 'infinity' where endpoint_id in (select endpoint_id from webhook_lanes limit ${count})`,
+    `update webhook_queues set next_due = 'infinity' where endpoint_id in (select endpoint_id from webhook_queues limit ${count})`,
   );
 const wake = () =>
-  market.query("update webhook_lanes set next_due = '-infinity' where next_due = 'infinity'");
+  market.query("update webhook_queues set next_due = '-infinity' where next_due = 'infinity'");
 
 /** Endpoints of the owner's, as many as no account may have, with a delivery each that came due one after another; their order. */
 async function haveWaited(count: number): Promise<string[]> {
@@ -65,7 +65,7 @@ async function haveWaited(count: number): Promise<string[]> {
        select gen_random_uuid(), user_id, url, description, signature_content, signature_prefix, created_at, updated_at
          from webhook_endpoints, generate_series(1, $1) returning id, user_id),
      due as (select id, user_id, $2::timestamptz - row_number() over (order by id desc) * interval '1 second' as at from made),
-     lanes as (insert into webhook_lanes (endpoint_id, user_id, next_due) select id, user_id, at from due)
+     queues as (insert into webhook_queues (endpoint_id, user_id, next_due) select id, user_id, at from due)
      insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at)
      select gen_random_uuid(), d.event_id, due.id, 'pending', due.at, due.at from due, webhook_deliveries d
      returning id, due_at`,
@@ -74,7 +74,7 @@ async function haveWaited(count: number): Promise<string[]> {
   return rows.toSorted((a, b) => a.due_at - b.due_at).map((row) => row.id);
 }
 
-test("of many lanes what has waited longest is handed out first", async () => {
+test("of many queues what has waited longest is handed out first", async () => {
   const waited = await haveWaited(80);
   const claimed = (await claim(20)).map(({ id }) => id);
   assert.deepEqual(claimed.sort(), waited.slice(0, 20).sort());
@@ -105,7 +105,7 @@ test("two workers that hand out at once give an account no more than 32 together
   assert.equal((await claim(48)).length, 8);
 });
 
-test("a lane that finds its account full is looked at again a moment after, though nothing of its own ends", async () => {
+test("a queue that finds its account full is looked at again a moment after, though nothing of its own ends", async () => {
   for (let n = 0; n < 5; n++) await hasEndpoint(owner);
   await happenInTurn(8);
   await sleep(1);
@@ -122,7 +122,7 @@ test("what is written while a worker begins to look is handed out by it, or by t
   await hasEndpoint(owner);
   const writer = await ctx.pool.connect();
   try {
-    await writer.query("begin; lock table webhook_lanes in access exclusive mode");
+    await writer.query("begin; lock table webhook_queues in access exclusive mode");
     const claiming = claim(8);
     await waitForBlockedStatements(market);
     await writer.query(
@@ -131,7 +131,7 @@ test("what is written while a worker begins to look is handed out by it, or by t
        delivery as (
          insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at)
          select gen_random_uuid(), event.id, e.id, 'pending', '-infinity', now() from event, webhook_endpoints e)
-       update webhook_lanes set next_due = '-infinity'`,
+       update webhook_queues set next_due = '-infinity'`,
     );
     await writer.query("commit");
     const claimed = [...(await claiming), ...(await claim(8))];
@@ -178,10 +178,10 @@ test("only workers that die one after another are held against a delivery, not t
   assert.equal(attempts.at(-1).error.code, "status");
 });
 
-test("a lane that sleeps past its delivery is woken, and one that sleeps rightly is not", async () => {
+test("a queue that sleeps past its delivery is woken, and one that sleeps rightly is not", async () => {
   await hasEndpoint(owner);
   await happenInTurn(1);
-  await market.query("update webhook_lanes set next_due = 'infinity'");
+  await market.query("update webhook_queues set next_due = 'infinity'");
   await deliver();
   assert.equal(receiver.received.length, 0);
   assert.equal(await repairQueues(ctx.db, ctx.now()), 1);
@@ -191,7 +191,7 @@ test("a lane that sleeps past its delivery is woken, and one that sleeps rightly
   assert.equal(await repairQueues(ctx.db, ctx.now()), 0);
 });
 
-test("mendLanes: a full lane in a backlog of minutes does not sleep", async () => {
+test("repairQueues: a full queue in a backlog of minutes does not sleep", async () => {
   await hasEndpoint(owner);
   await happenInTurn(12);
   market.clock.forward(5 * MINUTE_MS);

@@ -18,7 +18,7 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-const HOLD_LANES = "begin; select from webhook_lanes for no key update";
+const HOLD_LANES = "begin; select from webhook_queues for no key update";
 
 test("fan-out: an event that no endpoint wants is handled, and holds up no other", async () => {
   await happens(owner);
@@ -34,7 +34,7 @@ for (const [name, change, expected] of [
   ["its endpoint is removed", "deleted_at = created_at", []],
   ["its endpoint is switched off", "disabled_by = 'owner'", ["skipped"]],
 ] as const)
-  test(`fan-out: an event waits while its lane is locked; when ${name} meanwhile, nothing is sent`, async () => {
+  test(`fan-out: an event waits while its queue is locked; when ${name} meanwhile, nothing is sent`, async () => {
     await hasEndpoint(owner);
     await happens(owner);
     const held = new pg.Client({ connectionString: market.target });
@@ -105,7 +105,7 @@ test("a worker is frozen in a transaction: others are delivered to, and the serv
   frozen.on("error", () => {});
   try {
     await frozen.query("begin");
-    await frozen.query("select from webhook_lanes for no key update");
+    await frozen.query("select from webhook_queues for no key update");
     const other = await market.createUser();
     await hasEndpoint(other, { url: `${receiver.url}/other` });
     await happens(owner);

@@ -19,7 +19,7 @@ export async function fanOutEvents(
 ): Promise<{ handled: number; lastAccount: string | null }> {
   const { rows } = await pool.query({
     name: "fan-out-events",
-    text: `select handled, last_account as "lastAccount" from fan_out_events($1, $2, $3, $4, $5)`,
+    text: `select handled, last_account as "lastAccount" from create_deliveries($1, $2, $3, $4, $5)`,
     values: [now(), newId(), oldest, byAccount, after ?? NIL],
   });
   return rows[0] ?? { handled: 0, lastAccount: after };
@@ -28,7 +28,7 @@ export async function fanOutEvents(
 /** Always by id, so that two transactions do not deadlock. */
 export const lockQueues = (tx: Tx, endpointIds: string[]) =>
   sql`
-    select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
+    select from webhook_queues where endpoint_id = any (${endpointIds}::uuid[])
      order by endpoint_id for no key update`.execute(tx);
 
 export interface NewDelivery {
@@ -53,12 +53,12 @@ export const insertDelivery = (
 
 /** Marks the queues due. Urgent deliveries ignore `blocked_until`. The caller holds the locks. */
 export const wakeQueues = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
-  sql`update webhook_lanes set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
+  sql`update webhook_queues set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
        where endpoint_id = any (${endpointIds}::uuid[])`.execute(tx);
 
 /** Resets what an earlier URL caused. The caller holds the lock of the queue. */
 export const unblockQueue = (tx: Tx, endpointId: string) =>
-  sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
+  sql`update webhook_queues set blocked_until = '-infinity', max_in_flight = default where endpoint_id = ${endpointId}`.execute(
     tx,
   );
 
@@ -112,7 +112,7 @@ export async function reclaimDeliveries(
   lease: Lease,
   dead: number[],
 ): Promise<ClaimedDelivery[]> {
-  const text = "select id from reap_deliveries($1, $2, $3, $4, $5)";
+  const text = "select id from reclaim_deliveries($1, $2, $3, $4, $5)";
   const { rows } = await pool.query(text, [lease.now, dead, lease.token, lease.until, lease.worker]);
   return readClaimed(pool, lease, rows);
 }
@@ -159,8 +159,8 @@ export async function findWork(
   const { rows } = await pool.query({
     name: "find-webhook-work",
     text: `select exists (select from events where seq is null) as "hasEvents",
-                  exists (select from webhook_lanes where not is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasQuick",
-                  exists (select from webhook_lanes where is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasSlow"`,
+                  exists (select from webhook_queues where not is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasQuick",
+                  exists (select from webhook_queues where is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasSlow"`,
     values: [now],
   });
   return rows[0];
@@ -212,7 +212,7 @@ const toRow = ({ delivery, attempt, result }: RecordedAttempt) => ({
   blocked_until: result.blockedUntil,
   pace: toPace(attempt.durationMs, result),
   // A delivery that had failed before and was retried by hand counts once.
-  is_given_up: result.status === "failed" && delivery.status !== "failed",
+  is_exhausted: result.status === "failed" && delivery.status !== "failed",
 });
 
 /** Ends the lease of an attempt that shutdown aborted. The attempt does not count. */
@@ -227,14 +227,14 @@ export async function repairQueues(db: Queries, now: Date): Promise<number> {
   const { rows } = await sql<{ id: string }>`
     with late as (
       select l.endpoint_id, first.due_at
-        from webhook_lanes l
+        from webhook_queues l
         cross join lateral (select due_at from webhook_deliveries d
                              where d.endpoint_id = l.endpoint_id and d.due_at is not null and d.lease_token is null
                              order by due_at, id limit 1) first
-       -- A lane that is full is looked at again soon, however long its deliveries have waited.
+       -- A full queue is checked again soon, however long its deliveries have waited.
        where l.next_due > greatest(first.due_at, ${now}) + interval '1 second'
        order by l.endpoint_id for no key update of l skip locked)
-    update webhook_lanes l set next_due = late.due_at from late where l.endpoint_id = late.endpoint_id
+    update webhook_queues l set next_due = late.due_at from late where l.endpoint_id = late.endpoint_id
     returning l.endpoint_id as id`.execute(db);
   return rows.length;
 }

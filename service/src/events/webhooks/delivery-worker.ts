@@ -169,8 +169,8 @@ export class DeliveryWorker {
   }
 
   async #repairQueues(): Promise<void> {
-    const mended = await repairQueues(this.#ctx.db, this.#ctx.now());
-    if (mended > 0) this.#ctx.log.warn({ lanes: mended }, "webhook lanes slept past their deliveries");
+    const repaired = await repairQueues(this.#ctx.db, this.#ctx.now());
+    if (repaired > 0) this.#ctx.log.warn({ queues: repaired }, "webhook queues slept past their deliveries");
   }
 
   #createLease(): Lease {

@@ -86,17 +86,17 @@ test("an endpoint that cannot be judged keeps no other from being judged", async
   await market.query("update webhook_endpoints set failing_since = $1", [since]);
   await market.query(`
     create function be_stuck() returns trigger language plpgsql as $$ begin raise 'stuck'; end $$;
-    create trigger stuck before update of told_day on webhook_endpoints for each row
+    create trigger stuck before update of emailed_day on webhook_endpoints for each row
       when (old.id = '${toUuid("whk", stuck.id)}') execute function be_stuck()`);
   try {
     await judge();
   } finally {
     await market.query("drop function be_stuck cascade");
   }
-  const { rows } = await market.query("select told_day from webhook_endpoints where id = $1", [
+  const { rows } = await market.query("select emailed_day from webhook_endpoints where id = $1", [
     toUuid("whk", other.id),
   ]);
-  assert.equal(rows[0].told_day, 3);
+  assert.equal(rows[0].emailed_day, 3);
 });
 
 test("one that takes something while it is about to be judged is not judged", async () => {
@@ -104,7 +104,7 @@ test("one that takes something while it is about to be judged is not judged", as
   await fail(10);
   const held = await market.service.ctx.pool.connect();
   try {
-    await held.query("begin; select from webhook_lanes for no key update");
+    await held.query("begin; select from webhook_queues for no key update");
     const judging = judge();
     await waitForBlockedStatements(market);
     await held.query("update webhook_endpoints set failing_since = null, failed_deliveries = 0; commit");

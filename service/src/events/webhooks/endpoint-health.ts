@@ -88,7 +88,7 @@ async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   }
   const day = EMAIL_DAYS.findLast((one) => days >= one);
   if (day === undefined || endpoint.emailedDay >= day) return;
-  await updateEndpoint(tx, id, { told_day: day, updated_at: ctx.now() });
+  await updateEndpoint(tx, id, { emailed_day: day, updated_at: ctx.now() });
   await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
 }
 

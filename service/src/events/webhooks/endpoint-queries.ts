@@ -110,7 +110,7 @@ export async function insertEndpoint(
     .values({ ...endpoint, updated_at: endpoint.created_at })
     .execute();
   await tx
-    .insertInto("webhook_lanes")
+    .insertInto("webhook_queues")
     .values({ endpoint_id: endpoint.id, user_id: endpoint.user_id })
     .execute();
 }
@@ -120,7 +120,7 @@ export interface EndpointChange extends Partial<EndpointValues> {
   deleted_at?: Date;
   failing_since?: null;
   failed_deliveries?: number;
-  told_day?: number;
+  emailed_day?: number;
 }
 
 export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>

@@ -140,7 +140,7 @@ const toSecretChange = (action: SecretChange["action"], id: string): SecretChang
 });
 
 /** Failures from before the endpoint was enabled do not count. */
-const HEALTHY = { failing_since: null, failed_deliveries: 0, told_day: 0 };
+const HEALTHY = { failing_since: null, failed_deliveries: 0, emailed_day: 0 };
 
 /** Applies to pending deliveries, too: the next attempt uses the new URL. */
 export async function updateOwnEndpoint(

@@ -70,7 +70,7 @@ test("endpoints that are known to be slow have their own part of a worker, howev
   await hasEndpoint(good, { url: `${receiver.url}/good` });
   await Promise.all(hangers.map((who) => hang(who, 10, 1)));
   await market.query(
-    "update webhook_lanes set width = 1 where endpoint_id in (select id from webhook_endpoints where url like '%/hangs/%')",
+    "update webhook_queues set max_in_flight = 1 where endpoint_id in (select id from webhook_endpoints where url like '%/hangs/%')",
   );
   const courier = newCourier();
   await begin(courier);

@@ -21,21 +21,23 @@ export const listEndpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Da
 
 const endpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
   enabledEndpoints(db)
-    .where("given_up", ">", 0)
+    .where("exhausted_deliveries", ">", 0)
     // While the endpoint fails, the email about that is enough.
     .where("failing_since", "is", null)
-    .where((row) => row.or([row("given_up_told_at", "is", null), row("given_up_told_at", "<=", toldBefore)]));
+    .where((row) =>
+      row.or([row("exhausted_emailed_at", "is", null), row("exhausted_emailed_at", "<=", toldBefore)]),
+    );
 
 /** Returns the count and resets it. The caller holds the lock of the queue. */
 export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, now: Date) {
   const row = await endpointsWithExhaustedDeliveries(tx, toldBefore)
-    .select(["user_id as userId", "url", "given_up as count"])
+    .select(["user_id as userId", "url", "exhausted_deliveries as count"])
     .where("id", "=", id)
     .executeTakeFirst();
   if (row)
     await tx
       .updateTable("webhook_endpoints")
-      .set({ given_up: 0, given_up_told_at: now })
+      .set({ exhausted_deliveries: 0, exhausted_emailed_at: now })
       .where("id", "=", id)
       .execute();
   return row;
@@ -45,7 +47,7 @@ export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, 
 export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint | undefined> =>
   enabledEndpoints(tx)
     .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
-    .select(["failed_deliveries as failedDeliveries", "told_day as emailedDay"])
+    .select(["failed_deliveries as failedDeliveries", "emailed_day as emailedDay"])
     .where("id", "=", id)
     .where("failing_since", "is not", null)
     .$castTo<FailingEndpoint>()

@@ -100,6 +100,6 @@ async function recoverBatch(ctx: Context, id: string): Promise<boolean> {
 
 const toProgress = (ctx: Context, recovery: RecoveryRow, ids: string[]) => ({
   recovered: recovery.recovered + ids.length,
-  passed: ids.at(-1) ?? recovery.lastDeliveryId,
+  last_delivery_id: ids.at(-1) ?? recovery.lastDeliveryId,
   ...(ids.length < BATCH_SIZE && { ended_at: ctx.now() }),
 });

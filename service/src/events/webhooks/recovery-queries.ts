@@ -14,7 +14,14 @@ export interface RecoveryRow {
 const recoveries = (db: Queries, id: string) =>
   db
     .selectFrom("webhook_recoveries")
-    .select(["id", "endpoint_id as endpointId", "since", "until", "recovered", "passed as lastDeliveryId"])
+    .select([
+      "id",
+      "endpoint_id as endpointId",
+      "since",
+      "until",
+      "recovered",
+      "last_delivery_id as lastDeliveryId",
+    ])
     .select(["created_at as createdAt", "ended_at as endedAt"])
     .where("id", "=", id);
 
@@ -39,7 +46,7 @@ export const insertRecovery = (
 export const updateRecovery = (
   tx: Tx,
   id: string,
-  progress: { recovered: number; passed: string | null; ended_at?: Date },
+  progress: { recovered: number; last_delivery_id: string | null; ended_at?: Date },
 ) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
 
 /** Empty once the endpoint is disabled or its owner banned. */

@@ -37,7 +37,7 @@ export interface ApiKeys {
   created_at: Timestamp;
   digest: Buffer;
   expires_at: Timestamp | null;
-  expiry_told_days: number | null;
+  expiry_emailed_days: number | null;
   id: string;
   last_used_at: Timestamp | null;
   lookup: string;
@@ -896,8 +896,8 @@ export interface Users {
   created_at: Timestamp;
   demo: Generated<boolean>;
   email: string;
+  email_verified_at: Timestamp | null;
   id: string;
-  mailbox_proven_at: Timestamp | null;
   name: string;
   password_hash: string | null;
   plan: Generated<string>;
@@ -951,30 +951,30 @@ export interface WebhookEndpoints {
   deleted_at: Timestamp | null;
   description: string;
   disabled_by: string | null;
+  emailed_day: Generated<number>;
   event_types: string[] | null;
+  exhausted_deliveries: Generated<number>;
+  exhausted_emailed_at: Timestamp | null;
   failed_deliveries: Generated<number>;
   failing_since: Timestamp | null;
-  given_up: Generated<number>;
-  given_up_told_at: Timestamp | null;
   id: string;
   is_callback: Generated<boolean>;
   signature_content: string;
   signature_prefix: boolean;
   signs_as: string | null;
-  told_day: Generated<number>;
   updated_at: Timestamp;
   url: string;
   user_id: string;
 }
 
-export interface WebhookLanes {
+export interface WebhookQueues {
   blocked_until: Generated<Timestamp>;
   endpoint_id: string;
   has_urgent: Generated<boolean>;
   is_slow: Generated<boolean>;
+  max_in_flight: Generated<number>;
   next_due: Generated<Timestamp>;
   user_id: string;
-  width: Generated<number>;
 }
 
 export interface WebhookRecoveries {
@@ -982,7 +982,7 @@ export interface WebhookRecoveries {
   ended_at: Timestamp | null;
   endpoint_id: string;
   id: string;
-  passed: string | null;
+  last_delivery_id: string | null;
   recovered: Generated<number>;
   since: Timestamp;
   until: Timestamp;
@@ -1088,7 +1088,7 @@ export interface DB {
   webhook_attempts: WebhookAttempts;
   webhook_deliveries: WebhookDeliveries;
   webhook_endpoints: WebhookEndpoints;
-  webhook_lanes: WebhookLanes;
+  webhook_queues: WebhookQueues;
   webhook_recoveries: WebhookRecoveries;
   webhook_secrets: WebhookSecrets;
   workflow_runs: WorkflowRuns;

@@ -22,7 +22,7 @@ create table users (
   -- Argon2id; works once the mailbox is proven, whose first proof wipes it otherwise.
   password_hash text,
   -- When somebody first proved to read this mailbox: before, nobody gets in by a password.
-  mailbox_proven_at timestamptz,
+  email_verified_at timestamptz,
   -- The badge beside an author's name: moderators give it, a proven mailbox does not.
   verified boolean not null default false,
   -- Set: nobody gets in by any credential of theirs.
@@ -54,24 +54,23 @@ create table api_keys (
   replaced_at timestamptz,
   revoked_at timestamptz,
   last_used_at timestamptz,
-  -- Of the letters about its end that its owner was sent, the last one's days.
-  expiry_told_days smallint
+  -- Days before the expiry of the last email about it.
+  expiry_emailed_days smallint
 );
 create index api_keys_user on api_keys (user_id, id);
 create index api_keys_expiring on api_keys (expires_at) where revoked_at is null and replaced_at is null;
 
--- Every process keeps in memory what it knows of a key: told of a change, it forgets. Not of last_used_at, which changes
--- all the time and lets nobody in or out.
-create function tell_key_changed() returns trigger language plpgsql as $$
+-- Processes cache keys and evict them on this notification. Not for last_used_at, which changes often and decides nothing.
+create function notify_key_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('api_key_changed', old.lookup);
   return null;
 end $$;
 create trigger api_keys_changed
   after delete or update of digest, permissions, expires_at, revoked_at on api_keys
-  for each row execute function tell_key_changed();
+  for each row execute function notify_key_changed();
 
-create function tell_user_changed() returns trigger language plpgsql as $$
+create function notify_user_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('user_changed', old.id::text);
   return null;
@@ -81,7 +80,7 @@ create trigger users_changed
   for each row
   when ((old.role, old.plan, old.quota, old.banned_at, old.closed_at)
         is distinct from (new.role, new.plan, new.quota, new.banned_at, new.closed_at))
-  execute function tell_user_changed();
+  execute function notify_user_changed();
 
 create table idempotency_keys (
   caller text not null,

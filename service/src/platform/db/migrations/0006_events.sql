@@ -1,10 +1,10 @@
 create table events (
   id uuid primary key,
   type text not null,
-  -- The exact bytes that every delivery of it will carry and sign.
+  -- The exact bytes that each delivery sends and signs.
   body text not null,
-  -- In which order it was handed to the endpoints that want it; null: not yet. Given one batch after another, so that whoever has
-  -- seen a number will see no smaller one later: ids are drawn before the commit, and cannot promise that.
+  -- The order in which deliveries were created; null: not yet. One batch at a time gives the numbers, so that no smaller number becomes
+  -- visible later. Ids cannot promise that: they are drawn before the commit.
   seq bigint unique,
   created_at timestamptz not null
 );
@@ -16,13 +16,13 @@ create table event_recipients (
   user_id uuid not null references users on delete cascade,
   event_id uuid not null references events on delete cascade,
   type text not null,
-  -- The event's: a stream of one account reads on by it.
+  -- The event's. A stream continues after it.
   seq bigint,
   primary key (event_id, user_id)
 );
--- What somebody's list asks for, of all types and of one: each page is found in the index alone, however deep.
+-- For the list of events, of all types and of one: index-only pages.
 create index event_recipients_user on event_recipients (user_id, event_id);
 create index event_recipients_type on event_recipients (user_id, type, event_id);
--- Of whom there are events that were not handed to endpoints yet: accounts take turns.
+-- Accounts with events that have no deliveries yet.
 create index event_recipients_unsent on event_recipients (user_id, event_id) where seq is null;
 create index event_recipients_seq on event_recipients (user_id, seq) where seq is not null;

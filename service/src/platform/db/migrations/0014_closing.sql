@@ -2,7 +2,7 @@
 -- nobody is charged for a plan that nobody has any more.
 
 -- Not the account's row: whatever refers to it would wait, other people's orders and reviews too.
-create function lock_to_close(account uuid) returns void language sql as $$
+create function lock_account_for_closing(account uuid) returns void language sql as $$
   select pg_advisory_xact_lock(hashtext('closing'), hashtext(account::text));
 $$;
 
