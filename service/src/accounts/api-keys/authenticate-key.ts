@@ -36,6 +36,6 @@ function updateLastUsed(ctx: Context, key: KeyRow): void {
   // In the cached row, too, so that the next request does not write.
   key.lastUsedAt = now;
   updateKeyLastUsed(ctx, key.id, now, before).catch((error) =>
-    ctx.log.warn({ err: error }, "last use of a key not kept"),
+    ctx.log.warn({ err: error }, "the last use of an API key was not stored"),
   );
 }

@@ -76,7 +76,7 @@ function recordLastSeen(ctx: Context, session: SessionRow): void {
   const before = new Date(ctx.now().getTime() - LAST_SEEN_INTERVAL_MS);
   if (session.lastSeenAt > before) return;
   updateLastSeen(ctx, session.id, ctx.now(), before).catch((error) =>
-    ctx.log.warn({ err: error }, "the last use of a session was not kept"),
+    ctx.log.warn({ err: error }, "the last use of a session was not stored"),
   );
 }
 

@@ -106,7 +106,7 @@ const PROBLEM_BY_KIND = {
 function throwSocialProblem({ log }: Context, provider: IdentityProviderName, error: unknown): never {
   if (!(error instanceof IdentityProblem)) throw error;
   if (error.kind !== "denied")
-    log.warn({ provider, why: error.message }, "an identity provider let nobody in");
+    log.warn({ provider, why: error.message }, "a sign-in at an identity provider failed");
   throw socialProblem(PROBLEM_BY_KIND[error.kind], provider);
 }
 

@@ -67,7 +67,7 @@ export class EventFeed {
     this.#isPolling = true;
     while (this.#waiting.size > 0 && !signal.aborted) {
       const isBehind = await this.#pollOnce().catch((error) => {
-        this.#log.warn({ err: error }, "nobody heard of events; the next look tries again");
+        this.#log.warn({ err: error }, "polling for events failed; the next poll tries again");
         return false;
       });
       if (!isBehind) await sleep(POLL_INTERVAL_MS, null, { signal }).catch(() => {});

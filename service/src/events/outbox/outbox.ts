@@ -80,7 +80,10 @@ export function readEventBody(
   try {
     return vault.open(sealedBody, sealContext(eventId));
   } catch (error) {
-    log.error({ event: eventId, err: error }, "the output in an event cannot be opened: it is left out");
+    log.error(
+      { event: eventId, err: error },
+      "the sealed output of an event cannot be opened; the event is sent without it",
+    );
     return body;
   }
 }

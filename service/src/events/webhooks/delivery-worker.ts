@@ -219,7 +219,7 @@ export class DeliveryWorker {
   ): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const answer = await work().catch((error) => {
-        this.#ctx.log.warn({ err: error }, "a round of deliveries failed; the next one tries again");
+        this.#ctx.log.warn({ err: error }, "a run of the delivery worker failed; the next one tries again");
         return null;
       });
       await pause(answer);

@@ -51,7 +51,7 @@ export async function checkFailingEndpoints(ctx: Context): Promise<void> {
     ({ id }, err) =>
       ctx.log.error(
         { endpoint: id, err },
-        "a webhook endpoint could not be judged; the next round tries again",
+        "a webhook endpoint could not be checked; the next job run tries again",
       ),
   );
   await reportExhaustedDeliveries(ctx);
@@ -72,7 +72,7 @@ async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
     ({ id }, err) =>
       ctx.log.error(
         { endpoint: id, err },
-        "deliveries that were given up could not be reported; the next round tries again",
+        "exhausted deliveries could not be reported by email; the next job run tries again",
       ),
   );
 }

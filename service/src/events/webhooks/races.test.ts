@@ -139,7 +139,7 @@ test("whatever owners do beside couriers, no delivery is stuck, lost or left in 
   );
   assert.deepEqual(
     market.logs.filter((line) =>
-      /deadlock|round of deliveries failed|not be recorded|not attempted|"level":50/.test(line),
+      /deadlock|run of the delivery worker failed|not be recorded|not attempted|"level":50/.test(line),
     ),
     [],
   );

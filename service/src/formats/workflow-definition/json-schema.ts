@@ -255,7 +255,9 @@ export const validateValue = (schema: JsonSchema, value: unknown): ValidationIss
 function validateAgainst(schema: Schema, value: unknown, look: Validation): ValidationIssue[] {
   const issues = checkValue(schema, value, [], look);
   // Issues of an incomplete validation may be wrong, and under `not` they are inverted.
-  return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : issues;
+  return look.checksLeft < 0
+    ? [{ path: [], reason: "is too large to be validated against its schema" }]
+    : issues;
 }
 
 interface Validation {
@@ -452,11 +454,11 @@ function checkCombinations(
   return [
     ...(schema.$ref ? checkValue(resolveRef(schema.$ref, look.root), value, path, look) : []),
     ...(schema.allOf ?? []).flatMap((one) => checkValue(one, value, path, look)),
-    ...(schema.anyOf && !schema.anyOf.some(fits) ? wrong("has none of the forms that it may have") : []),
+    ...(schema.anyOf && !schema.anyOf.some(fits) ? wrong("must match at least one schema in anyOf") : []),
     ...(schema.oneOf && schema.oneOf.filter(fits).length !== 1
-      ? wrong("must have exactly one of the forms that it may have")
+      ? wrong("must match exactly one schema in oneOf")
       : []),
-    ...(schema.not !== undefined && fits(schema.not) ? wrong("has a form that it must not have") : []),
+    ...(schema.not !== undefined && fits(schema.not) ? wrong("must not match the schema in not") : []),
   ];
 }
 
