@@ -29,8 +29,8 @@ import { migrate } from "./platform/db/migrate.ts";
 import { Notifications } from "./platform/db/notifications.ts";
 import { WorkerPresence } from "./platform/db/presence.ts";
 import { RefusedWrites } from "./platform/db/refused-writes.ts";
-import { memoryCounters, type RateLimitCounters } from "./platform/http/counters.ts";
-import { countersWithFallback } from "./platform/http/fallback-counters.ts";
+import { createMemoryCounters, type RateLimitCounters } from "./platform/http/counters.ts";
+import { createFallbackCounters } from "./platform/http/fallback-counters.ts";
 import { createGuests } from "./platform/http/guests.ts";
 import { openJobQueue } from "./platform/jobs/job-queue.ts";
 
@@ -155,14 +155,14 @@ async function buildBase(
 
 /** The client of Redis is loaded where there is one. */
 async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<RateLimitCounters> {
-  const own = memoryCounters(now);
+  const own = createMemoryCounters(now);
   if (!redisUrl) return own;
-  const { pingRedis, redisCounters } = await import("./platform/http/redis-counters.ts");
+  const { pingRedis, createRedisCounters: redisCounters } = await import("./platform/http/redis-counters.ts");
   pingRedis(redisUrl).catch((error) =>
     log.error(
       { err: error },
       "REDIS_URL: Redis does not answer, so this process counts rate limits for itself until it does",
     ),
   );
-  return countersWithFallback(redisCounters(redisUrl, now), own, { now, log });
+  return createFallbackCounters(redisCounters(redisUrl, now), own, { now, log });
 }

@@ -36,9 +36,9 @@ import { noPayments } from "./integrations/payments/no-payments.ts";
 import { fakePages, TEST_PAYMENTS_PATH } from "./integrations/payments/payments.fake-pages.ts";
 import type { Payments } from "./integrations/payments/payments.ts";
 import { postgresReferences } from "./integrations/payments/stripe-references.ts";
-import { diskStorage } from "./integrations/storage/disk.ts";
+import { createDiskStorage } from "./integrations/storage/disk.ts";
 import type { Storage } from "./integrations/storage/storage.ts";
-import { flatTaxes, noTaxes, type Taxes } from "./integrations/taxes/taxes.ts";
+import { createFlatTaxes, noTaxes, type Taxes } from "./integrations/taxes/taxes.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Each word comes in a frame of some 250 bytes: a long answer is 30 MB of them. */
@@ -131,7 +131,7 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
   if (given) return { port: given, ...alone };
   if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
   if (config.environment === "production") return { port: noPayments, ...alone };
-  const { startFakeProvider, openPostgresStore, fakePayments } = await loadTestPayments();
+  const { startFakeProvider, openPostgresStore, createFakePayments: fakePayments } = await loadTestPayments();
   const provider = await startFakeProvider({
     environment: config.environment,
     store: await openPostgresStore(pool),
@@ -172,13 +172,13 @@ function toReachableHost(address: string): string {
 
 /** Stripe's client is loaded where there is an account. */
 async function openStripe({ publicUrl, host, port }: Config, settings: StripeSettings, pool: pg.Pool) {
-  const { stripePayments } = await import("./integrations/payments/stripe.ts");
+  const { createStripePayments: stripePayments } = await import("./integrations/payments/stripe.ts");
   const returnUrl = () => publicUrl ?? originAt(host, port);
   return stripePayments({ ...settings, references: postgresReferences(pool), returnUrl });
 }
 
 const openTaxes = ({ taxRates, taxInclusive }: Config): Taxes =>
-  taxRates.size === 0 ? noTaxes : flatTaxes(taxRates, taxInclusive);
+  taxRates.size === 0 ? noTaxes : createFlatTaxes(taxRates, taxInclusive);
 
 /** The client of mail servers is loaded where there is one. */
 export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<EmailSender> {
@@ -190,8 +190,8 @@ export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Ema
 
 /** The client of S3 is loaded where there is one. */
 export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> {
-  if (!s3Url) return diskStorage(join(dataDir, "files"));
-  const { s3Storage } = await import("./integrations/storage/s3.ts");
+  if (!s3Url) return createDiskStorage(join(dataDir, "files"));
+  const { createS3Storage: s3Storage } = await import("./integrations/storage/s3.ts");
   return s3Storage(parseS3Url(s3Url));
 }
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import {
   type Charge,
+  createFakePayments,
   type FakeStore,
-  fakePayments,
   memoryStore,
   type Payout,
   type Refund,
@@ -53,7 +53,7 @@ export async function openCrashSetup(config: MarketOptions["config"] = {}): Prom
   const provider = await startFakeProvider({ store, now: () => market.clock.now });
   const market = await openMarket({
     config,
-    payments: fakePayments({ origin: provider.origin }),
+    payments: createFakePayments({ origin: provider.origin }),
     failPoints: (name) => {
       if (name === site.failsAt) throw new Error(`died at ${name}`);
     },

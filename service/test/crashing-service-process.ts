@@ -1,6 +1,6 @@
 import { startService } from "../src/app.ts";
 import { createLog } from "../src/core/log.ts";
-import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
+import { createFakePayments } from "../src/integrations/payments/payments.fake.ts";
 import { listScheduledJobs } from "../src/jobs.ts";
 import type { CrashOptions } from "./crashing-service.ts";
 
@@ -9,7 +9,7 @@ process.once("message", async ({ config, target, provider, now, crashesAt }: Cra
     config,
     { target, maxConnections: 4 },
     {
-      payments: fakePayments({ origin: provider }),
+      payments: createFakePayments({ origin: provider }),
       now: () => now,
       log: createLog("error"),
       failPoints: (name) => {

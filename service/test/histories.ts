@@ -5,7 +5,11 @@ import { rollUpSales } from "../src/commerce/analytics/sales-sums.ts";
 import { syncDispute } from "../src/commerce/charges/disputes.ts";
 import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
-import { fakePayments, memoryStore, startFakeProvider } from "../src/integrations/payments/payments.fake.ts";
+import {
+  createFakePayments,
+  memoryStore,
+  startFakeProvider,
+} from "../src/integrations/payments/payments.fake.ts";
 import { disputeRooms } from "../src/jobs.ts";
 import { createProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";
@@ -102,7 +106,7 @@ export async function openStage(taxInclusive: boolean) {
   const provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const book = createFakeRefunds();
   market = await openMarket({
-    payments: withRefunds(book, fakePayments({ origin: provider.origin })),
+    payments: withRefunds(book, createFakePayments({ origin: provider.origin })),
     config: { taxRates: TAX_RATES, taxInclusive },
   });
   const people = await hasPeople(market);

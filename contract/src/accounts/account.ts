@@ -92,7 +92,7 @@ export const change = endpoint({
   access: session,
   body: ChangeAccount,
   data: Account,
-  conditional: true,
+  supportsIfMatch: true,
   example: { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." },
 });
 
@@ -116,7 +116,7 @@ export const close = endpoint({
   description:
     "Send your own email address as `confirm`. All your sessions and API keys end, your products are no longer sold, and your name, email address and executions are deleted. Orders and their receipts stay for the accounts, and your buyers keep what they bought. The request is refused while a payment is open or while you owe money. The schedule pays your remaining money as it matures, also below the minimum, each time with an email. If there is no way to pay it, 409 names what is missing.",
   access: session,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   body: CloseAccount,
   data: z.object({
     id: z.string(),

@@ -106,7 +106,7 @@ export const create = endpoint({
   description:
     "The response shows the key once, and the account's owner gets an email. An account can have 25 active keys; the 26th is 422.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   body: CreateApiKey,
   data: NewApiKey,
   status: 201,
@@ -124,7 +124,7 @@ export const rotate = endpoint({
   description:
     "Creates a key with the same name, permissions and lifetime. The old one works for another graceHours. Only an active key can be replaced. The account's owner gets an email.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   params,
   body: RotateApiKey,
   data: RotatedApiKey,

@@ -127,7 +127,7 @@ export const createClient = endpoint({
     "A confidential client. The response shows its secret once. Clients that cannot hold a secret, such as desktop and " +
     "command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   body: CreateOAuthClient,
   data: NewOAuthClient,
   status: 201,
@@ -148,7 +148,7 @@ export const rotateClientSecret = endpoint({
   description:
     "The old secret ends at once; tokens that were issued with it stay valid. The account's owner gets an email.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   params: clientParams,
   data: NewOAuthClient,
   showsSecret: true,

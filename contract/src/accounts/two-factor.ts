@@ -43,7 +43,7 @@ export const setUp = endpoint({
   description:
     "Sign-in does not change until the app is confirmed. A second request before that replaces the secret.",
   access: signedIn,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   data: z
     .object({
       secret: z.string().describe("Base32, for an app that cannot scan"),

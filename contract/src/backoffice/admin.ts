@@ -113,7 +113,7 @@ export const changeUser = endpoint({
   params,
   body: ChangeUser,
   data: AdminUserDetail,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
   example: { plan: "enterprise", quota: [{ requests: 50_000, seconds: 3_600 }], reason: "Agreed by mail" },
 });

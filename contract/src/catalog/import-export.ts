@@ -68,7 +68,7 @@ export const exportProducts = endpoint({
   access: { who: "member", permission: "products:read" },
   query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
   data: z.string(),
-  answersFile: ["application/jsonl", "application/zip"],
+  fileTypes: ["application/jsonl", "application/zip"],
 });
 
 export const importProducts = endpoint({

@@ -252,7 +252,7 @@ export const change = endpoint({
   params,
   body: ChangeProduct,
   data: ChangedProduct,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
   example: { price: 6.5, tags: ["poetry", "japanese"] },
 });

@@ -106,7 +106,7 @@ export const change = endpoint({
   params: ofReview,
   body: ChangeReview,
   data: Review,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
   example: { rating: 4, comment: "Still good after a month." },
 });

@@ -84,5 +84,5 @@ export const exportCustomers = endpoint({
   access: readsAnalytics,
   query: z.strictObject(span),
   data: z.string(),
-  answersFile: ["text/csv"],
+  fileTypes: ["text/csv"],
 });

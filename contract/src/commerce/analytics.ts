@@ -186,7 +186,7 @@ export const exportProducts = endpoint({
   access: readsAnalytics,
   query: ofProducts,
   data: z.string(),
-  answersFile: ["text/csv"],
+  fileTypes: ["text/csv"],
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -210,5 +210,5 @@ export const exportRevenue = endpoint({
   access: readsAnalytics,
   query: ofRevenue,
   data: z.string(),
-  answersFile: ["text/csv"],
+  fileTypes: ["text/csv"],
 });

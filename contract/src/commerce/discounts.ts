@@ -123,7 +123,7 @@ export const change = endpoint({
   params,
   body: ChangeDiscountCode,
   data: DiscountCode,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["DISCOUNT_CODE_NOT_FOUND", "CONFLICT", "PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
   example: { maxRedemptions: 200 },
 });

@@ -187,7 +187,7 @@ export const nameAccount = endpoint({
   description:
     "The seller gets an email. In the test environment acct_test pays, acct_test_fails fails, acct_test_waits stays in transit, and acct_test_returns sends the money back.",
   access: { who: "session" },
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   body: NamePayoutAccount,
   data: PayoutAccount,
   example: { account: "acct_test" },
@@ -201,7 +201,7 @@ export const onboard = endpoint({
   description:
     "Creates an account for you at the payment provider, once, and returns its page for your identity and bank account. Until that is complete, payouts are refused. The seller gets an email.",
   access: { who: "session" },
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   data: Onboarding,
 });
 

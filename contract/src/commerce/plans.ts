@@ -133,7 +133,7 @@ export const usage = endpoint({
   path: "/account/usage",
   summary: "Read how much of your quota is used now",
   description: "The request does not count, and works when the quota is used up.",
-  isCounted: false,
+  countsInQuota: false,
   access: { who: "member", permission: null },
   data: Usage,
 });
@@ -170,7 +170,7 @@ export const changeSubscription = endpoint({
   access: { who: "session" },
   body: ChangeSubscription,
   data: Subscription,
-  maybeAccepted: true,
+  mayBePending: true,
   errors: ["VALIDATION_ERROR", "INSUFFICIENT_FUNDS", "PAYMENT_METHOD_NOT_FOUND", "CONFLICT"],
   example: { plan: "pro" },
 });

@@ -123,7 +123,7 @@ export const create = endpoint({
   body: CreatePurchase,
   data: NewPurchase,
   status: 201,
-  maybeAccepted: true,
+  mayBePending: true,
   errors: [
     "INSUFFICIENT_FUNDS",
     "PRODUCT_NOT_FOUND",

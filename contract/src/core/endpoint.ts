@@ -36,37 +36,37 @@ export interface Endpoint<
   /** What stands in `data`; of a list, one item. */
   data: D;
   /** Answers, and refuses, in the shapes of another API, in the place of the envelope: `data` is the whole body. */
-  inWordsOf: "openai" | null;
+  responseFormat: "openai" | null;
   /** Answers a file of one of these media types, in the place of the envelope. */
-  answersFile: readonly string[] | null;
+  fileTypes: readonly string[] | null;
   /** Answers events as they come (text/event-stream), in the place of the envelope; `data` is what stands in each. */
-  answersEvents: boolean;
+  streamsEvents: boolean;
   /** Answers them when asked to, by `stream: true` or by Accept. */
-  eventsWhenAsked: boolean;
+  canStream: boolean;
   /** A list answers an array in `data` and page, limit, total in `meta`. */
   list: L;
   status: 200 | 201;
   /** Also answers 202, with the same data, when the outcome is not known yet. */
-  maybeAccepted: boolean;
+  mayBePending: boolean;
   /** Whether `Prefer: wait=N` has it answer 200 instead, where what was begun ends in time. */
-  waitsWhenAsked: boolean;
+  supportsPreferWait: boolean;
   /** Also answers 202, with this in `data`, when it goes on without its caller (Prefer: respond-async). */
-  accepted: z.ZodType | null;
+  acceptedData: z.ZodType | null;
   /** A session must come from a sign-in of the last 15 minutes: what the endpoint gives outlives the session. A key or token is not asked. */
-  freshSignIn: boolean;
+  requiresFreshSignIn: boolean;
   /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
   showsSecret: boolean;
   /** Honours If-Match. */
-  conditional: boolean;
+  supportsIfMatch: boolean;
   /** Whether a request counts in the quotas of its caller, and is refused when they are used up. */
-  isCounted: boolean;
+  countsInQuota: boolean;
   /** The codes of its own; those that follow from its shape are added by errorsOf(). */
   errors: readonly ErrorCode[];
   /** A request body that works, for the reference. */
   example?: z.input<B>;
 }
 
-type Draft<
+type EndpointInput<
   P extends Shape,
   Q extends Shape,
   B extends Shape,
@@ -85,28 +85,28 @@ export function endpoint<
   Q extends Shape = z.ZodObject<Record<never, never>>,
   B extends Shape = z.ZodObject<Record<never, never>>,
   const L extends boolean = false,
->(draft: Draft<P, Q, B, D, A, L>): Endpoint<P, Q, B, D, A, L> {
+>(draft: EndpointInput<P, Q, B, D, A, L>): Endpoint<P, Q, B, D, A, L> {
   return {
     tag: draft.name.split(".")[0]!,
     params: nothing as unknown as P,
     query: nothing as unknown as Q,
     body: null,
     rawBody: null,
-    inWordsOf: null,
-    answersFile: null,
-    answersEvents: false,
-    eventsWhenAsked: false,
+    responseFormat: null,
+    fileTypes: null,
+    streamsEvents: false,
+    canStream: false,
     upload: null,
     list: false as L,
     status: 200,
     base: "/v1",
-    maybeAccepted: false,
-    waitsWhenAsked: false,
-    accepted: null,
-    freshSignIn: false,
+    mayBePending: false,
+    supportsPreferWait: false,
+    acceptedData: null,
+    requiresFreshSignIn: false,
     showsSecret: false,
-    conditional: false,
-    isCounted: true,
+    supportsIfMatch: false,
+    countsInQuota: true,
     errors: [],
     ...draft,
   };
@@ -130,7 +130,7 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   if (endpoint.method !== "GET") codes.add("PAYLOAD_TOO_LARGE").add("UNSUPPORTED_MEDIA_TYPE");
   if (isRepeatable(endpoint))
     codes.add("IDEMPOTENCY_IN_PROGRESS").add("IDEMPOTENCY_KEY_REUSED").add("CONFLICT");
-  if (endpoint.conditional) codes.add("PRECONDITION_FAILED");
+  if (endpoint.supportsIfMatch) codes.add("PRECONDITION_FAILED");
   return [...codes.add("INTERNAL_ERROR").add("SERVICE_UNAVAILABLE")];
 }
 

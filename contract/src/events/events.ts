@@ -169,6 +169,6 @@ export const stream = endpoint({
     lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
   data: Event,
-  answersEvents: true,
+  streamsEvents: true,
   errors: ["EVENT_NOT_FOUND"],
 });

@@ -226,7 +226,7 @@ export const create = endpoint({
   description:
     "The response shows the secret once. An account can have 20 endpoints; the 21st is 422. The account's owner gets an email.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   body: CreateWebhookEndpoint,
   data: NewWebhookEndpoint,
   status: 201,
@@ -257,7 +257,7 @@ export const change = endpoint({
   params,
   body: ChangeWebhookEndpoint,
   data: WebhookEndpoint,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["WEBHOOK_NOT_FOUND"],
   example: { eventTypes: ["purchase.completed", "payout.completed"] },
 });
@@ -281,7 +281,7 @@ export const rotateSecret = endpoint({
   description:
     "The response shows it once. Until activateAt only the old secret signs. Then the new one signs X-Service-Signature. For overlapHours the old one signs X-Service-Signature-Previous, and webhook-signature has both. It replaces a rotation that has not started; at most 10 secrets sign at once. The account's owner gets an email.",
   access,
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   params,
   body: RotateWebhookSecret,
   data: RotatedWebhookSecret,

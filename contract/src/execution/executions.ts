@@ -162,8 +162,8 @@ export const execute = endpoint({
   access,
   body: Execute,
   data: ExecutionResult,
-  accepted: AcceptedExecution,
-  eventsWhenAsked: true,
+  acceptedData: AcceptedExecution,
+  canStream: true,
   errors: [
     "PRODUCT_NOT_FOUND",
     "PRODUCT_UNAVAILABLE",
@@ -253,7 +253,7 @@ export const executionEvents = endpoint({
     lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
   data: z.unknown(),
-  answersEvents: true,
+  streamsEvents: true,
   errors: ["EXECUTION_NOT_FOUND"],
 });
 

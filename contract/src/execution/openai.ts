@@ -144,8 +144,8 @@ export const complete = endpoint({
   access,
   body: CreateChatCompletion,
   data: ChatCompletion,
-  inWordsOf: "openai",
-  eventsWhenAsked: true,
+  responseFormat: "openai",
+  canStream: true,
   errors: execute.errors,
   example: {
     model: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
@@ -164,7 +164,7 @@ export const models = endpoint({
   access,
   query: z.looseObject({}),
   data: z.object({ object: z.literal("list"), data: z.array(Model) }),
-  inWordsOf: "openai",
+  responseFormat: "openai",
 });
 
 export const model = endpoint({
@@ -176,6 +176,6 @@ export const model = endpoint({
   params: z.object({ productId: z.string().describe("A product's id, or with a version: prod_…@1.2.0") }),
   query: z.looseObject({}),
   data: Model,
-  inWordsOf: "openai",
+  responseFormat: "openai",
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VERSION_NOT_FOUND"],
 });

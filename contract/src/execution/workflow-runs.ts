@@ -70,8 +70,8 @@ export const execute = endpoint({
   params: z.object({ workflowId: z.string() }),
   body: ExecuteWorkflow,
   data: WorkflowExecution,
-  maybeAccepted: true,
-  waitsWhenAsked: true,
+  mayBePending: true,
+  supportsPreferWait: true,
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
   example: { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } },
 });
@@ -147,8 +147,8 @@ export const retry = endpoint({
   access,
   params: executionParams,
   data: WorkflowExecution,
-  maybeAccepted: true,
-  waitsWhenAsked: true,
+  mayBePending: true,
+  supportsPreferWait: true,
   errors: [
     "EXECUTION_NOT_FOUND",
     "INVALID_STATE",
@@ -213,7 +213,7 @@ export const rotateCallbackSecret = endpoint({
   description:
     "It signs callbacks to the `webhookUrl` of your runs from now on, and is shown once. The previous one also signs for 24 hours. The first secret is created automatically when it is needed: create your own to verify signatures. The account's owner gets an email.",
   access: { who: "session" },
-  freshSignIn: true,
+  requiresFreshSignIn: true,
   data: NewCallbackSecret,
   status: 201,
   showsSecret: true,

@@ -13,8 +13,8 @@ import {
 } from "../../../test/payment-event-receiver.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   signWebhook,
   startFakeProvider,
@@ -37,7 +37,9 @@ before(async () => {
   receiver = await startPaymentEventReceiver();
   provider.sendWebhooksTo(receiver.url);
   const { origin, secret } = provider;
-  market = await openMarket({ payments: withConnectionTrouble(line, fakePayments({ origin, secret, now })) });
+  market = await openMarket({
+    payments: withConnectionTrouble(line, createFakePayments({ origin, secret, now })),
+  });
 });
 after(async () => {
   await market.close();

@@ -4,8 +4,8 @@ import { createProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -21,7 +21,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const fake = fakePayments({ origin: provider.origin });
+  const fake = createFakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   market = await openMarket({ payments: { ...withConnectionTrouble(line, fake), sharedMethods: shared } });
   seller = await market.createUser({ name: "Seller" });

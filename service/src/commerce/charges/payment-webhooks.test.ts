@@ -16,8 +16,8 @@ import { type PaymentConnection, withConnectionTrouble } from "../../../test/pay
 import { becomes, until } from "../../../test/until.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   signWebhook,
   startFakeProvider,
@@ -39,7 +39,9 @@ before(async () => {
     webhookDelays: { firstMs: 0, againMs: [] },
   });
   const { origin, secret } = provider;
-  market = await openMarket({ payments: withConnectionTrouble(line, fakePayments({ origin, secret, now })) });
+  market = await openMarket({
+    payments: withConnectionTrouble(line, createFakePayments({ origin, secret, now })),
+  });
   receiver = await startPaymentEventReceiver();
   seller = await market.createUser({ name: "Seller" });
 });

@@ -7,8 +7,8 @@ import { until } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toMinor } from "../../core/money/amount.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -30,7 +30,7 @@ let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store, now: () => market.clock.now });
   market = await openMarket({
-    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+    payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
   });
   seller = await market.createUser({ name: "Seller" });
 });
@@ -209,7 +209,7 @@ test("a charge that is made and never answered is pending, and completed by the 
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   const patience = new AbortController();
-  const impatient = fakePayments({ origin: provider.origin, deadline: () => patience.signal });
+  const impatient = createFakePayments({ origin: provider.origin, deadline: () => patience.signal });
   t.mock.method(market.service.ctx.integrations.payments, "charge", impatient.charge);
   const bought = buy(buyer, productId, { paymentMethodId: "pm_test_timeout_but_charged" });
   await until("the order is listed", async () => (await listed(buyer)).length > 0);
@@ -463,7 +463,7 @@ test("of two orders of one product that are both paid in the end, the second one
 /** A charge that the provider heard of when we had given the order up, and of which no notice comes. */
 async function comesLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">, methodId = "pm_test_ok") {
   const { amount, currency } = await orderOf(buyer, orderId);
-  await fakePayments({ origin: provider.origin }).charge({
+  await createFakePayments({ origin: provider.origin }).charge({
     ...{ orderId, amountMinor: toMinor(amount, currency)!, currency, methodId, userId: buyer.userId },
     ...{ description: "Haiku", buyer: "present", recurs: false },
   });

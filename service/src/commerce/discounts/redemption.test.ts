@@ -7,8 +7,8 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -26,7 +26,7 @@ let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store, now: () => market.clock.now });
   market = await openMarket({
-    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+    payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
   });
   seller = await market.createUser({ name: "Seller", role: "seller" });
 });

@@ -17,8 +17,8 @@ import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -35,7 +35,7 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const charges = withConnectionTrouble(line, fakePayments({ origin: provider.origin }));
+  const charges = withConnectionTrouble(line, createFakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
   seller = await market.createUser({ name: "Seller" });
   const { userId } = await market.createUser({ role: "admin" });

@@ -6,8 +6,8 @@ import { installFakeBank } from "../../../test/payouts.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import { toId } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -22,7 +22,7 @@ let provider: FakeProvider;
 let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
+  market = await openMarket({ payments: withRefunds(book, createFakePayments({ origin: provider.origin })) });
   installFakeBank(market);
 });
 after(async () => {

@@ -5,8 +5,8 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type PaymentConnection, withConnectionTrouble } from "../../../test/payments.ts";
 import { bookEarnings, installFakeBank } from "../../../test/payouts.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -24,7 +24,7 @@ before(async () => {
   market = await openMarket();
   provider = await startFakeProvider({ store: memoryStore(), now: () => tried.clock.now });
   tried = await openMarket({
-    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+    payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
   });
 });
 after(async () => {

@@ -5,8 +5,8 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type FakeBank, installFakeBank, requestPayout } from "../../../test/payouts.ts";
 import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refunds.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -24,7 +24,7 @@ let market: Market;
 let bank: FakeBank;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
+  market = await openMarket({ payments: withRefunds(book, createFakePayments({ origin: provider.origin })) });
   bank = installFakeBank(market);
 });
 beforeEach(() => {

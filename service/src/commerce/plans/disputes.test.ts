@@ -8,8 +8,8 @@ import { createFakeRefunds, openDispute, withRefunds } from "../../../test/refun
 import { runChecks } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -28,7 +28,7 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
-    payments: withRefunds(book, fakePayments({ origin: provider.origin })),
+    payments: withRefunds(book, createFakePayments({ origin: provider.origin })),
     config: { taxRates: new Map([["DE", 1_900]]) },
   });
 });

@@ -9,8 +9,8 @@ import { ledgerSums } from "../../../test/payouts.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -63,7 +63,7 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: books, now: () => market.clock.now });
   market = await openMarket({
-    payments: withCard(withConnectionTrouble(line, fakePayments({ origin: provider.origin }))),
+    payments: withCard(withConnectionTrouble(line, createFakePayments({ origin: provider.origin }))),
     config: { planConfig: book, taxRates: new Map([["DE", 1_900]]) },
   });
 });

@@ -7,8 +7,8 @@ import { type PaymentConnection, withConnectionTrouble } from "../../../test/pay
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -32,7 +32,7 @@ let provider: FakeProvider;
 let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const fake = fakePayments({ origin: provider.origin });
+  const fake = createFakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   const payments = { ...withCard(fake), sharedMethods: shared };
   market = await openMarket({

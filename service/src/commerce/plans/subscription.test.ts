@@ -6,8 +6,8 @@ import { type PaymentConnection, withConnectionTrouble } from "../../../test/pay
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -31,7 +31,7 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
-    payments: withConnectionTrouble(line, recorded(fakePayments({ origin: provider.origin }))),
+    payments: withConnectionTrouble(line, recorded(createFakePayments({ origin: provider.origin }))),
     config: { planConfig: builtInPlans },
   });
 });
@@ -251,7 +251,7 @@ suite("an upgrade", () => {
       person.key.userId,
     ]);
     const orderId = toId("pay", rows[0].id);
-    await fakePayments({ origin: provider.origin }).charge({
+    await createFakePayments({ origin: provider.origin }).charge({
       ...{ orderId, amountMinor: 2_900n, currency: "USD", methodId: "pm_test_ok" },
       ...{ userId: person.key.userId, description: "Stoa pro, one month", buyer: "present", recurs: true },
     });

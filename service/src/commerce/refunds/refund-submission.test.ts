@@ -9,8 +9,8 @@ import { type PaymentConnection, withConnectionTrouble } from "../../../test/pay
 import { accountsOf, createFakeRefunds, refundedMinorOf, withRefunds } from "../../../test/refunds.ts";
 import { toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -30,7 +30,7 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  const charges = withConnectionTrouble(line, fakePayments({ origin: provider.origin }));
+  const charges = withConnectionTrouble(line, createFakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
   seller = await market.createUser({ name: "Seller" });
   const { userId } = await market.createUser({ role: "admin" });

@@ -10,8 +10,8 @@ import {
 } from "../../../test/payment-event-receiver.ts";
 import { accountsOf } from "../../../test/refunds.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -26,7 +26,7 @@ before(async () => {
   const webhookDelays = { firstMs: 0, againMs: [] };
   provider = await startFakeProvider({ store: memoryStore(), now, webhookDelays });
   const { origin, secret } = provider;
-  market = await openMarket({ payments: fakePayments({ origin, secret, now }) });
+  market = await openMarket({ payments: createFakePayments({ origin, secret, now }) });
   seller = await market.createUser({ name: "Seller" });
   receiver = await startPaymentEventReceiver();
   provider.sendWebhooksTo(receiver.url);

@@ -14,8 +14,8 @@ import {
 } from "../../catalog/entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -32,7 +32,7 @@ let adminId: string;
 let admin: Client;
 before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
-  market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
+  market = await openMarket({ payments: withRefunds(book, createFakePayments({ origin: provider.origin })) });
   seller = await market.createUser({ name: "Seller" });
   adminId = (await market.createUser({ role: "admin" })).userId;
 });

@@ -12,8 +12,8 @@ import { reconcileOrders } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
+  createFakePayments,
   type FakeProvider,
-  fakePayments,
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/payments.fake.ts";
@@ -35,7 +35,7 @@ before(async () => {
   // It tells nobody of what it did: a notice that is refused comes again, and would settle in a later test what an earlier one left.
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
-    payments: withConnectionTrouble(line, fakePayments({ origin: provider.origin })),
+    payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
   });
   receiver = await startWebhookReceiver();
   installFakeBank(market).begins = "completed";

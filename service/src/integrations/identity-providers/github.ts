@@ -15,7 +15,7 @@ const User = z.object({ id: z.int().min(1), login: z.string(), name: z.string().
 const Emails = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
 /** Plain OAuth 2 with PKCE: who somebody is, is asked of the API. */
-export function githubProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
+export function createGithubProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
   const configuration = configurationOf(client, timeoutMs);
   const api = client.issuer === "https://github.com" ? "https://api.github.com" : client.issuer;
 

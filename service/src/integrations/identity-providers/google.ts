@@ -19,7 +19,7 @@ const Claims = z.object({
 });
 
 /** OpenID Connect by discovery: Google, or whatever speaks the same at another issuer. */
-export function googleProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
+export function createGoogleProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
   const configuration = discoverConfiguration(client, timeoutMs);
   return {
     async authorizationUrl(callback, { state, codeVerifier, nonce }) {

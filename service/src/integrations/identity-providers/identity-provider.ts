@@ -1,6 +1,6 @@
 import type { SocialProvider } from "../../core/config/config.ts";
-import { githubProvider } from "./github.ts";
-import { googleProvider } from "./google.ts";
+import { createGithubProvider } from "./github.ts";
+import { createGoogleProvider } from "./google.ts";
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -52,6 +52,6 @@ export const createIdentityProviders = ({
   google,
   timeoutMs,
 }: IdentityProviderOptions): IdentityProviders => ({
-  github: github && githubProvider(github, timeoutMs),
-  google: google && googleProvider(google, timeoutMs),
+  github: github && createGithubProvider(github, timeoutMs),
+  google: google && createGoogleProvider(google, timeoutMs),
 });

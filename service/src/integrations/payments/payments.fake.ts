@@ -31,7 +31,7 @@ interface FakePaymentsOptions {
 }
 
 /** Payments by the fake provider, over HTTP like any provider's. */
-export function fakePayments({
+export function createFakePayments({
   origin,
   secret,
   now = () => new Date(),

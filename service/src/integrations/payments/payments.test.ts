@@ -9,7 +9,7 @@ import {
   startPaymentEventReceiver,
 } from "../../../test/payment-event-receiver.ts";
 import { until } from "../../../test/until.ts";
-import { fakePayments, memoryStore, signWebhook, startFakeProvider } from "./payments.fake.ts";
+import { createFakePayments, memoryStore, signWebhook, startFakeProvider } from "./payments.fake.ts";
 import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");
@@ -17,7 +17,7 @@ const store = memoryStore();
 const webhookDelays = { firstMs: 0, againMs: [0, 0] };
 const provider = await startFakeProvider({ store, now, webhookDelays });
 const { origin, secret } = provider;
-const payments = fakePayments({ origin, secret, now });
+const payments = createFakePayments({ origin, secret, now });
 after(() => provider.close());
 
 let orders = 0;
@@ -152,7 +152,7 @@ test("charges outlive a restart of the provider", async () => {
   const charged = await payments.charge(order);
   const restarted = await startFakeProvider({ store, now });
   after(() => restarted.close());
-  assert.deepEqual(await fakePayments({ origin: restarted.origin }).findCharge(order.orderId), charged);
+  assert.deepEqual(await createFakePayments({ origin: restarted.origin }).findCharge(order.orderId), charged);
 });
 
 test("a test account pays with pm_test_ok unless told otherwise", () => {
@@ -173,7 +173,7 @@ test("what it keeps for itself is 2.9 %, a half up, and 30 minor units, never mo
 test("a provider that cannot be reached leaves the payment unknown", async () => {
   const gone = await startFakeProvider({ store, now });
   await gone.close();
-  await assert.rejects(fakePayments({ origin: gone.origin }).charge(request()), PaymentUnknown);
+  await assert.rejects(createFakePayments({ origin: gone.origin }).charge(request()), PaymentUnknown);
 });
 
 test("a provider that breaks or answers nonsense leaves the payment unknown", async () => {
@@ -182,15 +182,15 @@ test("a provider that breaks or answers nonsense leaves the payment unknown", as
     now,
   });
   after(() => broken.close());
-  await assert.rejects(fakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
+  await assert.rejects(createFakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
   const gateway = await listening((_request, response) => response.end("<h1>It works!</h1>"));
-  await assert.rejects(fakePayments({ origin: gateway }).findCharge("ord_1"), PaymentUnknown);
+  await assert.rejects(createFakePayments({ origin: gateway }).findCharge("ord_1"), PaymentUnknown);
 });
 
 test("a provider that does not answer in time leaves the payment unknown", async () => {
   const patience = new AbortController();
   const silent = await listening(() => patience.abort());
-  const impatient = fakePayments({ origin: silent, deadline: () => patience.signal });
+  const impatient = createFakePayments({ origin: silent, deadline: () => patience.signal });
   await assert.rejects(impatient.charge(request()), PaymentUnknown);
 });
 
@@ -323,7 +323,7 @@ test("a method that is disputed is so right after its charge, until the bank dec
 test("a charge may be made and its answer never come, nor a notice", async () => {
   const receiver = await receiving();
   const patience = new AbortController();
-  const impatient = fakePayments({ origin, deadline: () => patience.signal });
+  const impatient = createFakePayments({ origin, deadline: () => patience.signal });
   const asked = request("pm_test_timeout_but_charged");
   const refused = assert.rejects(impatient.charge(asked), PaymentUnknown);
   await until("it is charged", () => payments.findCharge(asked.orderId));
@@ -339,7 +339,7 @@ test("a charge may be made and its answer never come, nor a notice", async () =>
 test("whoever tests decides on a page in the place of a bank", async () => {
   const desk = await startFakeProvider({ store: memoryStore(), now });
   after(() => desk.close());
-  const there = fakePayments({ origin: desk.origin });
+  const there = createFakePayments({ origin: desk.origin });
   const paid = async (methodId: string) => paymentIdOf(await there.charge(request(methodId)));
   const disputed = request("pm_test_dispute");
   await there.charge(disputed);
@@ -453,7 +453,7 @@ test("only a notice that the provider signed of late is believed", async () => {
   for (const [why, wrong] of Object.entries(refused))
     await assert.rejects(read(wrong), WebhookSignatureError, why);
   for (const seconds of [-300, 300]) assert.ok(await read(signed(text, at(seconds))));
-  await assert.rejects(fakePayments({ origin }).parseWebhook(body, headers), WebhookSignatureError);
+  await assert.rejects(createFakePayments({ origin }).parseWebhook(body, headers), WebhookSignatureError);
 });
 
 test("a signed notice of something else concerns nobody", async () => {

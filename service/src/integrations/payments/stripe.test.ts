@@ -20,7 +20,7 @@ import { toUuid } from "../../core/ids.ts";
 import { currencies } from "../../core/money/amount.ts";
 import { listScheduledJobs, noticeHandlers } from "../../jobs.ts";
 import { type ChargeRequest, type Payments, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
-import { stripePayments } from "./stripe.ts";
+import { createStripePayments } from "./stripe.ts";
 import { fromStripe, toStripe } from "./stripe-amounts.ts";
 import type { StripeReferences } from "./stripe-references.ts";
 
@@ -49,7 +49,7 @@ before(async () => {
 after(() => server.close());
 
 const clientOf = ({ url }: { url: string }) =>
-  stripePayments({
+  createStripePayments({
     secretKey,
     webhookSecret,
     apiUrl: url,

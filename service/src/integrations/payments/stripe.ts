@@ -36,7 +36,7 @@ type Intent = Stripe.PaymentIntent;
  * Payments by Stripe. A charge is a PaymentIntent that is made first, noted, and only then confirmed: when the answer to that is
  * lost, the intent is known by its own name and tells how it stands. Sellers are connected accounts, payouts are transfers to them.
  */
-export function stripePayments({
+export function createStripePayments({
   references,
   returnUrl,
   webhookSecret,

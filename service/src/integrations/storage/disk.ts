@@ -9,7 +9,7 @@ import { digestIn, type Range, type Storage, StorageUnavailable } from "./storag
 const OWNER_ONLY = 0o700;
 
 /** Keeps bytes in a folder of this machine, which no web server serves. */
-export function diskStorage(folder: string): Storage {
+export function createDiskStorage(folder: string): Storage {
   const incoming = join(folder, "incoming");
   const removeLeftovers = staleUploadRemover(incoming, () => true);
   // A folder for each of 256 beginnings: no file system likes a million names in one.

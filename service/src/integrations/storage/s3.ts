@@ -26,7 +26,7 @@ const INCOMING = "stoa-incoming-";
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Keeps bytes in a bucket of whatever speaks the protocol of S3. */
-export function s3Storage(place: S3Location): Storage {
+export function createS3Storage(place: S3Location): Storage {
   const client = clientOf(place);
   const at = (name: string) => {
     digestIn(name);
@@ -47,7 +47,7 @@ export function s3Storage(place: S3Location): Storage {
       const isBytes = Buffer.isBuffer(source);
       const size = isBytes ? source.length : (await stat(source.path)).size;
       const body = isBytes ? source : createReadStream(source.path);
-      const put = withDigest({ ...object, Body: body, ContentLength: size }, digestIn(name));
+      const put = putWithDigest({ ...object, Body: body, ContentLength: size }, digestIn(name));
       try {
         await withStorageErrors(client.send(put));
       } finally {
@@ -103,7 +103,7 @@ const clientOf = ({ endpoint, region, credentials }: S3Location) =>
   });
 
 /** Says the SHA-256 of the body, which is signed with the rest: the server refuses bytes that came to harm. */
-function withDigest(input: PutObjectCommand["input"], sha256: string): PutObjectCommand {
+function putWithDigest(input: PutObjectCommand["input"], sha256: string): PutObjectCommand {
   const command = new PutObjectCommand(input);
   command.middlewareStack.add(
     (next) => (args) => {

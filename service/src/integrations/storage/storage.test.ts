@@ -7,8 +7,8 @@ import { buffer, text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { type S3Server, startS3Server } from "../../../test/s3-server.ts";
 import { parseS3Url } from "../../core/config/s3-url.ts";
-import { diskStorage } from "./disk.ts";
-import { s3Storage } from "./s3.ts";
+import { createDiskStorage } from "./disk.ts";
+import { createS3Storage } from "./s3.ts";
 import { type Storage, StorageUnavailable } from "./storage.ts";
 
 let folder: string;
@@ -25,8 +25,8 @@ after(async () => {
 const nameOf = (bytes: Buffer) => `${createHash("sha256").update(bytes).digest("hex")}-${randomUUID()}`;
 
 const drivers: Record<string, () => Storage> = {
-  "the disk": () => diskStorage(join(folder, "files")),
-  "a bucket": () => s3Storage(parseS3Url(s3.url)),
+  "the disk": () => createDiskStorage(join(folder, "files")),
+  "a bucket": () => createS3Storage(parseS3Url(s3.url)),
 };
 
 for (const [where, open] of Object.entries(drivers)) {
@@ -109,7 +109,7 @@ for (const [where, open] of Object.entries(drivers)) {
 }
 
 test("on the disk a folder has nothing but whole files, for its owner alone", async () => {
-  const storage = diskStorage(join(folder, "alone"));
+  const storage = createDiskStorage(join(folder, "alone"));
   const bytes = randomBytes(1_000);
   const name = nameOf(bytes);
   await storage.put(name, bytes);
@@ -123,21 +123,21 @@ const longAgo = new Date(Date.now() - 2 * 3_600_000);
 
 test("on the disk, what a killed process left of uploads goes, and what comes in stays", async () => {
   const place = join(folder, "left");
-  const incoming = await diskStorage(place).incoming();
+  const incoming = await createDiskStorage(place).incoming();
   for (const name of ["left", "coming"]) await writeFile(join(incoming, name), "half");
   await utimes(join(incoming, "left"), longAgo, longAgo);
-  await diskStorage(place).incoming();
+  await createDiskStorage(place).incoming();
   assert.deepEqual(await readdir(incoming), ["coming"]);
 });
 
 test("a folder that cannot be made is told", async () => {
   await writeFile(join(folder, "in-the-way"), "");
-  await assert.rejects(diskStorage(join(folder, "in-the-way")).check(), StorageUnavailable);
+  await assert.rejects(createDiskStorage(join(folder, "in-the-way")).check(), StorageUnavailable);
 });
 
 suite("a bucket", () => {
   test("gets the digest of every body, and refuses another one", async () => {
-    const storage = s3Storage(parseS3Url(s3.url));
+    const storage = createS3Storage(parseS3Url(s3.url));
     const name = nameOf(Buffer.from("what was meant"));
     await assert.rejects(
       storage.put(name, Buffer.from("what came")),
@@ -149,13 +149,16 @@ suite("a bucket", () => {
 
   test("refuses a wrong secret", async () => {
     const place = parseS3Url(s3.url);
-    const storage = s3Storage({ ...place, credentials: { accessKeyId: "test", secretAccessKey: "wrong" } });
+    const storage = createS3Storage({
+      ...place,
+      credentials: { accessKeyId: "test", secretAccessKey: "wrong" },
+    });
     await assert.rejects(storage.check(), StorageUnavailable);
     await storage.close();
   });
 
   test("is asked again when it is busy", async () => {
-    const storage = s3Storage(parseS3Url(s3.url));
+    const storage = createS3Storage(parseS3Url(s3.url));
     const bytes = randomBytes(100);
     s3.fails.times = 1;
     await storage.put(nameOf(bytes), bytes);
@@ -164,7 +167,7 @@ suite("a bucket", () => {
   });
 
   test("that is away is told as that, and no key with it", async () => {
-    const storage = s3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
+    const storage = createS3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
     const error = await storage.check().catch((failure: Error) => failure);
     assert.ok(error instanceof StorageUnavailable);
     assert.doesNotMatch(error.message, /secret|test\/key/);
@@ -172,11 +175,11 @@ suite("a bucket", () => {
   });
 
   test("takes away the folders that killed processes left; one that lives makes itself another", async () => {
-    const [left, coming] = [s3Storage(parseS3Url(s3.url)), s3Storage(parseS3Url(s3.url))];
+    const [left, coming] = [createS3Storage(parseS3Url(s3.url)), createS3Storage(parseS3Url(s3.url))];
     const folders = [await left.incoming(), await coming.incoming()] as const;
     for (const one of folders) await writeFile(join(one, "half"), "");
     await utimes(folders[0], longAgo, longAgo);
-    const storage = s3Storage(parseS3Url(s3.url));
+    const storage = createS3Storage(parseS3Url(s3.url));
     await storage.incoming();
     await assert.rejects(access(folders[0]));
     await access(join(folders[1], "half"));
@@ -185,7 +188,7 @@ suite("a bucket", () => {
   });
 
   test("that refuses a file before it is read leaves none open", async () => {
-    const storage = s3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
+    const storage = createS3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
     const path = join(folder, "refused");
     await writeFile(path, randomBytes(1_000_000));
     const openFiles = async () => (await readdir("/dev/fd")).length;
@@ -199,7 +202,7 @@ suite("a bucket", () => {
   });
 
   test("leaves no folder of uploads behind", async () => {
-    const storage = s3Storage(parseS3Url(s3.url));
+    const storage = createS3Storage(parseS3Url(s3.url));
     const incoming = await storage.incoming();
     await writeFile(join(incoming, "half"), "");
     await storage.close();

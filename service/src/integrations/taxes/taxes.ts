@@ -32,7 +32,7 @@ export const noTaxes: Taxes = {
 };
 
 /** One rate for each country, in basis points; a country that is not named has none. */
-export const flatTaxes = (rates: ReadonlyMap<string, number>, inclusive: boolean): Taxes => ({
+export const createFlatTaxes = (rates: ReadonlyMap<string, number>, inclusive: boolean): Taxes => ({
   taxOf: async ({ country }) => ({
     basisPoints: (country !== null && rates.get(country)) || 0,
     inclusive,

@@ -29,7 +29,7 @@ export interface NotifiedCache {
 }
 
 /** LISTEN does not work on this connection: a notification that was sent did not arrive. */
-class NotListening extends Error {}
+class NotificationLost extends Error {}
 
 /**
  * Connects and listens, and proves that notifications arrive: another connection sends a nonce while this one is idle. Behind
@@ -66,7 +66,7 @@ export async function openListenConnection(
     client.once("end", () => arrived.reject(new Error("Connection terminated")));
     await sendProof(connection, nonce);
     setTimeout(
-      () => arrived.reject(new NotListening(whyNotListening(connection, client))),
+      () => arrived.reject(new NotificationLost(explainLostNotification(connection, client))),
       RESPONSE_TIMEOUT_MS,
     ).unref();
     await arrived.promise;
@@ -97,7 +97,7 @@ async function sendProof(connection: Connection, nonce: string): Promise<void> {
   }
 }
 
-function whyNotListening({ direct }: Connection, { isPooled }: DatabaseClient): string {
+function explainLostNotification({ direct }: Connection, { isPooled }: DatabaseClient): string {
   const setting = direct === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
   if (isPooled)
     return `${setting} leads through a connection pooler that shares its connections, so that LISTEN hears nothing: set DATABASE_DIRECT_URL to the address of PostgreSQL itself`;
@@ -196,7 +196,7 @@ export class Notifications {
 
   /** Answers whether the line was open, and heard nothing. */
   #note(error: Error): boolean {
-    const isUnproven = error instanceof NotListening;
+    const isUnproven = error instanceof NotificationLost;
     const problem = isUnproven ? error.message : "the connection that listens is lost";
     if (!isUnproven) this.#log.warn({ err: error }, "no notices are heard, so nothing is cached");
     else if (problem !== this.#problem) this.#log.warn(`Nothing is cached: ${problem}`);

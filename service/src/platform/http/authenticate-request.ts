@@ -15,12 +15,12 @@ export async function authenticateRequest(
   reply: FastifyReply,
   {
     presented = credentialsOf(request, gate.ctx.links.origin()),
-    isCounted = true,
-  }: { presented?: RequestCredentials; isCounted?: boolean } = {},
+    countsInQuota = true,
+  }: { presented?: RequestCredentials; countsInQuota?: boolean } = {},
 ): Promise<void> {
   request.caller = await callerOf(gate, request, presented);
   const { limits } = gate;
-  if (!isCounted) {
+  if (!countsInQuota) {
     reply.headers(await limits.peek(request.caller, request.ip));
     return;
   }

@@ -12,7 +12,7 @@ let member: Client;
 let enter: (endpoint: Endpoint) => Client;
 let productId: string;
 const statusOf = (endpoint: Endpoint, code: ErrorCode): number =>
-  endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
+  endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
 /** Path parameters that name something of the member's, so that what is refused is the body. */
 let ids: Record<string, string>;
 let rowsBefore: Record<string, number>;
@@ -116,7 +116,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
     }
 
     // OpenAI adds fields all the time: at its door they are passed over.
-    const unknown = endpoint.inWordsOf ? [] : ["nonsense", "constructor", "toString", "api_key"];
+    const unknown = endpoint.responseFormat ? [] : ["nonsense", "constructor", "toString", "api_key"];
     test("an unknown field by its name, and __proto__ too", async () => {
       for (const name of ["__proto__", ...unknown]) {
         assertRefused(await send(endpoint, `{"${name}": {"admin": true}}`), name);
@@ -142,7 +142,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
 
     if (at > 0 && !isFullSize) return;
     test("2,000 fields by the names of the first hundred, and commas and brackets in texts are no members", async () => {
-      if (endpoint.inWordsOf) return;
+      if (endpoint.responseFormat) return;
       const text = JSON.stringify("[{,".repeat(2_000));
       const body = `{${Array.from({ length: 1_999 }, (_, at) => `"field${at}":${at ? 1 : text}`)}}`;
       const details = assertError(await send(endpoint, body), 400, "INVALID_REQUEST");

@@ -8,18 +8,18 @@ export function mustMatchContract(
 ): void {
   if (answer.error) {
     mustNameItsField(endpoint, answer);
-    if (endpoint.inWordsOf) mustMatchSchema(endpoint, OpenAiError, JSON.parse(bodyTextOf(answer)));
+    if (endpoint.responseFormat) mustMatchSchema(endpoint, OpenAiError, JSON.parse(bodyTextOf(answer)));
     if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
     throw new Error(`${endpoint.name} answered ${answer.error}, which it does not declare`);
   }
-  const statuses = [endpoint.status, ...(endpoint.maybeAccepted || endpoint.accepted ? [202] : [])];
+  const statuses = [endpoint.status, ...(endpoint.mayBePending || endpoint.acceptedData ? [202] : [])];
   if (!statuses.includes(answer.status as 200)) {
     throw new Error(`${endpoint.name} answered ${answer.status}, declared are ${statuses.join(", ")}`);
   }
-  if (endpoint.answersFile || endpoint.answersEvents || (endpoint.eventsWhenAsked && answer.stream)) return;
+  if (endpoint.fileTypes || endpoint.streamsEvents || (endpoint.canStream && answer.stream)) return;
   const body = JSON.parse(bodyTextOf(answer)) as { data: unknown };
-  const data = endpoint.inWordsOf ? body : body.data;
-  const schema = (answer.status === 202 && endpoint.accepted) || endpoint.data;
+  const data = endpoint.responseFormat ? body : body.data;
+  const schema = (answer.status === 202 && endpoint.acceptedData) || endpoint.data;
   for (const item of endpoint.list ? (data as unknown[]) : [data]) mustMatchSchema(endpoint, schema, item);
 }
 

@@ -7,9 +7,9 @@ import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
-import { memoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
-import { countersWithFallback } from "./fallback-counters.ts";
-import { redisCounters } from "./redis-counters.ts";
+import { createMemoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
+import { createFallbackCounters } from "./fallback-counters.ts";
+import { createRedisCounters } from "./redis-counters.ts";
 
 const clock = {
   ms: Date.parse("2026-06-15T12:00:00.000Z"),
@@ -23,7 +23,7 @@ interface Driver {
 }
 
 const inMemory: Driver = {
-  open: async () => memoryCounters(clock.now),
+  open: async () => createMemoryCounters(clock.now),
   forward: async (ms) => {
     clock.ms += ms;
   },
@@ -31,7 +31,7 @@ const inMemory: Driver = {
 
 let redis: Redis;
 const inRedis: Driver = {
-  open: async () => redisCounters(redis.url, clock.now),
+  open: async () => createRedisCounters(redis.url, clock.now),
   async forward(ms) {
     clock.ms += ms;
     await redis.forward(ms);
@@ -252,10 +252,14 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     const log = createLog("info", { write: (line: string) => void lines.push(line) });
     const store = await startRedis();
     const port = Number(new URL(store.url).port);
-    const counters = countersWithFallback(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
-      now: clock.now,
-      log,
-    });
+    const counters = createFallbackCounters(
+      createRedisCounters(store.url, clock.now),
+      createMemoryCounters(clock.now),
+      {
+        now: clock.now,
+        log,
+      },
+    );
     const wish = allowance([3, 3_600]);
     assert.equal(await takeAll(counters, wish, 2), 2);
 
@@ -278,10 +282,14 @@ suite("insured counters", { skip: whyNoRedis }, () => {
   test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
     const log = createLog("silent", { write: () => {} });
     const store = await startRedis();
-    const counters = countersWithFallback(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
-      now: clock.now,
-      log,
-    });
+    const counters = createFallbackCounters(
+      createRedisCounters(store.url, clock.now),
+      createMemoryCounters(clock.now),
+      {
+        now: clock.now,
+        log,
+      },
+    );
     t.after(async () => {
       await counters.close();
       await store.stop();

@@ -43,7 +43,7 @@ const MAX_WINDOWS = 500_000;
 const SWEEP_EVERY_MS = 60_000;
 
 /** Counts in this process alone, by the given clock; exact, since nothing comes between looking and counting. */
-export function memoryCounters(now: () => Date): RateLimitCounters {
+export function createMemoryCounters(now: () => Date): RateLimitCounters {
   const running = new Map<string, { used: number; endsAt: number }>();
   let sweptAt = 0;
 

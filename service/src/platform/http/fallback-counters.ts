@@ -6,7 +6,7 @@ const TIMEOUT_MS = 500;
 const RETRY_AFTER_MS = 2_000;
 
 /** Counts in `shared`; while that does not answer in `own`, this process for itself, and says so in the log once. */
-export function countersWithFallback(
+export function createFallbackCounters(
   shared: RateLimitCounters,
   own: RateLimitCounters,
   { now, log }: { now: () => Date; log: Logger },

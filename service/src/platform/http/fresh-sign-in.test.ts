@@ -16,13 +16,15 @@ before(async () => {
 });
 after(() => market.close());
 
-const guarded = endpoints.filter(({ freshSignIn }) => freshSignIn);
+const guarded = endpoints.filter(({ requiresFreshSignIn }) => requiresFreshSignIn);
 const subjects = async () => (await emailsToUser(market, user.userId)).map(({ subject }) => subject);
 const pathOf = ({ base, path }: (typeof endpoints)[number]) => base + path.replace(/:\w+/g, "x");
 
 suite("an endpoint whose answer outlives the session", () => {
   test("that shows a secret: the contract asks for a fresh sign-in or for a code", () => {
-    const unguarded = endpoints.filter(({ showsSecret, freshSignIn }) => showsSecret && !freshSignIn);
+    const unguarded = endpoints.filter(
+      ({ showsSecret, requiresFreshSignIn }) => showsSecret && !requiresFreshSignIn,
+    );
     assert.deepEqual(
       unguarded.map(({ name }) => name),
       ASK_FOR_CODE,

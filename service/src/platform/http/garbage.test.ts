@@ -309,17 +309,17 @@ async function send({ endpoint, path, headers, body }: Attempt) {
 /** The endpoint's own answers; and 404 or 405 of the door, when the garbage makes another path of it. */
 function assertDeclared(endpoint: Endpoint, status: number, answer: string) {
   if (status === 304) return assert.equal(answer, "");
-  if (status === 200 && (endpoint.answersFile || endpoint.answersEvents)) return;
+  if (status === 200 && (endpoint.fileTypes || endpoint.streamsEvents)) return;
   // A stream is not read.
-  if (status === 200 && endpoint.eventsWhenAsked && answer === "") return;
+  if (status === 200 && endpoint.canStream && answer === "") return;
   const body = JSON.parse(answer);
   // The door judges by the path alone, and garbage may make another one of it.
-  const isBare = endpoint.inWordsOf !== null && body.success === undefined;
+  const isBare = endpoint.responseFormat !== null && body.success === undefined;
   assert.ok(isBare || (body.meta.request_id && body.meta.timestamp), answer);
   if (status < 300) {
     assert.equal(body.success, isBare ? undefined : true);
     assert.ok(
-      status === endpoint.status || (status === 202 && (endpoint.maybeAccepted || endpoint.accepted)),
+      status === endpoint.status || (status === 202 && (endpoint.mayBePending || endpoint.acceptedData)),
       `${status} ${answer}`,
     );
     return;

@@ -205,7 +205,7 @@ function renderResult(
   if (result instanceof AcceptedResponse) return renderAccepted(result, meta);
   if (result instanceof FileResponse) return renderFile(result);
   if (result instanceof EventStreamResponse) return renderStream(result);
-  if (endpoint.inWordsOf) return renderWithoutEnvelope(endpoint, result);
+  if (endpoint.responseFormat) return renderWithoutEnvelope(endpoint, result);
   if (!endpoint.list) return renderData(endpoint, result, meta);
   return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
 }

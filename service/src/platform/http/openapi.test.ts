@@ -135,25 +135,25 @@ for (const endpoint of endpoints) {
       assert.deepEqual(named("path"), inPath);
       assert.deepEqual(named("query"), Object.keys(endpoint.query.shape));
       assert.equal(named("header").includes("Idempotency-Key"), isRepeatable(endpoint));
-      assert.equal(named("header").includes("If-Match"), endpoint.conditional);
+      assert.equal(named("header").includes("If-Match"), endpoint.supportsIfMatch);
       for (const { name, schema, required, in: place } of parameters) {
         assert.ok(schema.type ?? schema.enum ?? schema.$ref ?? schema.anyOf, `${name} has a type`);
         if (place === "path") assert.equal(required, true);
       }
     });
 
-    if (endpoint.answersEvents)
+    if (endpoint.streamsEvents)
       test("has the media type of a stream, and says how to come back to it", () => {
         const { responses, parameters } = operationOf(endpoint);
         assert.deepEqual(Object.keys(responses[endpoint.status].content), ["text/event-stream"]);
         assert.ok(parameters.some((parameter: Json) => parameter.name === "Last-Event-ID"));
       });
-    else if (endpoint.answersFile)
+    else if (endpoint.fileTypes)
       test("has the media types of the file that it answers", () => {
         const { content } = operationOf(endpoint).responses[endpoint.status];
-        assert.deepEqual(Object.keys(content), endpoint.answersFile);
+        assert.deepEqual(Object.keys(content), endpoint.fileTypes);
       });
-    else if (endpoint.inWordsOf)
+    else if (endpoint.responseFormat)
       test("has the schema of its answer, which is the whole body", () => {
         const { responses } = operationOf(endpoint);
         const { schema } = responses[endpoint.status].content["application/json"];
@@ -171,19 +171,19 @@ for (const endpoint of endpoints) {
         assert.ok(Object.keys(item.properties).length > 0);
         const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
         for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
-        assert.equal(202 in operation.responses, endpoint.maybeAccepted || endpoint.accepted !== null);
+        assert.equal(202 in operation.responses, endpoint.mayBePending || endpoint.acceptedData !== null);
         const takesPrefer = operation.parameters.some(({ name }: Json) => name === "Prefer");
-        assert.equal(takesPrefer, endpoint.waitsWhenAsked || endpoint.accepted !== null);
+        assert.equal(takesPrefer, endpoint.supportsPreferWait || endpoint.acceptedData !== null);
         assert.equal(304 in operation.responses, endpoint.method === "GET");
       });
 
     test("has every error that it can answer with, under its status, with an example", () => {
       const { responses } = operationOf(endpoint);
       for (const code of errorsOf(endpoint)) {
-        const status = endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
+        const status = endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
         const { content } = responses[status];
         const { schema, examples } = content["application/json"];
-        const shape = endpoint.inWordsOf ? "OpenAiError" : "Failure";
+        const shape = endpoint.responseFormat ? "OpenAiError" : "Failure";
         assert.equal(schema.$ref, `#/components/schemas/${shape}`);
         assert.equal(examples[code].value.error.code, code);
       }
@@ -201,7 +201,7 @@ for (const endpoint of endpoints) {
         assert.deepEqual(Object.keys(texts).sort(), Object.keys(endpoint.body!.shape).sort());
         assert.equal(file?.format, endpoint.upload ? "binary" : undefined);
         // OpenAI adds fields all the time.
-        const unknown = endpoint.inWordsOf ? {} : false;
+        const unknown = endpoint.responseFormat ? {} : false;
         assert.deepEqual(fields.additionalProperties, unknown, "unknown fields are refused");
         const result = endpoint.body!.safeParse(example);
         assert.ok(result.success, result.error?.message);
@@ -280,8 +280,8 @@ test("the document has the version of the package", async () => {
 });
 
 test("everything below /openai is in OpenAI's words, and nothing else is", () => {
-  for (const { path, inWordsOf, name } of endpoints)
-    assert.equal(inWordsOf === "openai", path.startsWith("/openai/"), name);
+  for (const { path, responseFormat, name } of endpoints)
+    assert.equal(responseFormat === "openai", path.startsWith("/openai/"), name);
 });
 
 test("every error code has a status of its own class and a message that is a sentence", () => {

@@ -51,8 +51,8 @@ const withAll = (schema: Json): Json => ({
   ...(schema["type"] === "string" && { default: "all" }),
 });
 
-const hasEtag = ({ method, answersFile, answersEvents }: Endpoint) =>
-  method === "GET" && !answersFile && !answersEvents;
+const hasEtag = ({ method, fileTypes, streamsEvents }: Endpoint) =>
+  method === "GET" && !fileTypes && !streamsEvents;
 
 /** A file by the media types that it may have. */
 const filesOf = (types: readonly string[]): Json =>
@@ -76,13 +76,13 @@ function headersOf(endpoint: Endpoint): Json[] {
       ),
     );
   }
-  if (endpoint.conditional)
+  if (endpoint.supportsIfMatch)
     headers.push(header("If-Match", "Change the resource only if this is still its ETag"));
-  if (endpoint.answersEvents) headers.push(header("Last-Event-ID", "Continue after this event"));
-  if (endpoint.accepted) {
+  if (endpoint.streamsEvents) headers.push(header("Last-Event-ID", "Continue after this event"));
+  if (endpoint.acceptedData) {
     headers.push(header("Prefer", "`respond-async`: return 202 at once and continue in the background"));
   }
-  if (endpoint.waitsWhenAsked) {
+  if (endpoint.supportsPreferWait) {
     headers.push(
       header("Prefer", "`wait=N`: return 200 if the run ends within N seconds (at most 60), else 202"),
     );
@@ -95,15 +95,15 @@ function headersOf(endpoint: Endpoint): Json[] {
 
 function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   const { headers } = successHeadersOf(endpoint, hasEtag(endpoint));
-  if (endpoint.answersFile) return { description: "A file", headers, content: filesOf(endpoint.answersFile) };
+  if (endpoint.fileTypes) return { description: "A file", headers, content: filesOf(endpoint.fileTypes) };
   const data = schemas.of(endpoint.data, "output");
-  if (endpoint.answersEvents) return { description: "A stream of events", headers, content: eventsContent };
+  if (endpoint.streamsEvents) return { description: "A stream of events", headers, content: eventsContent };
   const whole = endpoint.list ? { type: "array", items: data } : data;
   const content = {
-    ...(endpoint.inWordsOf ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
-    ...(endpoint.eventsWhenAsked && eventsContent),
+    ...(endpoint.responseFormat ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
+    ...(endpoint.canStream && eventsContent),
   };
-  const description = endpoint.eventsWhenAsked ? "Success, or a stream of events if requested" : "Success";
+  const description = endpoint.canStream ? "Success, or a stream of events if requested" : "Success";
   return { description, headers, content };
 }
 
@@ -124,18 +124,18 @@ const enveloped = (data: Json, meta: z.ZodType, schemas: Schemas): Json => ({
 });
 
 function acceptedOf(endpoint: Endpoint, schemas: Schemas): Json {
-  const { accepted } = endpoint;
-  if (!accepted) return {};
-  const content = enveloped(schemas.of(accepted, "output"), Meta, schemas);
+  const { acceptedData } = endpoint;
+  if (!acceptedData) return {};
+  const content = enveloped(schemas.of(acceptedData, "output"), Meta, schemas);
   const { headers } = successHeadersOf(endpoint, false);
   return { 202: { description: "Accepted: the run continues in the background", headers, content } };
 }
 
-function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
+function exampleOf({ responseFormat }: Endpoint, code: ErrorCode): Json {
   const { message } = errorCatalogue[code];
   const field = { field: "price", reason: "price must be positive" };
   const details = code === "INVALID_REQUEST" ? { details: { ...field, errors: [field] } } : {};
-  if (inWordsOf) return { value: toOpenAiError({ code, message, details: details.details }) };
+  if (responseFormat) return { value: toOpenAiError({ code, message, details: details.details }) };
   const meta = { timestamp: "2026-01-31T12:00:00.000Z", request_id: "01kf5v8q-example" };
   return {
     value: { success: false, error: { code, message, ...details, docUrl: `/docs/errors#${code}` }, meta },
@@ -145,10 +145,10 @@ function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
 function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(endpoint).sort(REFUSALS_FIRST)) {
-    const status = endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
+    const status = endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  const schema = schemas.of(endpoint.inWordsOf ? OpenAiError : Failure, "output");
+  const schema = schemas.of(endpoint.responseFormat ? OpenAiError : Failure, "output");
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
       const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(endpoint, code)]));
@@ -167,12 +167,12 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
 /** The row of the role matrix that an endpoint is, in words. */
 const FRESH = ` A session must come from a sign-in of the last ${FRESH_MINUTES} minutes. An older one gets 403 \`UNAUTHORIZED\` with \`details.required: "fresh-sign-in"\`.`;
 
-function whoMayCall({ access, freshSignIn }: Endpoint): string | null {
+function whoMayCall({ access, requiresFreshSignIn }: Endpoint): string | null {
   if (access.who === "public") return null;
   if (access.who === "admin") return "Needs an administrator's session with two-factor authentication.";
   const role =
     ("rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "") +
-    (freshSignIn ? FRESH : "");
+    (requiresFreshSignIn ? FRESH : "");
   if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
   if (access.permission === null) return `Accepts any credential of an account.${role}`;
   return `Needs the permission \`${access.permission}\`.${role}`;
@@ -213,7 +213,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     ...requestOf(endpoint, schemas),
     responses: {
       [endpoint.status]: success,
-      ...(endpoint.maybeAccepted && {
+      ...(endpoint.mayBePending && {
         202: { ...success, description: "Accepted: the result is not known yet" },
       }),
       ...acceptedOf(endpoint, schemas),

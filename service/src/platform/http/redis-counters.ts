@@ -70,7 +70,7 @@ function limitersOn(client: Client) {
  * Counts in Redis or Valkey for every process that uses the same one, by the store's own clock. Windows are counted one
  * after another, the shortest first; a refusal ends that, and gives back what the request took before it.
  */
-export function redisCounters(url: string, now: () => Date): RateLimitCounters {
+export function createRedisCounters(url: string, now: () => Date): RateLimitCounters {
   const client = clientOf(url);
   // A command that fails says so itself; without a listener the event would end the process.
   client.on("error", () => {});

@@ -186,9 +186,9 @@ function addRoute(app: FastifyInstance, server: ServerDependencies, route: Route
       }
       // What everybody may know costs nobody anything: whoever asks stays unknown.
       if (endpoint.access.who === "public") return;
-      await authenticateRequest(server, request, reply, { isCounted: endpoint.isCounted });
+      await authenticateRequest(server, request, reply, { countsInQuota: endpoint.countsInQuota });
       await checkAccess(server, endpoint, request);
-      if (endpoint.freshSignIn) mustBeFresh(server.ctx, request.caller!);
+      if (endpoint.requiresFreshSignIn) mustBeFresh(server.ctx, request.caller!);
     },
     handler: (request, reply) => handleRequest(server, route, request, reply),
   });
