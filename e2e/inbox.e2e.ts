@@ -29,8 +29,8 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function sendTest({ id }: { id: string }): Promise<void> {
   await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
-  await deliverAll(courier);
+  const worker = new DeliveryWorker(market.service.ctx, { random: () => 0 });
+  await deliverAll(worker);
 }
 
 test("webhook inbox: a new user creates one, sees a signed delivery, and checks its secret", async () => {

@@ -72,8 +72,8 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function deliveredTest(id: string): Promise<string> {
   const { body } = await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
-  await deliverAll(courier);
+  const worker = new DeliveryWorker(market.service.ctx, { random: () => 0 });
+  await deliverAll(worker);
   return (await owner.get(`/v1/deliveries/${body.data.id}`)).body.data.status;
 }
 

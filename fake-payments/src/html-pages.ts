@@ -101,11 +101,11 @@ interface Entry {
 
 /** Named as the marketplace names it, which is how a tester knows it. */
 const entry =
-  <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
+  <Named extends string>(path: string, named: Named, messages: Record<string, string>) =>
   ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
     `<form method="post" action="${path}/${id}">
 <p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(name)}</p>
-${Object.entries(sayings)
+${Object.entries(messages)
   .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
   .join("\n")}
 </form>`;

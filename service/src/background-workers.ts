@@ -64,14 +64,14 @@ export class BackgroundWorkers {
   async #startAll(): Promise<Running> {
     const ctx = this.#ctx;
     const queue = await startJobWorker(ctx, listScheduledJobs(ctx), listQueuedJobs(ctx));
-    const courier = new DeliveryWorker(ctx, { presence: ctx.presence });
+    const deliveryWorker = new DeliveryWorker(ctx, { presence: ctx.presence });
     const workflows = engine.worker(ctx, this.#evaluator);
-    courier.start();
+    deliveryWorker.start();
     workflows.start();
     return {
       isQueueRunning: () => queue.isRunning(),
       async stop() {
-        await Promise.all([courier.stop(), workflows.stop(), queue.stop()]);
+        await Promise.all([deliveryWorker.stop(), workflows.stop(), queue.stop()]);
       },
     };
   }

@@ -33,14 +33,14 @@ export async function openWebhookMarket(
 
 /** What tests of webhooks do again and again in a market. */
 export function webhookHelpers(market: () => Market, receiver: () => WebhookReceiver) {
-  const newCourier = (options: ConstructorParameters<typeof DeliveryWorker>[1] = {}) =>
+  const newDeliveryWorker = (options: ConstructorParameters<typeof DeliveryWorker>[1] = {}) =>
     new DeliveryWorker(market().service.ctx, { random: () => 0, ...options });
   return {
-    newCourier,
+    newDeliveryWorker,
 
     /** All that is due, until nothing is. */
-    async deliver(courier = newCourier()): Promise<void> {
-      await deliverAll(courier);
+    async deliver(worker = newDeliveryWorker()): Promise<void> {
+      await deliverAll(worker);
     },
 
     async hasEndpoint(owner: Client, wish: object = {}) {
@@ -71,9 +71,9 @@ export function webhookHelpers(market: () => Market, receiver: () => WebhookRece
 }
 
 /** All that is due, until nothing is. */
-export const deliverAll = (courier: DeliveryWorker) =>
+export const deliverAll = (worker: DeliveryWorker) =>
   drain(async () => {
-    const hasBegun = await courier.runOnce();
-    if (hasBegun) await courier.idle();
+    const hasBegun = await worker.runOnce();
+    if (hasBegun) await worker.idle();
     return hasBegun;
   });

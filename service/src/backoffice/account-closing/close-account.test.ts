@@ -367,8 +367,8 @@ suite("an account with money left", () => {
     person.session = await market.createSession(person.key.userId);
     const reply = await closeWith(person);
     assert.deepEqual(reply.body.data?.toBePaid, [{ currency: "USD", amount: 22.5 }], reply.text);
-    const [farewell] = await emailsTo(market, person.email);
-    assert.match(unwrapLines(farewell!.text), /22\.50 USD is still yours: it goes to acct_test/);
+    const [closingEmail] = await emailsTo(market, person.email);
+    assert.match(unwrapLines(closingEmail!.text), /22\.50 USD is still yours: it goes to acct_test/);
     market.clock.forward(DAY_MS);
     await daily();
     assert.deepEqual(await payoutsTo(person), [{ status: "completed", amount_minor: 1800 }]);

@@ -139,19 +139,19 @@ async function scan(handle: FileHandle, size: number, family: FileType["family"]
   const banned = family === "pdf" ? [EICAR, ...ACTIVE_PDF] : [EICAR];
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const overlap = Math.max(...banned.map(({ length }) => length)) * ESCAPED_BYTES - 1;
-  let carried = Buffer.alloc(0);
+  let overlapping = Buffer.alloc(0);
   const stream = handle.createReadStream({ autoClose: false, start: 0, highWaterMark: CHUNK_BYTES });
   let position = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     position += chunk.length;
     if (family === "text") mustBeText(decoder, chunk, position === size);
-    const seen = Buffer.concat([carried, chunk]);
+    const seen = Buffer.concat([overlapping, chunk]);
     const readable = family === "pdf" ? decodePdfNames(seen) : seen;
     const hit = banned.find((text) => readable.includes(text, 0, "latin1"));
     if (hit === EICAR) throw invalidFile("is the test virus EICAR");
     if (hit)
       throw invalidFile("is a PDF that does something by itself (a script, a program or a file inside)");
-    carried = seen.subarray(-overlap);
+    overlapping = seen.subarray(-overlap);
   }
 }
 

@@ -110,7 +110,7 @@ export interface ChargeAttempts<Row> {
 export function createChargeAttempts<Row extends { id: string }>(
   rows: ChargeTarget<Row>,
 ): ChargeAttempts<Row> {
-  const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
+  const reload = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
 
   const settleBy = async (ctx: Context, row: Row, ask: () => Promise<ChargeResult | null>) => {
     const outcome = await nullIfUnreachable(ctx, { [rows.noun]: row.id }, ask);
@@ -136,7 +136,7 @@ export function createChargeAttempts<Row extends { id: string }>(
         { [rows.noun]: row.id, paymentId, amountMinor, currency },
         "the payment provider took something else than was asked for: compare both, and give it back there",
       );
-    return afresh(ctx, row);
+    return reload(ctx, row);
   }
 
   async function settleById(ctx: Context, id: string, known: KnownOutcome): Promise<void> {
@@ -185,7 +185,7 @@ export function createChargeAttempts<Row extends { id: string }>(
 
   return {
     async charge(ctx, row) {
-      if (!(await rows.markAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
+      if (!(await rows.markAsked(ctx.db, row.id, ctx.now()))) return reload(ctx, row);
       failPoint(ctx, `${rows.noun}: about to be charged`);
       const outcome = await nullIfUnreachable(ctx, { [rows.noun]: row.id }, () =>
         ctx.integrations.payments.charge(rows.requestOf(row)),
@@ -197,7 +197,7 @@ export function createChargeAttempts<Row extends { id: string }>(
         throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
       }
       // Without an answer, a notice may have come all the same.
-      const settled = outcome ? await settle(ctx, row, outcome) : await afresh(ctx, row);
+      const settled = outcome ? await settle(ctx, row, outcome) : await reload(ctx, row);
       failPoint(ctx, `${rows.noun}: settled, not answered`);
       return settled;
     },

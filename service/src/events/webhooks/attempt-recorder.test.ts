@@ -9,7 +9,7 @@ import { createDeliveries } from "./create-deliveries.ts";
 import { type ClaimedDelivery, claimDeliveries, type RecordedAttempt } from "./delivery-queries.ts";
 import { DeliveryWorker } from "./delivery-worker.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
@@ -86,17 +86,17 @@ test("what is in flight when the service gives up goes back, however often, and 
   await happens(owner);
   for (let restart = 0; restart < RESTARTS; restart++) {
     const giveUp = new AbortController();
-    const courier = new DeliveryWorker({ ...ctx, shutdown: giveUp.signal }, { random: () => 0 });
+    const worker = new DeliveryWorker({ ...ctx, shutdown: giveUp.signal }, { random: () => 0 });
     const arrived = Promise.withResolvers<void>();
     receiver.answer = () => arrived.resolve();
-    await courier.reclaimLeases();
-    assert.ok(await courier.runOnce(), `restart ${restart}`);
+    await worker.reclaimLeases();
+    assert.ok(await worker.runOnce(), `restart ${restart}`);
     await arrived.promise;
     giveUp.abort();
-    await courier.stop();
+    await worker.stop();
   }
   receiver.answer = 200;
-  const next = newCourier();
+  const next = newDeliveryWorker();
   await next.reclaimLeases();
   await deliver(next);
   const [{ id }] = await deliveriesOf(owner, endpoint);

@@ -8,7 +8,7 @@ import type { DeliveryWorker } from "./delivery-worker.ts";
 
 // Each of these tests waits for it.
 const postDeadlines = { totalMs: 1_500 };
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket({ postDeadlines });
 let owner: Client;
 beforeEach(async () => {
@@ -35,8 +35,8 @@ for (const [name, answer, code] of misbehaviours)
 test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
   const held: (() => void)[] = [];
   const hang: WebhookReceiver["answer"] = (response) => void held.push(() => response.end());
-  const beginAll = async (courier: DeliveryWorker) => {
-    await drain(() => courier.runOnce());
+  const beginAll = async (worker: DeliveryWorker) => {
+    await drain(() => worker.runOnce());
     const { rows } = await market.query(
       "select count(*) from webhook_deliveries where lease_token is not null",
     );
@@ -45,20 +45,20 @@ test("an endpoint that hangs gets one at a time, and eight again when it answers
   await hasEndpoint(owner);
   for (let n = 0; n < 8; n++) await happens(owner, `${n}`);
   receiver.answer = hang;
-  const courier = newCourier();
-  assert.equal(await beginAll(courier), 8);
-  await courier.idle();
+  const worker = newDeliveryWorker();
+  assert.equal(await beginAll(worker), 8);
+  await worker.idle();
   market.clock.forward(MINUTE_MS);
-  assert.equal(await beginAll(courier), 1);
+  assert.equal(await beginAll(worker), 1);
   receiver.answer = 200;
-  await courier.idle();
+  await worker.idle();
   market.clock.forward(5 * MINUTE_MS);
-  await deliver(courier);
+  await deliver(worker);
   receiver.answer = hang;
   for (let n = 0; n < 9; n++) await happens(owner, `again ${n}`);
-  assert.equal(await beginAll(courier), 8);
+  assert.equal(await beginAll(worker), 8);
   for (const end of held) end();
   receiver.answer = 200;
-  await deliver(courier);
-  await courier.idle();
+  await deliver(worker);
+  await worker.idle();
 });

@@ -7,7 +7,7 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { checkFailingEndpoints } from "./endpoint-health.ts";
 import { runRecovery } from "./recoveries.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 
 let adminId: string;
@@ -77,14 +77,14 @@ test("a recovery that is under way when its owner is banned brings nothing back"
   assert.equal(receiver.received.length, 0);
 });
 
-test("after the answer to a ban nothing new is posted, whatever couriers do beside it", async () => {
+test("after the answer to a ban nothing new is posted, whatever workers do beside it", async () => {
   const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   let isBanned = false;
   const courses = async () => {
-    const courier = newCourier();
-    while (!isBanned) await courier.runOnce();
-    await courier.idle();
+    const worker = newDeliveryWorker();
+    while (!isBanned) await worker.runOnce();
+    await worker.idle();
   };
   const ban = async () => {
     await judge("ban", owner).finally(() => {

@@ -9,7 +9,7 @@ import { toAttemptResult } from "./attempt-result.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 import { type ClaimedDelivery, claimDeliveries, recordAttempts, repairQueues } from "./delivery-queries.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 const { ctx } = market.service;
 let owner: Client;
@@ -168,12 +168,12 @@ test("only workers that die one after another are held against a delivery, not t
   market.clock.forward(360 * MINUTE_MS);
   assert.equal((await claim(1)).length, 1);
   market.clock.forward(MINUTE_MS);
-  const courier = newCourier();
-  await courier.reclaimLeases();
-  await courier.idle();
+  const worker = newDeliveryWorker();
+  await worker.reclaimLeases();
+  await worker.idle();
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.deepEqual([delivery.status, delivery.attempt], ["retrying", 5]);
-  await deliver(courier);
+  await deliver(worker);
   const { attempts } = await detailOf(owner, delivery);
   assert.equal(attempts.at(-1).error.code, "status");
 });

@@ -8,7 +8,7 @@ import { createDeliveries } from "./create-deliveries.ts";
 
 /** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
 const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
-const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openWebhookMarket({
+const { deliver, happens, hasEndpoint, market, newDeliveryWorker, receiver } = await openWebhookMarket({
   transactionTimeouts,
 });
 const { ctx } = market.service;
@@ -111,7 +111,7 @@ test("a worker is frozen in a transaction: others are delivered to, and the serv
     await happens(owner);
     await happens(other);
     await deliver();
-    await newCourier().reclaimLeases();
+    await newDeliveryWorker().reclaimLeases();
     assert.deepEqual(
       receiver.received.map(({ path }) => path),
       ["/other"],

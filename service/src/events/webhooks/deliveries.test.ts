@@ -5,7 +5,7 @@ import { until } from "../../../test/until.ts";
 import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { toId } from "../../core/ids.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
@@ -154,15 +154,15 @@ test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not
   const held: (() => void)[] = [];
   receiver.answer = (response) => void held.push(() => response.writeHead(200).end());
   await happens(owner);
-  const courier = newCourier();
-  await courier.runOnce();
+  const worker = newDeliveryWorker();
+  await worker.runOnce();
   await until("it arrives", () => held.length > 0);
   const [delivery] = await deliveriesOf(owner, endpoint);
   const refused = await retry(delivery);
   assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");
-  await newCourier().runOnce();
+  await newDeliveryWorker().runOnce();
   held[0]!();
-  await courier.idle();
+  await worker.idle();
   receiver.answer = 200;
   await deliver();
   const after = await detailOf(owner, delivery);

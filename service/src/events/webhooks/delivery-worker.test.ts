@@ -12,7 +12,7 @@ import { openPool } from "../../platform/db/database.ts";
 import { listPresentWorkers, WorkerPresence } from "../../platform/db/presence.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 let owner: Client;
 
@@ -71,20 +71,20 @@ test("the eight attempts come exactly when the specification says, and then no m
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
-  const courier = newCourier();
+  const worker = newDeliveryWorker();
   const gaps = [0, 1, 5, 30, 120, 360, 720, 1440].map((minutes) => minutes * MINUTE_MS);
   for (const [made, gap] of gaps.entries()) {
     if (gap > 0) {
       market.clock.forward(gap - 1);
-      await deliver(courier);
+      await deliver(worker);
       assert.equal(receiver.received.length, made, `not before ${gap / MINUTE_MS} minutes`);
       market.clock.forward(1);
     }
-    await deliver(courier);
+    await deliver(worker);
     assert.equal(receiver.received.length, made + 1, `at ${gap / MINUTE_MS} minutes`);
   }
   market.clock.forward(72 * HOUR_MS);
-  await deliver(courier);
+  await deliver(worker);
   const attempts = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
   assert.deepEqual(attempts, ["1", "2", "3", "4", "5", "6", "7", "8"]);
   assert.equal(new Set(receiver.received.map(({ body }) => body)).size, 1);
@@ -197,11 +197,11 @@ test("what a dead worker held is attempted again under the same number, and a la
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.writeHead(500).end());
   await happens(owner);
-  const paused = newCourier();
+  const paused = newDeliveryWorker();
   await paused.runOnce();
   await until("it arrives", () => answers.length > 0);
   market.clock.forward(61_000);
-  const other = newCourier();
+  const other = newDeliveryWorker();
   await other.reclaimLeases();
   receiver.answer = 200;
   await deliver(other);
@@ -228,8 +228,8 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
   await presence.start();
   const { pool } = market.service.ctx;
   const key = presence.key!;
-  const killed = newCourier({ presence });
-  const other = newCourier();
+  const killed = newDeliveryWorker({ presence });
+  const other = newDeliveryWorker();
   const reapTwice = async () => {
     await other.reclaimLeases();
     market.clock.forward(1_000);
@@ -336,12 +336,12 @@ test("a worker that has just reconnected counts no other one as dead for three s
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.end());
   await happens(owner);
-  const absent = newCourier({ presence: { key: 1, sessions: 1 } });
+  const absent = newDeliveryWorker({ presence: { key: 1, sessions: 1 } });
   await absent.runOnce();
   await until("it arrives", () => answers.length > 0);
   receiver.answer = 200;
   const own = { key: 2, sessions: 1 };
-  const other = newCourier({ presence: own });
+  const other = newDeliveryWorker({ presence: own });
   await other.reclaimLeases();
   own.sessions = 2;
   for (let second = 0; second < 4; second++) {
@@ -363,16 +363,16 @@ test("a delivery that ends every worker who takes it counts as attempted after f
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
   await createDeliveries(market.service.ctx);
-  const courier = newCourier();
+  const worker = newDeliveryWorker();
   for (let death = 1; death <= 5; death++) {
     const until = new Date(market.clock.now.getTime() + MINUTE_MS);
     const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2, null)";
     const { rows } = await market.query(claim, [market.clock.now, until]);
     assert.equal(rows.length, 1, `lease ${death}`);
     market.clock.forward(MINUTE_MS);
-    await courier.reclaimLeases();
+    await worker.reclaimLeases();
   }
-  await courier.idle();
+  await worker.idle();
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.deepEqual([delivery.status, delivery.attempt], ["retrying", 1]);
   assert.equal((await detailOf(owner, delivery)).attempts[0].error.code, "worker_lost");
@@ -425,10 +425,10 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   };
   for (let n = 0; n < 6; n++) await hasEndpoint(owner, { url: `${receiver.url}/${n}` });
   for (let n = 0; n < 12; n++) await happens(owner, `${n}`);
-  const couriers = Array.from({ length: 4 }, newCourier);
-  await couriers[0]!.runOnce();
-  await Promise.all(couriers.map((courier) => courier.runOnce()));
-  await Promise.all(couriers.map((courier) => courier.runOnce()));
+  const workers = Array.from({ length: 4 }, newDeliveryWorker);
+  await workers[0]!.runOnce();
+  await Promise.all(workers.map((worker) => worker.runOnce()));
+  await Promise.all(workers.map((worker) => worker.runOnce()));
   const { rows } = await market.query(
     "select count(*) from webhook_deliveries where lease_token is not null",
   );
@@ -436,8 +436,8 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   const release = setInterval(() => {
     for (const end of held.splice(0)) end();
   }, 5);
-  await Promise.all(couriers.map((courier) => courier.idle()));
-  await Promise.all(couriers.map(deliver));
+  await Promise.all(workers.map((worker) => worker.idle()));
+  await Promise.all(workers.map(deliver));
   clearInterval(release);
   assert.ok(most.ofOne <= 8, `${most.ofOne} to one endpoint`);
   assert.ok(most.ofAll <= 32, `${most.ofAll} of the account`);

@@ -8,7 +8,7 @@ import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { checkFailingEndpoints } from "./endpoint-health.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
@@ -162,8 +162,8 @@ test("410 ends the delivery, switches the endpoint off and is told once, though 
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 410;
   for (let n = 0; n < 12; n++) await happens(owner, `${n}`);
-  const couriers = [newCourier(), newCourier()];
-  await Promise.all(couriers.map(deliver));
+  const workers = [newDeliveryWorker(), newDeliveryWorker()];
+  await Promise.all(workers.map(deliver));
   await deliver();
   assert.deepEqual((await read(endpoint)).disabledReason, "gone");
   assert.deepEqual(await lettersTo(owner), [SWITCHED_OFF]);

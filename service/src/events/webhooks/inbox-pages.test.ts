@@ -48,8 +48,8 @@ async function hasEndpoint(): Promise<{ id: string; secret: string }> {
 }
 
 async function deliver(): Promise<void> {
-  const courier = new DeliveryWorker(market.service.ctx, { random: () => 0 });
-  await deliverAll(courier);
+  const worker = new DeliveryWorker(market.service.ctx, { random: () => 0 });
+  await deliverAll(worker);
 }
 
 suite("/dev/hooks", () => {

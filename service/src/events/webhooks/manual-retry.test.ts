@@ -4,7 +4,7 @@ import { assertError, type Client } from "../../../test/market.ts";
 import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
-const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } =
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
@@ -116,9 +116,9 @@ test("what somebody asks for goes before all that is due", async () => {
   market.clock.forward(1);
   await owner.post(`/v1/deliveries/${first.id}/retry`);
   receiver.received.length = 0;
-  const courier = newCourier();
-  await courier.runOnce();
-  await courier.idle();
+  const worker = newDeliveryWorker();
+  await worker.runOnce();
+  await worker.idle();
   const attempts = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
   assert.equal(attempts.length, 8);
   assert.ok(attempts.includes("2"), "of twenty-one, eight are begun");
@@ -131,8 +131,8 @@ test("what somebody asked for is attempted at once by the next worker where the 
   const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2, null)";
   assert.equal((await market.query(claim, [market.clock.now, until])).rows.length, 1);
   market.clock.forward(MINUTE_MS);
-  const courier = newCourier();
-  await courier.reclaimLeases();
-  await deliver(courier);
+  const worker = newDeliveryWorker();
+  await worker.reclaimLeases();
+  await deliver(worker);
   assert.equal((await deliveriesOf(owner, endpoint))[0].status, "succeeded");
 });

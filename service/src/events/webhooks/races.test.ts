@@ -12,7 +12,7 @@ import { runRecovery } from "./recoveries.ts";
 
 let market: Market;
 let receiver: WebhookReceiver;
-const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newCourier } = webhookHelpers(
+const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newDeliveryWorker } = webhookHelpers(
   () => market,
   () => receiver,
 );
@@ -49,9 +49,9 @@ function stageOf(owner: Client, endpoints: { id: string }[]) {
     happens: (which) => happens(owner, `${which}`),
     deliver: () => deliver(),
     reap: async () => {
-      const courier = newCourier();
-      await courier.reclaimLeases();
-      await courier.idle();
+      const worker = newDeliveryWorker();
+      await worker.reclaimLeases();
+      await worker.idle();
     },
     off: (which) => change(which, { enabled: false }),
     on: (which) => change(which, { enabled: true }),
@@ -106,7 +106,7 @@ async function mustBeSound(when: string): Promise<void> {
   assert.deepEqual(rows, [], when);
 }
 
-test("whatever owners do beside couriers, no delivery is stuck, lost or left in somebody's hands", async () => {
+test("whatever owners do beside workers, no delivery is stuck, lost or left in somebody's hands", async () => {
   await fc.assert(
     fc.asyncProperty(plan, answers, async (sequences, replies) => {
       await forgetAll();
@@ -145,7 +145,7 @@ test("whatever owners do beside couriers, no delivery is stuck, lost or left in 
   );
 });
 
-test("an endpoint that is switched off and on beside its couriers misses nothing that cannot be recovered", async () => {
+test("an endpoint that is switched off and on beside its workers misses nothing that cannot be recovered", async () => {
   await forgetAll();
   receiver.answer = 200;
   receiver.received.length = 0;
@@ -160,9 +160,9 @@ test("an endpoint that is switched off and on beside its couriers misses nothing
     }
   };
   const courses = async () => {
-    const courier = newCourier();
-    while (!isOver) await deliver(courier);
-    await courier.idle();
+    const worker = newDeliveryWorker();
+    while (!isOver) await deliver(worker);
+    await worker.idle();
   };
   await Promise.all([
     toggles(),

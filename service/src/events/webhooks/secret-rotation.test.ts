@@ -7,7 +7,7 @@ import type { ReceivedRequest } from "../../../test/webhook-receiver.ts";
 import { HOUR_MS, MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
 
-const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openWebhookMarket();
+const { deliver, happens, hasEndpoint, market, newDeliveryWorker, receiver } = await openWebhookMarket();
 let owner: Client;
 beforeEach(async () => {
   owner = await market.createUser();
@@ -191,12 +191,12 @@ test("twenty rotations at once leave one newest secret, and each of the others h
 
 test("a rotation under load is seen by no receiver that knows the old secret or the new one", async () => {
   const endpoint = await hasEndpoint(owner);
-  const couriers = [newCourier(), newCourier()];
+  const workers = [newDeliveryWorker(), newDeliveryWorker()];
   const first = Array.from({ length: 40 }, (_, n) => happens(owner, `before ${n}`));
-  const [rotated] = await Promise.all([rotates(endpoint), ...first, ...couriers.map(deliver)]);
+  const [rotated] = await Promise.all([rotates(endpoint), ...first, ...workers.map(deliver)]);
   const isAfter = ({ body }: ReceivedRequest) => body.includes("after");
   const second = Array.from({ length: 40 }, (_, n) => happens(owner, `after ${n}`));
-  await Promise.all([...second, ...couriers.map(deliver)]);
+  await Promise.all([...second, ...workers.map(deliver)]);
   await deliver();
   assert.equal(receiver.received.length, 80);
   for (const received of receiver.received) {

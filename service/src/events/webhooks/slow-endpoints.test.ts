@@ -6,7 +6,7 @@ import { drain } from "../../../test/until.ts";
 import { openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-const { market, receiver, happens, hasEndpoint, newCourier } = await openWebhookMarket();
+const { market, receiver, happens, hasEndpoint, newDeliveryWorker } = await openWebhookMarket();
 
 const ACCOUNTS = 12;
 let good: Client;
@@ -26,13 +26,13 @@ beforeEach(() => {
 });
 
 /** Begins whatever may be begun. */
-async function begin(courier: DeliveryWorker): Promise<void> {
-  await drain(() => courier.runOnce());
+async function begin(worker: DeliveryWorker): Promise<void> {
+  await drain(() => worker.runOnce());
 }
 
-async function end(courier: DeliveryWorker): Promise<void> {
+async function end(worker: DeliveryWorker): Promise<void> {
   for (const response of held) response.destroy();
-  await courier.idle();
+  await worker.idle();
 }
 
 /** Deliveries; their endpoint is `e`. */
@@ -45,9 +45,9 @@ async function countOf(where: string): Promise<number> {
 const inFlight = () => countOf("lease_token is not null");
 
 /** However much hangs already. */
-async function mustStartAtOnce(courier: DeliveryWorker): Promise<void> {
+async function mustStartAtOnce(worker: DeliveryWorker): Promise<void> {
   await happens(good, "urgent");
-  await courier.runOnce();
+  await worker.runOnce();
   assert.equal(await countOf("url like '%/good' and (lease_token is not null or attempts = 1)"), 1);
 }
 
@@ -59,11 +59,11 @@ async function hang(who: Client, endpoints: number, events: number): Promise<voi
 test("while the endpoints of many accounts begin to hang all at once, another's delivery starts in the next round", async () => {
   await hasEndpoint(good, { url: `${receiver.url}/good` });
   await Promise.all(hangers.map((who) => hang(who, 4, 8)));
-  const courier = newCourier();
-  await begin(courier);
+  const worker = newDeliveryWorker();
+  await begin(worker);
   assert.ok((await inFlight()) > 100, "many hang");
-  await mustStartAtOnce(courier);
-  await end(courier);
+  await mustStartAtOnce(worker);
+  await end(worker);
 });
 
 test("endpoints that are known to be slow have their own part of a worker, however many they are", async () => {
@@ -72,10 +72,10 @@ test("endpoints that are known to be slow have their own part of a worker, howev
   await market.query(
     "update webhook_queues set max_in_flight = 1 where endpoint_id in (select id from webhook_endpoints where url like '%/hangs/%')",
   );
-  const courier = newCourier();
-  await begin(courier);
+  const worker = newDeliveryWorker();
+  await begin(worker);
   const slow = await inFlight();
   assert.ok(slow > 32 && slow <= 64, `${slow} are in flight`);
-  await mustStartAtOnce(courier);
-  await end(courier);
+  await mustStartAtOnce(worker);
+  await end(worker);
 });

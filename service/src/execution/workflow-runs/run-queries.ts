@@ -229,7 +229,7 @@ export interface CheckpointResult {
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, move, notifiesEnd: tellsEnd, steps, events, callChanges: calls }: Checkpoint,
+  { dueAt, keepsLease, move, notifiesEnd, steps, events, callChanges: calls }: Checkpoint,
 ): Promise<CheckpointResult> {
   const moving = toMoveCallsSql(calls, sql`exists (select from held)`);
   const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
@@ -267,7 +267,7 @@ export async function writeCheckpoint(
         from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
     ${moving.parts}
     select exists (select from held) as "isWritten", ${moving.reserved} as reservations,
-           (select pg_notify('workflow_end', execution_id::text) from held where ${tellsEnd}),
+           (select pg_notify('workflow_end', execution_id::text) from held where ${notifiesEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );

@@ -85,9 +85,9 @@ suite("a change with the cookie of a session (CSRF)", () => {
 
   for (const endpoint of endpoints.filter(({ method, base }) => method !== "GET" && base === "/v1")) {
     test(`is refused from elsewhere on ${endpoint.name}`, async () => {
-      assertForeign(await knock(endpoint, { cookie, "sec-fetch-site": "cross-site" }));
-      assertForeign(await knock(endpoint, { cookie, origin: "https://evil.example" }));
-      assertForeign(await knock(endpoint, { cookie }));
+      assertForeign(await call(endpoint, { cookie, "sec-fetch-site": "cross-site" }));
+      assertForeign(await call(endpoint, { cookie, origin: "https://evil.example" }));
+      assertForeign(await call(endpoint, { cookie }));
     });
   }
 
@@ -101,7 +101,7 @@ suite("a change with the cookie of a session (CSRF)", () => {
   });
 });
 
-const knock = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
+const call = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
   browser().request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
 
 test("reading with the cookie is free from anywhere: links into our pages must work", async () => {
@@ -124,10 +124,10 @@ suite("signing in (login CSRF)", () => {
 
   for (const endpoint of atSignIn) {
     test(`is refused when another site asks for it: ${endpoint.name}`, async () => {
-      assertForeign(await knock(endpoint, { "sec-fetch-site": "cross-site" }));
-      assertForeign(await knock(endpoint, { "sec-fetch-site": "same-site" }));
-      assertForeign(await knock(endpoint, { origin: "https://evil.example" }));
-      assertForeign(await knock(endpoint, { origin: "null" }));
+      assertForeign(await call(endpoint, { "sec-fetch-site": "cross-site" }));
+      assertForeign(await call(endpoint, { "sec-fetch-site": "same-site" }));
+      assertForeign(await call(endpoint, { origin: "https://evil.example" }));
+      assertForeign(await call(endpoint, { origin: "null" }));
     });
 
     test(`is open to our own pages and to programs: ${endpoint.name}`, async () => {
@@ -136,7 +136,7 @@ suite("signing in (login CSRF)", () => {
         { origin: market.origin },
         {},
       ];
-      for (const headers of own) assert.notEqual((await knock(endpoint, headers)).status, 403);
+      for (const headers of own) assert.notEqual((await call(endpoint, headers)).status, 403);
     });
   }
 });

@@ -64,7 +64,7 @@ const good = (reply: Reply): Reply => {
   return reply;
 };
 
-const knock = async (path: string, json: object, headers: Record<string, string> = {}) =>
+const request = async (path: string, json: object, headers: Record<string, string> = {}) =>
   good(await nobody.post(`/api/auth/${path}`, json, headers));
 
 /** The token of the n-th link that was mailed to an address, once it has arrived. */
@@ -80,12 +80,12 @@ async function mailedToken(address: string, n: number): Promise<string> {
 
 /** Registration, links used and unused, right and wrong passwords, the visitor's cookie and the operator's link. */
 async function signIn(email: string): Promise<Client> {
-  const asked = await knock("register", { email, password: PASSWORD, name: "Ada" });
+  const asked = await request("register", { email, password: PASSWORD, name: "Ada" });
   const { registrationSecret } = asked.body.data;
   const used = await mailedToken(email, 1);
-  const { body } = await knock("verify", { token: used, registrationSecret });
-  await knock("magic-link", { email });
-  const second = await knock("login", { email, password: PASSWORD });
+  const { body } = await request("verify", { token: used, registrationSecret });
+  await request("magic-link", { email });
+  const second = await request("login", { email, password: PASSWORD });
   await nobody.post("/api/auth/login", { email, password: `${PASSWORD}!` });
   await nobody.post("/api/auth/verify", { token: used });
   const session = market.as(body.sessionToken);
@@ -195,8 +195,8 @@ async function useTwoFactor(session: Client, email: string): Promise<void> {
   const { challenge } = (await login()).body.error.details;
   const { challenge: open } = (await login()).body.error.details;
   await nobody.post("/api/auth/two-factor", { challenge, code: "BACKU-PMARK" });
-  const entered = await knock("two-factor", { challenge, code: backupCodes[0] });
-  await knock("logout", {}, { authorization: `Bearer ${entered.body.sessionToken}` });
+  const entered = await request("two-factor", { challenge, code: backupCodes[0] });
+  await request("logout", {}, { authorization: `Bearer ${entered.body.sessionToken}` });
   Object.assign(secrets, {
     "an app's secret": secret,
     "a used backup code": backupCodes[0],
