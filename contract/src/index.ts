@@ -397,7 +397,7 @@ export {
   OpenAiError,
   type OpenAiModel,
 } from "./execution/openai.ts";
-export { type ReceiptOfRun, RunReceipt } from "./execution/run-receipts.ts";
+export { RunReceipt, type SignedRunReceipt } from "./execution/run-receipts.ts";
 export type {
   CallbackSecret,
   ExecuteWorkflow,

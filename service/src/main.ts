@@ -132,11 +132,11 @@ program
   .command("user")
   .description("accounts")
   .command("create")
-  .requiredOption("--email <address>", "taken as proven")
+  .requiredOption("--email <address>", "email address, stored as verified")
   .requiredOption("--name <name>")
   .addOption(new Option("--role <role>").choices(roles).default("user"))
   .addOption(new Option("--plan <plan>").choices(plans).default("free"))
-  .option("--password <text>", "to sign in with; 8 to 200 characters")
+  .option("--password <text>", "password for sign-in, 8 to 200 characters")
   .option("--json", "print JSON")
   .action((options: CreateUserOptions) =>
     withBase(async ({ ctx }) => {
@@ -150,7 +150,7 @@ program
 
 program
   .command("session")
-  .description("sessions of people who cannot sign in themselves, and for tests")
+  .description("sessions for users who cannot sign in, and for tests")
   .command("create")
   .requiredOption("--user <id or email>")
   .option("--json", "print JSON")
@@ -166,7 +166,7 @@ key
   .command("create")
   .requiredOption("--user <id or email>")
   .requiredOption("--name <name>")
-  .option("--permissions <list>", "names separated by commas, or all", "all")
+  .option("--permissions <list>", "comma-separated permissions, or all", "all")
   .option("--json", "print JSON")
   .action((options: { user: string; name: string; permissions: string; json?: boolean }) =>
     withBase(async ({ ctx }) => {
@@ -181,20 +181,20 @@ key
 
 key
   .command("revoke")
-  .description("end a key, such as one that was found in public")
-  .requiredOption("--key <id or value>", "its id, or the key itself")
+  .description("revoke an API key, for example a leaked one")
+  .requiredOption("--key <id or value>", "the id of the key, or the key itself")
   .option("--json", "print JSON")
   .action((options: { key: string; json?: boolean }) =>
     withBase(async ({ ctx }) => printData(await revokeKeyAsOperator(ctx, options.key), options)),
   );
 
-const products = program.command("products").description("a seller's products, as files");
+const products = program.command("products").description("export and import a seller's products");
 products
   .command("export")
-  .description("every product but the deleted ones, to stdout unless told otherwise")
+  .description("write all products except deleted ones to stdout or to --output")
   .requiredOption("--seller <id or email>")
   .addOption(new Option("--format <format>").choices(["jsonl", "markdown"]).default("jsonl"))
-  .option("--output <path>", "a file, or for markdown a new folder")
+  .option("--output <path>", "a file, or a new folder for markdown")
   .option("--json", "print JSON")
   .action((options: ExportOptions & { json?: boolean }) =>
     withBase(async ({ ctx }) => {
@@ -212,11 +212,11 @@ interface ImportOptions {
 
 products
   .command("import")
-  .description("make and change products: all of a file or folder, or nothing")
+  .description("create and update products from a file or folder, all or nothing")
   .argument("<path>", "a .jsonl, .md or .zip file, or a folder of .md files")
   .requiredOption("--seller <id or email>")
-  .option("--dry-run", "only check")
-  .option("--publish", "offer them for sale, where the checklist is met")
+  .option("--dry-run", "check only, change nothing")
+  .option("--publish", "publish the products that meet the checklist")
   .option("--json", "print JSON")
   .action((path: string, { seller, dryRun = false, publish = false, json }: ImportOptions) =>
     withBase(async ({ ctx }) => {
@@ -243,10 +243,10 @@ function printProblems(error: unknown): null {
 
 program
   .command("ledger")
-  .description("the books")
+  .description("the ledger")
   .command("verify")
   .description(
-    "prove that they balance, and agree with every order, refund, dispute, payout and receipt, and with analytics",
+    "verify that the ledger balances and matches orders, refunds, disputes, payouts, receipts and analytics",
   )
   .option("--json", "print JSON")
   .action((options: { json?: boolean }) =>
@@ -267,9 +267,13 @@ program
   .description("the payment provider")
   .command("reconcile")
   .description(
-    "compare every charge, refund, dispute and payout at the payment provider with the books, and name each difference; changes nothing",
+    "compare charges, refunds, disputes and payouts at the payment provider with the ledger and list the differences; changes nothing",
   )
-  .option("--since <date>", "only what was made there since, as 2026-06-01 (default: all)", parseDate)
+  .option(
+    "--since <date>",
+    "only objects created there since this date, such as 2026-06-01 (default: all)",
+    parseDate,
+  )
   .option("--json", "print JSON")
   .action(({ since, json }: ReconcileOptions) =>
     withBase(async ({ ctx }) => {
@@ -288,11 +292,11 @@ function parseDate(text: string): Date {
 
 program
   .command("refunds")
-  .description("what buyers were given back")
+  .description("refunds to buyers")
   .command("settle")
-  .description("note that a buyer got in another way what their bank had sent back")
-  .requiredOption("--refund <id>", "the refund that came back, as doctor names it")
-  .requiredOption("--reference <text>", "how it was paid, such as the reference of a bank transfer")
+  .description("record that a returned refund was paid to the buyer in another way")
+  .requiredOption("--refund <id>", "id of the returned refund, as listed by doctor")
+  .requiredOption("--reference <text>", "reference of the payment, such as that of a bank transfer")
   .option("--json", "print JSON")
   .action((options: { refund: string; reference: string; json?: boolean }) =>
     withBase(async ({ ctx }) => {
@@ -307,9 +311,9 @@ program
 
 program
   .command("analytics")
-  .description("what sellers read of their sales")
+  .description("sales figures of sellers")
   .command("rebuild")
-  .description("make all sums anew from the books; the service goes on")
+  .description("recalculate all sums from the ledger; the service keeps running")
   .option("--json", "print JSON")
   .action((options: { json?: boolean }) =>
     withBase(async ({ ctx }) => printData(await rebuildSums(ctx), options)),
@@ -319,7 +323,7 @@ program
   .command("keyring")
   .description("the master keys")
   .command("rotate")
-  .description("put everything that is sealed under the first of STOA_MASTER_KEYS; the service goes on")
+  .description("re-encrypt all secrets with the first key of STOA_MASTER_KEYS; the service keeps running")
   .option("--json", "print JSON")
   .action((options: { json?: boolean }) =>
     withBase(async ({ ctx }) => {
@@ -349,8 +353,8 @@ demo
 
 program
   .command("backup")
-  .description("the whole shop in one archive, as it is now; the service goes on")
-  .argument("[file]", "a new file, or - for stdout (default: stoa-<time>.tar.gz here)")
+  .description("write a backup of the whole installation; the service keeps running")
+  .argument("[file]", "a new file, or - for stdout (default: stoa-<time>.tar.gz in this folder)")
   .option("--json", "print JSON")
   .action((file: string | undefined, options: { json?: boolean }) =>
     withExistingDatabase(async (database) => {
@@ -368,9 +372,9 @@ const NO_KEYS =
 
 program
   .command("restore")
-  .description("a shop from its archive, into an empty database")
+  .description("restore a backup into an empty database")
   .argument("<file>")
-  .option("--keys", "restore nothing, and print the settings that hold the archive's keys")
+  .option("--keys", "only print the settings with the archive's keys")
   .option("--json", "print JSON")
   .action(async (file: string, options: { keys?: boolean; json?: boolean }) => {
     const passphrase = readPassphrase();
@@ -398,7 +402,7 @@ program
 
 program
   .command("doctor")
-  .description("look at everything that a start depends on, and at what workers do")
+  .description("check everything that the service depends on, and its workers")
   .option("--json", "print JSON")
   .action(async (options) => {
     const database = await openOperatorDatabase(readConfigOfExistingDatabase());

@@ -52,7 +52,7 @@ export const Estimate = z
       })
       .default({}),
   })
-  .meta({ id: "EstimateWish" });
+  .meta({ id: "EstimateRequest" });
 
 export const EstimateResult = z
   .object({

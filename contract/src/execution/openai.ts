@@ -5,17 +5,17 @@ import { Execute, execute } from "./executions.ts";
 const options = Execute.shape.options.unwrap().shape;
 
 /** Clients may send it as long as it says what holds anyway; any other wish is refused by its name. */
-const onlyAs = <T extends z.ZodType>(usual: T) => usual.nullish();
-const why = (reason: string) => ({ error: `cannot be honoured: ${reason}` });
-const noTools = why("prompts have no tools");
-const noSampling = why("only temperature is passed on");
+const onlyValue = <T extends z.ZodType>(usual: T) => usual.nullish();
+const unsupported = (reason: string) => ({ error: `cannot be honoured: ${reason}` });
+const noTools = unsupported("prompts have no tools");
+const noSampling = unsupported("only temperature is passed on");
 
 const Part = z.looseObject({ type: z.string(), text: z.string().optional() });
 const RequestMessage = z
   .looseObject({ role: z.string(), content: z.union([z.string(), z.array(Part)]).nullish() })
   .meta({ id: "OpenAiMessage" });
 
-const wishes = {
+const supportedFields = {
   model: z.string().min(1).max(200).describe("The id of a product, or of one of its versions: prod_…@1.2.0"),
   messages: z
     .array(RequestMessage)
@@ -47,31 +47,31 @@ const wishes = {
     .describe("false: store neither variables nor output in the history; default: true"),
 };
 
-const notHere = {
-  n: onlyAs(z.literal(1, why("a run gives one answer"))),
-  tools: onlyAs(z.array(z.unknown()).max(0, noTools)),
-  tool_choice: onlyAs(z.enum(["none", "auto"], noTools)),
-  functions: onlyAs(z.array(z.unknown()).max(0, noTools)),
-  function_call: onlyAs(z.enum(["none", "auto"], noTools)),
-  response_format: onlyAs(z.looseObject({ type: z.literal("text", why("answers are text")) })),
-  modalities: onlyAs(z.array(z.literal("text", why("answers are text"))).max(1)),
-  audio: onlyAs(z.never(why("answers are text"))),
-  prediction: onlyAs(z.never(why("it is not passed on"))),
-  web_search_options: onlyAs(z.never(why("prompts do not search"))),
-  reasoning_effort: onlyAs(z.never(why("it is not passed on"))),
-  verbosity: onlyAs(z.never(why("it is not passed on"))),
-  top_p: onlyAs(z.literal(1, noSampling)),
-  presence_penalty: onlyAs(z.literal(0, noSampling)),
-  frequency_penalty: onlyAs(z.literal(0, noSampling)),
-  logit_bias: onlyAs(z.record(z.string(), z.never(noSampling))),
-  logprobs: onlyAs(z.literal(false, why("probabilities are not returned"))),
-  top_logprobs: onlyAs(z.literal(0, why("probabilities are not returned"))),
-  stop: onlyAs(z.tuple([], why("it is not passed on"))),
+const unsupportedFields = {
+  n: onlyValue(z.literal(1, unsupported("a run gives one answer"))),
+  tools: onlyValue(z.array(z.unknown()).max(0, noTools)),
+  tool_choice: onlyValue(z.enum(["none", "auto"], noTools)),
+  functions: onlyValue(z.array(z.unknown()).max(0, noTools)),
+  function_call: onlyValue(z.enum(["none", "auto"], noTools)),
+  response_format: onlyValue(z.looseObject({ type: z.literal("text", unsupported("answers are text")) })),
+  modalities: onlyValue(z.array(z.literal("text", unsupported("answers are text"))).max(1)),
+  audio: onlyValue(z.never(unsupported("answers are text"))),
+  prediction: onlyValue(z.never(unsupported("it is not passed on"))),
+  web_search_options: onlyValue(z.never(unsupported("prompts do not search"))),
+  reasoning_effort: onlyValue(z.never(unsupported("it is not passed on"))),
+  verbosity: onlyValue(z.never(unsupported("it is not passed on"))),
+  top_p: onlyValue(z.literal(1, noSampling)),
+  presence_penalty: onlyValue(z.literal(0, noSampling)),
+  frequency_penalty: onlyValue(z.literal(0, noSampling)),
+  logit_bias: onlyValue(z.record(z.string(), z.never(noSampling))),
+  logprobs: onlyValue(z.literal(false, unsupported("probabilities are not returned"))),
+  top_logprobs: onlyValue(z.literal(0, unsupported("probabilities are not returned"))),
+  stop: onlyValue(z.tuple([], unsupported("it is not passed on"))),
 };
 
 /** Fields that are not named here are passed over, as new ones of OpenAI's must be. */
 export const CreateChatCompletion = z
-  .looseObject({ ...wishes, ...notHere })
+  .looseObject({ ...supportedFields, ...unsupportedFields })
   .meta({ id: "CreateChatCompletion" });
 
 const unixSeconds = z.int().describe("Unix seconds");

@@ -74,7 +74,7 @@ export const RunReceipt = z
   })
   .meta({ id: "RunReceipt" });
 
-const ReceiptOfRun = z
+const SignedRunReceipt = z
   .object({
     receipt: z.string().describe("A JWS (RFC 7515) whose payload is a RunReceipt, signed with Ed25519"),
     salt: z
@@ -83,10 +83,10 @@ const ReceiptOfRun = z
       .describe("Base64url. With it and a text, anybody can check that the receipt is about that text"),
     keysUrl: z.string().describe("The public keys of this marketplace (JWKS)"),
   })
-  .meta({ id: "ReceiptOfRun" });
+  .meta({ id: "SignedRunReceipt" });
 
 export type RunReceipt = z.input<typeof RunReceipt>;
-export type ReceiptOfRun = z.input<typeof ReceiptOfRun>;
+export type SignedRunReceipt = z.input<typeof SignedRunReceipt>;
 
 export const executionReceipt = endpoint({
   name: "ai.executions.receipt",
@@ -98,6 +98,6 @@ export const executionReceipt = endpoint({
     "It proves to others which version ran when, on which model, and its cost, without its texts. Each request creates a new one with its own salt.",
   access: { who: "member", permission: "ai:execute" },
   params: z.object({ executionId: z.string() }),
-  data: ReceiptOfRun,
+  data: SignedRunReceipt,
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
 });

@@ -46,7 +46,7 @@ export function renderStartBox({ config, origin, key, seconds, stillLoading, adm
   ];
   const admin = adminLink
     ? [
-        `\nTo become its administrator, open this (within 30 minutes, once); it asks you to sign in:\n${adminLink}`,
+        `\nTo become the administrator, open this link within 30 minutes and sign in. It works once:\n${adminLink}`,
       ]
     : [];
   const curl = key

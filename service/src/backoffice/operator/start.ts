@@ -51,7 +51,7 @@ const printProgress = (what: string) => console.error(`${elapsedSeconds().padSta
 const elapsedSeconds = () => (performance.now() / 1000).toFixed(1);
 
 /**
- * The embedded database that was killed is started again under the service, which finds it at the same database. One that does not come up,
+ * The embedded database that was killed is started again under the service, which finds it at the same address. One that does not come up,
  * or is lost again and again, ends the process: its supervisor sees that.
  */
 function restartWhenLost(database: OperatorDatabase, lostBefore: number[] = []): void {

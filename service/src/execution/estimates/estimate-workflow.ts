@@ -30,7 +30,7 @@ export async function estimateWorkflow(
 ) {
   for (const name of ["model", "maxTokens"] as const) {
     if (options[name] !== undefined)
-      throw ruleViolation(`options.${name}`, "is said by each step of a workflow");
+      throw ruleViolation(`options.${name}`, "must be omitted: each step of the workflow sets it");
   }
   const version = await findVersionToRun(ctx, product, options.version);
   const checked = await checkWorkflow(version.content);

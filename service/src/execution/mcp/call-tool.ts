@@ -18,7 +18,7 @@ import type { ToolCall } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
 
-/** Carries a tool's call out. What goes wrong with it is its result, so that the model reads why. */
+/** Runs a tool call. An error becomes the result of the tool, so that the model reads the reason. */
 export async function callTool(
   ctx: Context,
   caller: Member,

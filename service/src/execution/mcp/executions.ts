@@ -21,7 +21,7 @@ export async function waitForEnd(
   { signal, reportProgress }: ToolCall,
 ): Promise<void> {
   const execution = await mustFindExecution(ctx, caller, executionId);
-  // One that has ended is payload over, to who wants to hear how it went: it may have been quicker than this look.
+  // A client that asked for progress gets the events of an ended run, too: it may have ended before this check.
   if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !reportProgress)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let count = 0;

@@ -28,7 +28,10 @@ export async function listProductPage(
 ): Promise<RunnablePage> {
   const after = cursor === undefined ? null : toUuid("prod", cursor);
   if (cursor !== undefined && after === null)
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "The cursor is none of ours.");
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      "The cursor is invalid. Use the nextCursor of the previous page.",
+    );
   const found = await listRunnableProducts(ctx.db, caller.userId, { types, after, limit: PAGE + 1 });
   const products = found.slice(0, PAGE);
   return found.length > PAGE ? { products, nextCursor: toId("prod", products.at(-1)!.id) } : { products };

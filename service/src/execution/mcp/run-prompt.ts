@@ -70,5 +70,5 @@ async function waitForResult(
   } finally {
     ended();
   }
-  throw new ApiError("INVALID_STATE", "Nobody waited for the run, so it was args up.");
+  throw new ApiError("INVALID_STATE", "The client disconnected, so the run was canceled.");
 }

@@ -5,7 +5,7 @@ import { findShapeProblem, MAX_MEMBERS } from "../../platform/http/json-body.ts"
 type MessageInput = Pick<CreateChatCompletion, "messages" | "metadata">;
 
 interface ConversationTurn {
-  /** Its place in the request. */
+  /** Path in the request. */
   path: string;
   role: string;
   text: string;
@@ -13,7 +13,7 @@ interface ConversationTurn {
   isLast: boolean;
 }
 
-/** What a request says for the variables: each by its name, or a text alone; and where that stands. */
+/** The variables of a request by name, or one text, with their path in the request. */
 export type ExtractedInput = {
   path: string;
   /** The messages that hold no variables: a system message, the turns before; beside `metadata.variables` the last user message, too. */

@@ -1,6 +1,6 @@
 import { ApiError, type FieldProblem, fieldError } from "../../core/errors.ts";
 
-/** Where a door's request holds what the run beneath calls otherwise. */
+/** Fields of the OpenAI request by the names that `POST /ai/execute` gives them. */
 const fieldNames: Record<string, string> = {
   productId: "model",
   "options.version": "model",
@@ -20,7 +20,7 @@ const fieldOfCode: Partial<Record<ApiError["code"], string>> = {
   PROVIDER_NOT_SUPPORTED: "metadata.apiKeyId",
 };
 
-/** The error of a run, with the fields named as the request at this door has them. */
+/** The error of a run, with the field names of the OpenAI request. */
 export function withOpenAiFields(error: unknown, variablesAt: string): unknown {
   if (!(error instanceof ApiError)) return error;
   const { code, details, message, retryAfterSeconds } = error;

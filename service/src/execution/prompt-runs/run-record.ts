@@ -177,7 +177,7 @@ export async function recordFailed(
 }
 
 export const cancelMessages = {
-  client_gone: "The caller went away.",
+  client_gone: "The client disconnected.",
   canceled: "The execution was canceled.",
   account_banned: "The account was banned.",
   account_closed: "The account was closed.",

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
-import type { ReceiptOfRun, RunReceipt } from "@stoa/contract";
+import type { RunReceipt, SignedRunReceipt } from "@stoa/contract";
 import { CompactSign } from "jose";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
@@ -26,7 +26,7 @@ export async function createRunReceipt(
   caller: Member,
   executionId: string,
   kinds: ExecutionKinds,
-): Promise<ReceiptOfRun> {
+): Promise<SignedRunReceipt> {
   const run = await mustFindExecution(ctx, caller, executionId);
   mustHaveEnded(run);
   const salt = randomBytes(SALT_BYTES);

@@ -8,7 +8,7 @@ import type { RunRef } from "./sealed-texts.ts";
 
 export type Decision = "approved" | "rejected";
 
-/** Says yes or no to an approval that waits. Whoever drives the run hears of it, and moves the step. */
+/** Records a decision on a waiting approval and signals the driver of the run. */
 export const decideApproval = (
   ctx: Context,
   { id }: RunRef,
@@ -34,8 +34,8 @@ function mustBeWaiting(
 ): void {
   const refused = (message: string, current: string) =>
     new ApiError("INVALID_STATE", message, { current, allowed: ["waiting"] });
-  if (type !== "approval") throw refused(`The step is of type ${type}: nothing is to be decided.`, status);
-  if (decision !== null) throw refused("It was decided already.", decision);
-  if (status !== "waiting") throw refused("The step does not wait.", status);
-  if (dueAt !== null && dueAt <= now) throw refused("The time to decide is over.", "failed");
+  if (type !== "approval") throw refused(`A step of type ${type} has no approval.`, status);
+  if (decision !== null) throw refused("The approval is already decided.", decision);
+  if (status !== "waiting") throw refused("The step is not waiting.", status);
+  if (dueAt !== null && dueAt <= now) throw refused("The approval has timed out.", "failed");
 }

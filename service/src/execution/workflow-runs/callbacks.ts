@@ -8,7 +8,7 @@ import type { RunRef } from "./sealed-texts.ts";
 /** Of an event, with the rest of it: bodies are at most 256 KiB. */
 const MAX_OUTPUT_BYTES = 200_000;
 
-/** Tells whoever is to be called back how the run stands now, in the transaction that moved it. */
+/** Queues a callback with the present state of the run, in the transaction that changed it. */
 export async function sendRunCallback(
   ctx: Context,
   tx: Tx,

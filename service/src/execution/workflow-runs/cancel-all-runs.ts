@@ -5,8 +5,8 @@ import { cancelRunsOfUser } from "../prompt-runs/erase-runs.ts";
 import { lockRunsOfUser } from "./queries.ts";
 
 /**
- * Of somebody who is banned or leaves: what runs ends, prompts too, and what waits never begins. The runs are locked first, in the
- * order of whoever drives one: neither waits for the other.
+ * Cancels all runs of an account that is banned or closed. Locks the runs first, in the order in which drivers lock them, so that
+ * no deadlock can occur.
  */
 export async function cancelAllRuns(
   ctx: Context,

@@ -16,7 +16,7 @@ const toCanceledEnd = (reason: AccountCancelReason | null): RunEnd => ({
   error: reason && { code: reason, message: cancelMessages[reason] },
 });
 
-/** Takes in what a run was reported from outside, and what came of the tasks of its steps. */
+/** Applies signals from outside and the results of step tasks to the progress of a run. */
 export class ResultCollector {
   readonly #ctx: Context;
   readonly #run: RunContext;
@@ -24,7 +24,7 @@ export class ResultCollector {
   readonly #tasks: StepTasks;
   /** What maps run through, while they run. */
   readonly items = new Map<string, unknown[]>();
-  /** It was reported to end. */
+  /** Set when the run must be canceled. */
   cancelEnd: RunEnd | null = null;
   /** Ends of executions that a step may have called without knowing so yet. */
   #earlyEnds: RunSignals["ends"] = [];
@@ -83,7 +83,7 @@ export class ResultCollector {
         return;
       case "called":
         this.#progress.linkChildRun(run, prepared.executionId);
-        // It may be over by now: where this is reported late, or where it was called by a process that died.
+        // The child run may have ended already, when this comes late or when a dead process started it.
         for (const end of this.#earlyEnds) this.#endChild(end);
         return;
       case "wait":

@@ -2,7 +2,7 @@ import { type ApiError, ruleViolation } from "../../core/errors.ts";
 import { unknownPriceReason } from "../prompt-runs/max-cost.ts";
 import { type ExpectedCall, estimateUsage, priceUsage, roundUsd } from "../provider-keys/cost.ts";
 
-/** What a run may cost, in USD: what it has usage, and is expected to spend by its calls that are under way. */
+/** What a run may cost, in USD: the cost so far plus the expected cost of open calls. */
 export class CostLimit {
   readonly #mostUsd: number;
   #spentUsd: number;

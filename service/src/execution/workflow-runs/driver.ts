@@ -75,7 +75,7 @@ export class RunDriver {
     }
   }
 
-  /** It was reported something, perhaps. */
+  /** The run may have new signals. */
   signal(): void {
     this.#isSignaled = true;
     this.#wakeUp.wake();
@@ -186,7 +186,7 @@ export class RunDriver {
     return runEnd;
   }
 
-  /** That a run goes on is reported by itself: else one that waits anew would not be reported to. */
+  /** A run that leaves `waiting` writes a checkpoint at once, so that a later wait is an event again. */
   async #isCheckpointDelayed(): Promise<boolean> {
     return this.#writer.status !== "waiting" && (await this.#tasks.waitForPrepared());
   }

@@ -7,13 +7,13 @@ import type { RunRef } from "./sealed-texts.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
 
-/** All that the verbs know of whatever runs workflows durably (docs/decisions/0030-workflow-engine.md). */
+/** The interface of the durable workflow engine (docs/decisions/0030-workflow-engine.md). */
 export interface WorkflowEngine {
   /** Begins a run that has been checked; it goes on whatever becomes of this process. Answers the execution's id. */
   start(ctx: Context, userId: string, newRun: NewWorkflowRun): Promise<string>;
-  /** Says yes or no to an approval that waits. Throws STEP_NOT_FOUND, or INVALID_STATE where it does not. */
+  /** Approves or rejects a waiting step. Throws STEP_NOT_FOUND, or INVALID_STATE if the step does not wait. */
   decide(ctx: Context, run: RunRef, stepId: string, decision: Decision): Promise<void>;
-  /** Runs on what failed or was canceled, without what had completed. False: it has not ended so. */
+  /** Retries a failed or canceled run after its completed steps. False: the run has another status. */
   retry(ctx: Context, run: RunRef): Promise<boolean>;
   /** Resolves with whether a run has ended by then, in milliseconds. */
   hasEndedWithin(ctx: Context, id: string, ms: number): Promise<boolean>;
@@ -21,7 +21,7 @@ export interface WorkflowEngine {
   worker(ctx: Context, evaluator: Evaluator): { start(): void; stop(): Promise<void> };
 }
 
-/** Runs as rows of PostgreSQL, driven by whoever holds their lease. */
+/** Runs are rows of PostgreSQL; the worker that holds the lease drives a run. */
 export const engine: WorkflowEngine = {
   start: insertWorkflowExecution,
   decide: decideApproval,

@@ -33,7 +33,7 @@ export async function callForJson(
   if (again.fits) return { kind: "completed", output: again.value, callUsage: usageTotal.callUsage };
   return toFailedStep(
     "OUTPUT_SCHEMA_MISMATCH",
-    "The provider's answer is no JSON that fits the step's schema.",
+    "The provider's answer is not JSON that matches the step's schema.",
     {
       isFinal: false,
       callUsage: usageTotal.callUsage,

@@ -227,7 +227,7 @@ export class Progress {
     if (run?.status !== "waiting") return;
     Object.assign(run, { decision, decidedAt });
     if (decision === "rejected")
-      this.end(run, toFailedStep("APPROVAL_REJECTED", "The approval was refused."));
+      this.end(run, toFailedStep("APPROVAL_REJECTED", "The approval was rejected."));
     else this.end(run, { kind: "completed", output: { approved: true, decidedAt: decidedAt.toISOString() } });
   }
 
@@ -248,7 +248,8 @@ export class Progress {
   #endWait(run: StepRun): boolean {
     const { type } = this.state.work(run);
     if (type === "delay") this.end(run, { kind: "completed", output: null });
-    else if (type === "approval") this.end(run, toFailedStep("APPROVAL_TIMEOUT", "Nobody decided in time."));
+    else if (type === "approval")
+      this.end(run, toFailedStep("APPROVAL_TIMEOUT", "The approval timed out without a decision."));
     else return false;
     return true;
   }

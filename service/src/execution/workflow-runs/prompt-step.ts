@@ -18,7 +18,7 @@ interface PromptStep {
 
 type PromptCall = Omit<StepCall, "signal" | "opened">;
 
-/** What a prompt step asks, and what that takes of its key's limits. What stands against it is reported when it would be called. */
+/** Prepares the call of a prompt step and its reservation. An error is the result of the call, so that it counts as an attempt. */
 export async function preparePrompt(
   ctx: Context,
   run: RunContext,

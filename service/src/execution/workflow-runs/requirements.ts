@@ -70,7 +70,7 @@ async function inspectWorkflow(
   }
 }
 
-/** null: it is fine, and so is all that it calls in turn; what these lack is reported by themselves. */
+/** null: it is fine, and so is all that it calls in turn; their own problems are listed separately. */
 async function findProductProblem(
   look: Inspection,
   { productId, version: pinned }: { productId: string; version?: string | undefined },

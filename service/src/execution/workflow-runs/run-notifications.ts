@@ -34,13 +34,13 @@ export class RunNotifications {
     });
   }
 
-  /** Of what somebody must work at, and what was reported to a run. Until the answered function is called. */
+  /** Calls the listener for due runs and for signals. Returns the function that unsubscribes. */
   onAnyRun(listener: (id: string) => void): () => void {
     this.#ofAll.add(listener);
     return () => void this.#ofAll.delete(listener);
   }
 
-  /** Of what was reported to one run, and of its end. Until the answered function is called. */
+  /** Calls the listener for signals to one run and for its end. Returns the function that unsubscribes. */
   onRun(id: string, listener: Listener): () => void {
     const listeners = this.#ofRun.get(id) ?? new Set();
     this.#ofRun.set(id, listeners.add(listener));

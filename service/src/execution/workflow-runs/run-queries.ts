@@ -97,7 +97,7 @@ const dueRunsOfOthersSql = (
        where execution_id in (select execution_id from next) and due_at <= ${now}
        order by due_at limit ${limit} for update skip locked)`;
 
-/** Renews leases; answers those that are still held, and how much each was reported. They are locked in the order of `lockRunsOf`. */
+/** Renews leases and returns the signal count of each that is still held. Locks rows in the order of `lockRunsOfUser`. */
 export async function renewLeases(
   db: Queries,
   held: readonly { id: string; token: string }[],
@@ -141,7 +141,7 @@ export interface RunRow {
   isOwnerBanned: boolean;
 }
 
-/** What a run was reported from outside. */
+/** Requests to a run from outside: cancels, decisions, ends of child runs. */
 export interface RunSignals {
   signals: number;
   cancelRequestedAt: Date | null;
@@ -211,7 +211,7 @@ export interface Checkpoint {
   keepsLease: boolean;
   /** What moves its row in the history, which is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
   move: RawBuilder<unknown> | null;
-  /** Whoever waits for its end is reported. */
+  /** Notifies requests that wait for the end of the run. */
   notifiesEnd: boolean;
   steps: StepRow[];
   events: NewEventRow[];
@@ -225,7 +225,7 @@ export interface CheckpointResult {
   reservations: Record<string, Reserved<LateRefusal>>;
 }
 
-/** Writes how far a run is, by whoever holds its lease and has signals all that it was reported. */
+/** Writes a checkpoint if the lease is still held and no signal is unread. */
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
@@ -293,7 +293,7 @@ export async function listAllSteps(db: Queries, id: string): Promise<StoredStepR
   return rows;
 }
 
-/** How a run that a step called has ended, reported to the run that the step is of. */
+/** Stores the result of a child run and signals its parent. */
 export async function reportToParent(
   db: Queries,
   id: string,

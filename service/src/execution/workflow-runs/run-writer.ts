@@ -39,7 +39,7 @@ interface RunPosition {
   opens: readonly OpenCall[];
 }
 
-/** A run comes to another state: what is reported of that, and what is done in the same transaction beside its row. */
+/** A change of the run's status: its event, the change of the row, and other writes of the same transaction. */
 interface Transition {
   event: { type: string; error?: StepError };
   move: WorkflowTransition;
@@ -53,7 +53,7 @@ export class RunWriter {
   readonly #calls: PendingCalls;
   readonly #row: RunRow;
   readonly #start: RunInput | null;
-  /** How much of what it was reported has been signals. */
+  /** Number of signals that were read. */
   signals = -1;
 
   /** `start` is null where it is forgotten. */

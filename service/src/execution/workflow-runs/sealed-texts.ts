@@ -13,7 +13,7 @@ export interface RunInput {
   apiKeys: Record<string, string>;
   /** USD; null: as much as it takes. */
   maxCost: number | null;
-  /** The endpoint that is reported how it stands. */
+  /** The callback endpoint that receives status changes. */
   callbackId: string | null;
   /** The span in which it was begun, for the trace of the run. */
   traceparent?: string | undefined;

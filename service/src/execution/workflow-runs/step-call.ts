@@ -42,7 +42,7 @@ export function findModel(key: SealedKey, provider: string, requested: string | 
 }
 
 export interface StepCall extends Omit<KeyedCall, "executionId"> {
-  /** Has its part of the key's limits already, or needs none; undefined: takes it when it is finished. */
+  /** Has its part of the key's limits already, or needs none; undefined: reserves it when the call is made. */
   opened?: OpenCall | null | undefined;
 }
 
@@ -57,7 +57,7 @@ export async function callForText(
   return { kind: "completed", output: answer.output, callUsage: usageTotal.callUsage };
 }
 
-/** Makes a call within what the run may cost, and tells the usageTotal. `end` is what its key is still to be reported of it. */
+/** Makes a call within what the run may cost, and adds its usage to the total. `end` still has to be written for its key. */
 export async function callProvider(
   ctx: Context,
   run: RunContext,
@@ -83,7 +83,7 @@ export async function callProvider(
     else if (finished.usage) count(call.model, finished.usage);
     return finished;
   }).catch(async (cause): Promise<never> => {
-    // It was not finished.
+    // The call was not made.
     await run.pendingCalls.end(toCallEnd(ctx, opened ?? null, { cause, cost: null }));
     throw cause;
   });

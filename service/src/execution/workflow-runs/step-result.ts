@@ -27,9 +27,9 @@ export type StepEnd =
 /** What came of a call. */
 export type StepResult =
   | StepEnd
-  /** Another execution does its work, and says so when it has ended. */
+  /** A child run does the work and signals its end. */
   | { kind: "called"; executionId: string }
-  /** Broken off: nobody asks any more how it ended, but for what its calls have used. */
+  /** Aborted: only the usage of its calls still counts. */
   | { kind: "aborted"; callUsage?: CallUsage | undefined };
 
 /** What a step comes to before anybody outside is asked. */

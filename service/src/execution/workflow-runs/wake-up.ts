@@ -1,4 +1,4 @@
-/** Wakes whoever waits for it; rung while nobody waited, it wakes the next at once. */
+/** An auto-reset event: `wake` releases the waiter, or the next one that comes. */
 export class WakeUp {
   #hasRung = false;
   #wake: (() => void) | null = null;

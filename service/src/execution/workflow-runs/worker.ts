@@ -11,16 +11,16 @@ import { WakeUp } from "./wake-up.ts";
 const MAX_RUNS = 100;
 /** So many are begun at limit, and then more at the next look: other workers look, too. */
 const CLAIM_LIMIT = 10;
-/** Whoever did not renew a lease for so long is dead, and another process takes the run over. */
+/** A process that does not renew a lease for this time counts as dead; another worker claims the run. */
 const LEASE_MS = 10_000;
 const RENEW_INTERVAL_MS = 1_000;
-/** How late a timer is at limit; what is reported is signals at once. */
+/** Maximum delay of a timer; a notification wakes the worker at once. */
 const POLL_MS = 250;
 
 interface DrivenRun {
   driver: RunDriver;
   ended: Promise<void>;
-  /** Something was said to it while it was held. */
+  /** A signal came while the run was driven here. */
   isSignaled: boolean;
 }
 
@@ -82,7 +82,7 @@ export class WorkflowWorker {
     await Promise.all([...this.#runs.values()].map(({ ended: over }) => over));
   }
 
-  /** One look at what is due; answers whether there was anything. */
+  /** Claims due runs and drives them; returns true if more may be due. */
   async claimDueRuns(): Promise<boolean> {
     const now = this.#ctx.now();
     for (const { driver } of this.#runs.values()) driver.tick(now);
@@ -112,7 +112,7 @@ export class WorkflowWorker {
     return [...byAccount].flatMap(([userId, { length }]) => (length >= room ? [userId] : []));
   }
 
-  /** Says of all that is driven here that it still is. */
+  /** Renews the leases of all runs that are driven here. */
   async renewLeases(): Promise<boolean> {
     if (this.#runs.size === 0) return false;
     const drivers = [...this.#runs.values()].map(({ driver }) => driver);

@@ -10,11 +10,11 @@ import { NO_ITEM } from "./run-state.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 
 const POLL_MS = 250;
-/** Whoever drives the run hears at once. */
+/** The driver of the run gets the notification at once. */
 const CANCEL_WITHIN_MS = 1_000;
 const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
 
-/** What the history asks of whoever runs workflows. */
+/** How the execution history reads and cancels workflow runs. */
 export const workflowKind: ExecutionKind = {
   isEventId: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
   async *streamEvents(ctx, { id, userId }, lastEventId, signal) {
@@ -30,7 +30,7 @@ export const workflowKind: ExecutionKind = {
       }
       if (events.length > 0) continue;
       if (hasEnded) {
-        // Whoever had signals all, or names what was never reported, hears the end all the same.
+        // A client that has all events, or sends an unknown id, still gets the final event.
         const end = await findLastEvent(ctx.db, id);
         if (end) yield await toStreamedEvent(ctx, userId, id, end);
         return;
@@ -39,7 +39,7 @@ export const workflowKind: ExecutionKind = {
     }
   },
   listStepUsage: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toStepUsage),
-  // What asked for it has reported the run already, by a trigger.
+  // A trigger has signaled the run already.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };
 
