@@ -10,7 +10,21 @@ const MAX_WORDS = 30;
 
 /** Words that no file name and no identifier may contain, with the word to write instead. */
 const retired = new Map([
+  ["afresh", "again"],
+  ["aftermath", "timeline"],
+  ["bell", "wake-up"],
+  ["courier", "delivery worker"],
+  ["couriers", "delivery workers"],
+  ["doer", "actor"],
+  ["door", "endpoint, handler or server"],
+  ["farewell", "account-closed email"],
+  ["farewells", "account-closed handlers"],
   ["forgetting", "delete or erase"],
+  ["goods", "products"],
+  ["sayings", "messages"],
+  ["settling", "settle"],
+  ["surroundings", "run context"],
+  ["tally", "total"],
   ["whoever", "the role: caller, owner, worker"],
 ]);
 
