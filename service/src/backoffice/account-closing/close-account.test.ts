@@ -384,7 +384,7 @@ suite("an account with money left", () => {
     ]);
     assert.deepEqual(
       (await emailsTo(market, person.email)).map(({ subject }) => subject),
-      ["Paid out: 4.50 USD", "Not paid out: 4.50 USD", "Paid out: 18.00 USD", "Your Stoa account is closed"],
+      ["Paid out: 4.50 USD", "Payout failed: 4.50 USD", "Paid out: 18.00 USD", "Your Stoa account is closed"],
     );
   });
 

@@ -14,7 +14,7 @@ import {
 /** The major number of a semantic version: the line that a purchase entitles to. */
 export const majorOf = (version: string): number => Number(version.split(".", 1)[0]);
 
-/** Gives a buyer the use of what an order bought. The database refuses a second live one of a product. */
+/** The database refuses a second live entitlement for the same product. */
 export const grantEntitlement = (
   ctx: Context,
   tx: Tx,
@@ -28,24 +28,24 @@ export const grantEntitlement = (
     created_at: ctx.now(),
   });
 
-/** What somebody holds of a product, though it may be on its way back. */
+/** Includes held entitlements, whose money is being refunded. */
 export const findLiveEntitlement = (db: Queries, userId: string, productId: string) =>
   findLive(db, userId, productId);
 
-/** Nobody takes it away before the transaction ends. */
+/** Prevents revocation until the transaction ends. */
 export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =>
   lockActive(tx, userId, productId);
 
 export const findEntitlementByOrder = (db: Queries, orderId: string) => findByOrder(db, orderId);
 
-/** Whether it was ever revealed, downloaded or run, which nobody can begin before the transaction ends. */
+/** Prevents a first use until the transaction ends. */
 export const lockEntitlement = (tx: Tx, orderId: string) => lockByOrder(tx, orderId);
 
-/** The money is on its way back: nothing is used until it is there, or turns out not to come. */
+/** While a refund is under way, the product cannot be used. */
 export const holdEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "held");
 export const resumeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "active");
 
-/** The money is back: links and runs stop at once. False when the order gave no use, or gives none any more. */
+/** Links and runs stop at once. Returns false when the order has no live entitlement. */
 export const revokeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "revoked");
 
 /**

@@ -23,7 +23,7 @@ export const findLive = (db: Queries, buyerId: string, productId: string) =>
     .where("status", "<>", "revoked")
     .executeTakeFirst();
 
-/** Shared: whoever takes it away waits. */
+/** A shared lock: a revocation waits. */
 export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
   tx
     .selectFrom("entitlements")
@@ -41,7 +41,7 @@ export const findByOrder = (db: Queries, orderId: string) =>
     .where("order_id", "=", orderId)
     .executeTakeFirst();
 
-/** As it is now, and as nobody else can use, hold or take it before the transaction ends. */
+/** Blocks every other use, hold and revocation until the transaction ends. */
 export const lockByOrder = (tx: Tx, orderId: string) =>
   tx
     .selectFrom("entitlements")
@@ -50,7 +50,7 @@ export const lockByOrder = (tx: Tx, orderId: string) =>
     .forNoKeyUpdate()
     .executeTakeFirst();
 
-/** What is revoked stays so. False when nothing moved. */
+/** A revoked entitlement stays revoked. Returns false when nothing changed. */
 export async function setStatus(
   tx: Tx,
   orderId: string,

@@ -223,7 +223,7 @@ suite("an archive is refused that", () => {
     ["has a program as a stream of NTFS", zipOf([plain, { name: "setup.exe::$DATA" }]), /program inside/],
     ["is a Java program", zipOf([{ name: "META-INF/MANIFEST.MF" }, { name: "A.class" }]), /Java/],
     ["has macros", zipOf([...word, { name: "word/vbaProject.bin" }]), /macros/],
-    ["has an archive inside", zipOf([{ name: "more.zip", data: zip }]), /another archive/],
+    ["has an archive inside", zipOf([{ name: "more.zip", data: zip }]), /nested archive/],
     ["is encrypted", zipOf([{ ...plain, encrypted: true }]), /encrypted/],
     ["is packed by another method", zipOf([{ ...plain, method: 9 }]), /method 9/],
     ["is said to unpack to 4 GB", zipOf([{ ...plain, size: 0xfffffffe }]), /more than 500 MiB/],

@@ -104,7 +104,7 @@ const toWebp = (picture: Sharp, width: number) =>
     .timeout({ seconds: TIMEOUT_SECONDS })
     .toBuffer();
 
-/** libvips's words are for nobody. */
+/** Error texts of libvips are not meant for users. */
 function describeSharpError(message: string): string {
   if (/pixel limit/i.test(message)) return `has more than ${MAX_PIXELS / 1_000_000} megapixels`;
   if (/timeout/i.test(message)) return `takes longer than ${TIMEOUT_SECONDS} seconds to read`;

@@ -14,7 +14,7 @@ const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.web
 /** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
 const SANDBOX_POLICY = "sandbox; default-src 'none'";
 
-/** Of a HEAD: a stream, so that the length that was told stays. */
+/** A stream keeps the content-length of the answer to HEAD. */
 const emptyStream = () => Readable.from([]);
 
 /** What a browser gets without a header: a buyer's files by signed links, and pictures, which are everybody's. */

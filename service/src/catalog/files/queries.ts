@@ -6,7 +6,7 @@ import type { StoredFile } from "../products/attachments.ts";
 /** The lock under which bytes lose their key: shared by those who need them all to stay. */
 const BLOBS_LOCK_KEY = "blobs are held";
 
-/** Somebody is about to refer to these bytes; answers what the storage calls them. One statement: of two, one name is used. */
+/** Marks the bytes as in use and returns their name in the storage. One statement, so that two uploads share a name. */
 export async function touchBlob(
   db: Queries,
   blob: { key: string; name: string; size: number; touched_at: Date },
@@ -44,20 +44,19 @@ const IS_REFERENCED = sql<boolean>`(
      where b.key like 'images/%' and p.images <> '[]'
        and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64)))))`;
 
-/** Nobody can find their bytes any more: of what nobody refers to, and nobody was about to since `cutoff`. */
+/** Removes the key of blobs that nothing references, and that no upload touched since `cutoff`. */
 export const markUnreferencedBlobs = (db: Queries, cutoff: Date) =>
   sql`
     update blobs b set key = 'gone/' || b.name
      where b.touched_at < ${cutoff} and b.key not like 'gone/%' and not ${IS_REFERENCED}`.execute(db);
 
-/** Not again until the transaction ends; false while somebody holds them. */
+/** Returns false while a backup holds the shared lock. */
 export async function tryLockBlobs(tx: Queries): Promise<boolean> {
   const { rows } = await sql<{ may: boolean }>`
     select pg_try_advisory_xact_lock(hashtext(${BLOBS_LOCK_KEY})) as may`.execute(tx);
   return rows[0]!.may;
 }
 
-/** While several hold it, no bytes lose their key. */
 export const BLOBS_LOCK: Lock = { key: BLOBS_LOCK_KEY, name: "the lock on stored files", isShared: true };
 
 /** In the order of their names, after the one that is given. */

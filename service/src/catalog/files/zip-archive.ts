@@ -124,7 +124,7 @@ function entryAt(directory: Buffer, at: number) {
   ];
   if (packed === ZIP64 || size === ZIP64 || offset === ZIP64) throw new InvalidArchiveError("is a zip64");
   if (directory.readUInt16LE(at + 8) & ENCRYPTED)
-    throw new InvalidArchiveError("is encrypted: nobody could look into it");
+    throw new InvalidArchiveError("is encrypted and cannot be checked");
   const method = directory.readUInt16LE(at + 10);
   if (method !== STORED && method !== DEFLATED)
     throw new InvalidArchiveError(`is packed by the method ${method}`);
@@ -243,7 +243,7 @@ function nameProblem(name: string): string | null {
   if (/^[\\/]|^[a-z]:|\\/i.test(name)) return "has an entry with an absolute path or a backslash";
   if (name.split("/").includes("..")) return "has an entry that would unpack outside of its folder";
   const kept = toWindowsName(name);
-  if (NESTED_ARCHIVE.test(kept)) return "has another archive inside, which nobody can look into";
+  if (NESTED_ARCHIVE.test(kept)) return "has a nested archive, which cannot be checked";
   if (EXECUTABLE.test(kept)) return "has a program inside";
   if (MACROS.test(name)) return "has macros inside";
   return null;

@@ -3,9 +3,9 @@ import { type ApiError, invalidRequest } from "../../core/errors.ts";
 import { MAX_ITEM_MEMBERS } from "./import-items.ts";
 import { WHOLE_PRODUCT } from "./import-problems.ts";
 
-/** What one POST may hold, and far more than anybody says of a product. */
+/** The body limit of POST /products. */
 const MAX_CHARACTERS = 1024 * 1024;
-/** variables, one of them, its enum: nobody needs more. */
+/** The deepest valid path is variables, one variable, its enum. */
 const MAX_DEPTH = 10;
 
 /** A fault of the front matter as a whole, and its line there, from 1. */
@@ -31,7 +31,7 @@ export interface FrontMatter {
   lineOf(field: string): number;
 }
 
-/** YAML 1.2, core schema, plain data: no tags of anybody's, no aliases, no key twice. */
+/** YAML 1.2, core schema: no custom tags, no aliases, no duplicate keys. */
 export async function readFrontMatter(text: string): Promise<FrontMatter> {
   if (text.length > MAX_CHARACTERS)
     throw new FrontMatterError(1, `has more than ${MAX_CHARACTERS} characters of front matter`);

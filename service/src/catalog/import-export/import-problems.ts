@@ -11,7 +11,6 @@ export type LocatedProblem = FieldProblem & Location;
 
 const MAX_REPORTED = 100;
 
-/** As somebody goes through the file to mend it, or through its folder. */
 const byLocation = (a: Location, b: Location) =>
   a.file === b.file ? a.line - b.line : (a.file ?? "") < (b.file ?? "") ? -1 : 1;
 

@@ -81,7 +81,7 @@ function nameIn(value: unknown): string | undefined {
   return typeof id === "string" && id.trim() !== "" ? id.trim() : undefined;
 }
 
-/** Two lines for one product would contradict each other: the first one counts, the others are told. */
+/** The first line for a product counts; each later one is a problem. */
 function dropDuplicates(items: Item[], named: Map<string, string>, problems: ImportProblems): Item[] {
   const first = new Map<string, Item>();
   return items.filter((item) => {

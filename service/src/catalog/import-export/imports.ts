@@ -21,7 +21,7 @@ export interface ImportOptions {
   publish: boolean;
 }
 
-/** The products changed between the look and the deed. */
+/** The products changed after the check. */
 class ConcurrentChangeError extends Error {}
 const MAX_ATTEMPTS = 3;
 
@@ -74,7 +74,7 @@ export async function resumeImport(
   return toResult(outcomes, input);
 }
 
-/** Whoever is overtaken looks again: by another import of theirs, or by a change at another door. */
+/** Checks again after a concurrent import or change. */
 async function importWithRetries(
   ctx: Context,
   { userId }: Member,
@@ -138,7 +138,7 @@ async function importItems(
   return done;
 }
 
-/** What was nobody's name must still be nobody's, and what was a product's still that product's. */
+/** A name must still mean the same product, or still be unused. */
 async function mustMatchNames(tx: Tx, authorId: string, steps: ImportStep[]): Promise<void> {
   const names = steps.map(({ name }) => name).filter((name) => name !== undefined);
   const now = await findProductsByName(tx, authorId, names);
@@ -163,7 +163,7 @@ async function updateProducts(ctx: Context, tx: Tx, authorId: string, steps: Upd
   }
 }
 
-/** A rule that is broken by now is told by its line, on the next look. */
+/** The next attempt reports the broken rule with its line. */
 async function retryIfRefused<T>(check: () => Promise<T>): Promise<T> {
   try {
     return await check();

@@ -6,7 +6,7 @@ import { WHOLE_PRODUCT } from "./import-problems.ts";
 const BOM = Buffer.from("\ufeff");
 const NEWLINE = 0x0a;
 const isBlankByte = (byte: number) => byte === 0x20 || byte === 0x09 || byte === 0x0d;
-/** Blank ones count: a file of nothing else shall not keep anybody busy. */
+/** Blank lines count: a file of blank lines must not occupy the process. */
 const MAX_LINES = 100_000;
 
 /** A product a line; blank lines are skipped. */
@@ -40,7 +40,7 @@ function readLine(text: Buffer, line: number): ReadItem {
   }
 }
 
-/** What a request's body would be told is told of the product. */
+/** Reports a problem of the body as a problem of the product. */
 const toProductError = (error: ApiError): ApiError =>
   fieldError(
     "INVALID_REQUEST",

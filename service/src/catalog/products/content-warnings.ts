@@ -13,7 +13,7 @@ const FOREIGN_TAG = /\{\{[ \t]*[#/^>!&~@$*.\w-][^{}\n]{0,200}\}\}|\{%[^{}\n]{1,2
 const MAX_NAMED_TAGS = 3;
 const MAX_TAG_CHARACTERS = 40;
 
-/** What the content holds that is likely a mistake: a template's logic, which `template/1` does not have, and what nobody sees. */
+/** Warns of template logic that `template/1` does not have, and of invisible characters. */
 export function contentWarnings(product: Content): ProductWarning[] {
   return templatesOf(product).flatMap(({ field, text }) => {
     const template = parseTemplate(text);

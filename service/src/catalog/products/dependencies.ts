@@ -74,7 +74,7 @@ const idsIn = (calls: readonly Call[]) =>
 const rowOf = (rows: readonly DependencyRow[], productId: string) =>
   rows.find(({ id }) => id === toUuid("prod", productId));
 
-/** What keeps a buyer from running a workflow: products that it calls and that nobody can buy today. */
+/** Products that the workflow calls and that no buyer can buy today. */
 export async function unavailableDependencies(db: Queries, root: Root): Promise<FieldProblem[]> {
   const problems = (await findAllDependencies(db, root, null)).flatMap((dependency) => {
     const reason = whyUnavailable(root, dependency);
@@ -114,7 +114,7 @@ export async function readDependencies(
   return { dependencies, totalPrice: isKnown ? toDecimal(totalMinor, root.currency) : null };
 }
 
-/** Of what the reader can neither buy nor run nothing but the id is said: it may be somebody's draft. */
+/** A product that the reader can neither buy nor run may be a draft: only its id is shown. */
 function toDependency(
   productId: string,
   product: DependencyRow | undefined,

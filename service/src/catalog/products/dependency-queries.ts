@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** A product that a workflow runs, as somebody who buys it today gets it. */
+/** A called product as a new buyer gets it. */
 export interface DependencyRow {
   id: string;
   title: string;
@@ -18,7 +18,7 @@ export interface DependencyRow {
   owned: boolean;
 }
 
-/** `readerId` null: nobody in particular, who owns nothing. Ids that name nothing are left out. */
+/** `readerId` null: an anonymous reader, who owns nothing. Unknown ids are left out. */
 export async function findDependencies(
   db: Queries,
   ids: readonly string[],

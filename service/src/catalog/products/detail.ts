@@ -23,11 +23,10 @@ function accessReason(product: ProductForReader, caller: Caller): AccessReason {
   return product.entitled ? "purchased" : "none";
 }
 
-/** What is published, by somebody who is not banned. */
 export const isOnSale = ({ status, authorBannedAt }: Pick<ProductForReader, "status" | "authorBannedAt">) =>
   status === "published" && authorBannedAt === null;
 
-/** Products on sale are everybody's to see; others are their author's, their buyers' and an admin's. */
+/** Products on sale are public. Other products are visible to their author, their buyers and administrators. */
 function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = accessReason(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
@@ -44,7 +43,6 @@ export const withheldError = ({ moderationCode }: Pick<ModerationDecision, "mode
     reason: moderationCode,
   });
 
-/** Whose eyes the product's contents and troubles are for, beside its buyers'. */
 export const isAuthorOrAdmin = (product: ProductForReader, caller: Caller) =>
   product.authorId === userIdOf(caller) || isAdmin(caller);
 

@@ -11,39 +11,39 @@ export interface ModerationReason {
 type EmailTemplate = (title: string, said: ModerationReason) => { subject: string; paragraphs: string[] };
 
 const reasonTexts: Record<SuspensionReason, string> = {
-  malicious: "it does harm to those who run it",
+  malicious: "it harms the users who run it",
   illegal: "it is against the law",
-  infringing: "it is somebody else's work, or uses their name",
-  misleading: "it is not what it says",
+  infringing: "it infringes another person's copyright or trademark",
+  misleading: "its description is misleading",
   spam: "it is spam",
-  other: "of what is said below",
+  other: "of the reason below",
 };
 
-/** What an author hears of each move that moderators make. */
+/** The emails to the author, by move. */
 const emails: Partial<Record<MoveName, EmailTemplate>> = {
   approve: (title) => ({
     subject: `On sale: ${title}`,
-    paragraphs: [`Moderators have looked at “${title}”. It is on sale now.`],
+    paragraphs: [`Moderators approved “${title}”. It is on sale now.`],
   }),
   reject: (title, { reason }) => ({
-    subject: `To mend before it is sold: ${title}`,
+    subject: `Changes requested: ${title}`,
     paragraphs: [
-      `Moderators have looked at “${title}”, and it is not on sale yet. They say:`,
+      `Moderators rejected “${title}”. It is not on sale. The reason:`,
       reason ?? "",
-      "Change it and publish it again: they will look at it anew.",
+      "Change the product and publish it again; moderators then review it again.",
     ],
   }),
   suspend: (title, { reasonCode, reason }) => ({
-    subject: `Taken off the market: ${title}`,
+    subject: `Suspended: ${title}`,
     paragraphs: [
-      `Moderators have suspended “${title}”, because ${reasonTexts[reasonCode ?? "other"]}. Nobody can buy it.`,
-      ...(reason ? ["They say:", reason] : []),
-      "If you think that this is wrong, write to whoever runs this marketplace.",
+      `Moderators have suspended “${title}”, because ${reasonTexts[reasonCode ?? "other"]}. It is off sale.`,
+      ...(reason ? ["The reason:", reason] : []),
+      "To appeal, contact the operator of this marketplace.",
     ],
   }),
   reinstate: (title) => ({
-    subject: `No longer suspended: ${title}`,
-    paragraphs: [`The suspension of “${title}” has ended. It is off sale until you publish it again.`],
+    subject: `Suspension ended: ${title}`,
+    paragraphs: [`The suspension of “${title}” ended. Publish the product again to sell it.`],
   }),
 };
 

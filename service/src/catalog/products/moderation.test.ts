@@ -194,7 +194,10 @@ suite("the seller is told", () => {
   test("of a rejection with its reason, by letter and in the product", async () => {
     const id = await hasPending(seller, { title: "Rejected one" });
     await judge(id, "reject", { reason: "It rhymes.\n\nHaikus do not." });
-    assert.match((await lastLetter()).text, /It rhymes. Haikus do not. Change it and publish it again/);
+    assert.match(
+      (await lastLetter()).text,
+      /It rhymes. Haikus do not. Change the product and publish it again/,
+    );
     const { status, moderation } = await read(seller, id);
     const at = market.clock.now.toISOString();
     assert.deepEqual(
@@ -210,9 +213,9 @@ suite("the seller is told", () => {
   test("of a suspension with its code, and of its end", async () => {
     const id = await hasApproved(seller, { title: "Suspended one" });
     await judge(id, "suspend", { reasonCode: "misleading" });
-    assert.match((await lastLetter()).text, /because it is not what it says. Nobody can buy it/);
+    assert.match((await lastLetter()).text, /because its description is misleading. It is off sale/);
     assert.equal((await judge(id, "reinstate")).body.data.status, "unpublished");
-    assert.match((await lastLetter()).subject, /No longer suspended/);
+    assert.match((await lastLetter()).subject, /Suspension ended/);
     const { status, moderation } = await read(seller, id);
     assert.deepEqual([status, moderation], ["unpublished", null]);
   });

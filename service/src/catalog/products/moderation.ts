@@ -33,7 +33,6 @@ interface ModerationQuery extends Paging {
   order: "newest" | "oldest";
 }
 
-/** Everybody's products with what moderators need to know of them. */
 export async function listForModerators(
   ctx: Context,
   { author, ...query }: ModerationQuery,

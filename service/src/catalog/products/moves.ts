@@ -25,7 +25,6 @@ interface MoveOptions extends Partial<ModerationReason> {
   ifMatch?: string | null;
 }
 
-/** Moves a product as the table of lifecycle.ts says; answers it as whoever moved it sees it. */
 export async function moveProduct(
   ctx: Context,
   caller: Member,
@@ -41,7 +40,7 @@ export async function moveProduct(
 export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
   detailAfterChange(ctx, caller, toUuid("prod", productId)!);
 
-/** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
+/** A soft delete: buyers keep access. */
 export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: RequestSource) {
   const { id, updatedAt } = await lockAndMove(ctx, caller, productId, "delete", { source });
   return {
@@ -85,7 +84,7 @@ function mustHaveStatus({ status }: LockedProduct, allowed: Move["from"]): void 
   throw new ApiError("INVALID_STATE", message, { current: status, allowed });
 }
 
-/** All that belongs to one move, in the transaction that holds the product: the state, the lists, who is told, the trace. */
+/** Runs in the transaction that holds the product's lock. */
 async function move(
   ctx: Context,
   tx: Tx,

@@ -42,7 +42,6 @@ export async function lockProductForChange(tx: Tx, id: string): Promise<LockedPr
 export const findOwnProducts = (db: Queries, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   findOwn(db, authorId, ids);
 
-/** The same, so that nobody else changes them before the transaction ends. */
 export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   lockOwn(tx, authorId, ids);
 
@@ -59,7 +58,6 @@ export async function auditAdminChange(
   await recordAudit(ctx, tx, { ...entry, actorId: caller.userId, target });
 }
 
-/** The product after a change, as whoever changed it sees it. */
 export async function detailAfterChange(ctx: Context, caller: Member, id: string) {
   const row = await findProductForReader(ctx, id, caller.userId);
   if (!row) throw new ApiError("PRODUCT_NOT_FOUND");

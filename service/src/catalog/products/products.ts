@@ -169,7 +169,7 @@ const toProductValues = (product: ProductFields): ProductValues => ({
   card: renderCard(product),
 });
 
-/** What an author changes, in the order in which it is told. */
+/** In the order in which events list them. */
 const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
   ...([
     "title",
@@ -232,7 +232,7 @@ function assignVersion(
   if (!isNewerVersion(version, before.version))
     throw ruleViolation("version", `must be greater than ${before.version}`);
   if (!SEMANTIC_VERSION.test(version))
-    throw ruleViolation("version", `must be told: there is no minor one after ${before.version}`);
+    throw ruleViolation("version", `is required: there is no minor version after ${before.version}`);
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
@@ -249,7 +249,7 @@ function mustNotNeedModeration(
   if (fields.every((field) => SALE_TERMS.includes(field))) return;
   throw new ApiError(
     "INVALID_STATE",
-    "Moderators let this on sale as it is. Unpublish it, change it and publish it again: they will look at it anew.",
+    "Moderators approved the product in its present form. Unpublish it, change it and publish it again for a new review.",
     { current: before.status, allowed: productStatuses.filter((status) => !NOT_CHANGEABLE.has(status)) },
   );
 }
@@ -343,7 +343,7 @@ async function checkChange(
   return { before, after: { ...after, released: releasedVersion(ctx, before, after) }, fields };
 }
 
-/** Writes what differs and tells of it; answers what is told. */
+/** Returns the changes as the event lists them. */
 export async function writeChange(ctx: Context, tx: Tx, { before, after, fields }: CheckedChange) {
   await writeRows(tx, before, after, ctx.now());
   const changes = changesOf(before, after, fields);

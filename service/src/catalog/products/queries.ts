@@ -82,7 +82,7 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
-/** All that a version holds: whoever writes a change writes the next one from these. */
+/** The next version is written from these columns. */
 const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
 
 /**
@@ -286,7 +286,7 @@ export const insertVersion = (tx: Tx, productId: string, version: NewVersion, no
     })
     .execute();
 
-/** Only of a product that was never published: a version that somebody may have bought is never rewritten. */
+/** Only for a product that was never published: a version that a buyer may own is immutable. */
 export async function replaceVersion(tx: Tx, productId: string, old: string, version: NewVersion, now: Date) {
   await tx
     .deleteFrom("product_versions")

@@ -65,7 +65,7 @@ const isUnreleased = ({ released }: ProductForReader, version: string) =>
 function mustBeInBoughtLine(product: ProductForReader, version: string): void {
   if (!isInBoughtLine(product, version)) {
     const message = product.entitled
-      ? `You bought the line ${majorOf(product.version)}.x of this product.`
+      ? `Your purchase covers version ${majorOf(product.version)}.x of this product.`
       : "Buy the product before you read it.";
     throw new ApiError("UNAUTHORIZED", message, { required: "purchase", reason: "purchase_required" });
   }

@@ -23,7 +23,7 @@ import { findVisibleReview, lockVisibleReview, type ReviewPath, toReview } from 
 /** Any member tells the moderators of a review, once. */
 export async function reportReview(ctx: Context, caller: Member, path: ReviewPath, reason: string) {
   const { id, authorId } = await findVisibleReview(ctx, caller, path);
-  if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own: change it, or take it back");
+  if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own review: change or delete it");
   return ctx.db.transaction().execute(async (tx) => {
     await lockVisibleReview(tx, caller, id);
     const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
@@ -70,7 +70,8 @@ interface ModerationAction {
 /** Out of the list and out of the rating; its author still sees it, with the reason. */
 export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reason: string) =>
   moderate(ctx, by, reviewId, (review) => {
-    if (review.hiddenAt) throw new ApiError("INVALID_STATE", "It is hidden.", { current: "hidden" });
+    if (review.hiddenAt)
+      throw new ApiError("INVALID_STATE", "The review is already hidden.", { current: "hidden" });
     return {
       action: "review.hidden",
       change: { hidden_at: ctx.now(), hidden_reason: reason },
@@ -82,7 +83,7 @@ export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reaso
 export const restoreReview = (ctx: Context, by: AdminActor, reviewId: string) =>
   moderate(ctx, by, reviewId, (review, openReports) => {
     if (!review.hiddenAt && openReports === 0)
-      throw new ApiError("INVALID_STATE", "It is neither hidden nor reported.", { current: "shown" });
+      throw new ApiError("INVALID_STATE", "The review is neither hidden nor reported.", { current: "shown" });
     return {
       action: "review.restored",
       change: { hidden_at: null, hidden_reason: null },

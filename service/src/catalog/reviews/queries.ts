@@ -36,7 +36,6 @@ const reviews = (db: Queries) =>
 
 export const findReview = (db: Queries, id: string) => reviews(db).where("r.id", "=", id).executeTakeFirst();
 
-/** As it is now: whoever waited for the lock sees what was done meanwhile. */
 export const lockReview = (tx: Tx, id: string) =>
   reviews(tx).where("r.id", "=", id).forUpdate(["r"]).executeTakeFirst();
 

@@ -9,7 +9,7 @@ async function findReviewToReply(ctx: Context, caller: Member, path: ReviewPath)
   const product = await findProductToReview(ctx, caller, path.productId);
   const review = await findVisibleReview(ctx, caller, path);
   if (product.authorId === caller.userId) return review;
-  throw new ApiError("UNAUTHORIZED", "Only the product's author may answer.", { required: "author" });
+  throw new ApiError("UNAUTHORIZED", "Only the author of the product may reply.", { required: "author" });
 }
 
 /** One answer a review: the next takes its place, and keeps the date of the first. */
@@ -29,7 +29,8 @@ export async function removeReply(ctx: Context, caller: Member, path: ReviewPath
   const { id } = await findReviewToReply(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {
     const { reply } = await lockVisibleReview(tx, caller, id);
-    if (reply === null) throw new ApiError("INVALID_STATE", "It has no answer.", { current: "unanswered" });
+    if (reply === null)
+      throw new ApiError("INVALID_STATE", "The review has no reply.", { current: "unanswered" });
     await writeReview(tx, id, { reply: null, replied_at: null, reply_updated_at: null });
     return readUpdatedReview(tx, id);
   });

@@ -54,11 +54,12 @@ export async function lockVisibleReview(tx: Tx, caller: Member, id: string): Pro
   if (!review || (review.hiddenAt && review.authorId !== caller.userId))
     throw new ApiError("REVIEW_NOT_FOUND");
   if (review.hiddenAt)
-    throw new ApiError("INVALID_STATE", "A moderator hid it; it stays as it is.", { current: "hidden" });
+    throw new ApiError("INVALID_STATE", "A moderator hid this review. It cannot be changed.", {
+      current: "hidden",
+    });
   return review;
 }
 
-/** After a change, for whoever made it. */
 export async function readUpdatedReview(tx: Tx, id: string): Promise<Review> {
   return toReview((await findReview(tx, id))!);
 }

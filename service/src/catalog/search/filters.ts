@@ -34,11 +34,11 @@ export class Where {
 
 function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: string): number {
   const minor = toMinor(query[field]!, currency);
-  if (minor === null) throw invalidRequest(field, `is no amount of ${currency}`);
+  if (minor === null) throw invalidRequest(field, `is not a valid amount in ${currency}`);
   return Number(minor);
 }
 
-/** Asks what everybody may see. */
+/** Sees only public products. */
 export const ANONYMOUS_CALLER: Guest = { kind: "guest", guestId: "" };
 
 const authorIdOf = (caller: Caller, author: string) =>
@@ -48,7 +48,7 @@ const authorIdOf = (caller: Caller, author: string) =>
 export const isOwnProductList = (caller: Caller, { author }: Filters): boolean =>
   author !== undefined && isMember(caller) && authorIdOf(caller, author) === caller.userId;
 
-/** The caller's own shelf shows every state; everybody else's shows what is for sale. */
+/** The caller's own list shows every status; other lists show products on sale. */
 function addAuthor(where: Where, caller: Caller, query: Filters): void {
   const { author, status } = query;
   const own = isOwnProductList(caller, query);
@@ -63,7 +63,7 @@ function addAuthor(where: Where, caller: Caller, query: Filters): void {
 /** What prices of a query are in. */
 export function currencyOf(ctx: Context, query: Filters): string {
   const currency = query.currency ?? ctx.config.currency;
-  if (!isCurrency(currency)) throw invalidRequest("currency", "is no ISO 4217 code");
+  if (!isCurrency(currency)) throw invalidRequest("currency", "is not an ISO 4217 code");
   return currency;
 }
 

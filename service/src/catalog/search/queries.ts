@@ -3,7 +3,6 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { MIN_INDEXED_CHARACTERS } from "./tokenizer.ts";
 
-/** The channel on which every process hears that lists show something else. */
 export const CATALOG_CHANNEL = "catalogue";
 
 export const notifyCatalogChanged = (tx: Tx) => sql`select pg_notify(${CATALOG_CHANNEL}, '')`.execute(tx);

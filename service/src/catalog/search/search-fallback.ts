@@ -30,7 +30,7 @@ export async function findFallback(
     corrected,
     ...eachWord(corrected),
   ]);
-  // What nothing in the scope holds was corrected in vain.
+  // A corrected word without a match in the scope keeps its original spelling.
   const words = terms.map((term, at) => (areHeldNow[at] ? corrected[at]! : term));
   const correctedSearch = words.map(({ word }) => word).join(" ");
   const corrections = words.some((term, at) => term !== terms[at]) ? { correctedSearch } : {};

@@ -10,7 +10,7 @@ const COMPACT_FROM = 1_000;
 /** Changes add rows to what facets and totals are added up from: this keeps them few. */
 export const compactFacetCounts = (ctx: Context, from = COMPACT_FROM) => compactCounts(ctx.db, from);
 
-/** Which of two words was meant is told by how common they are. */
+/** Spelling correction prefers the more frequent word. */
 export async function updateWordFrequencies(ctx: Context): Promise<void> {
   const listings = await countListings(ctx.db);
   if (listings > 0) await writeWordFrequencies(ctx.db, Math.min(100, (SAMPLE_SIZE / listings) * 100));

@@ -62,7 +62,7 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
     update listings l set views = c.views from counted c
      where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
 
-/** Takes away the salt of the days before this one: nobody can tell any more whose views they are. */
+/** Without the salt, views can no longer be linked to viewers. */
 export const deleteSalts = (db: Queries, before: string) =>
   sql`update view_days set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);
 

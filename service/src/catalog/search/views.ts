@@ -33,7 +33,7 @@ interface View {
   productId: string;
   day: string;
   viewer: string;
-  /** With what a visitor came; null: whoever has an account counts, whatever they come with. */
+  /** The user agent of a guest; null for a member, who always counts. */
   visitorsAgent: string | null;
 }
 
@@ -101,7 +101,7 @@ export class ViewBuffer {
   }
 }
 
-/** The product is part of it: nobody can tell which products one viewer looked at. */
+/** Includes the product, so that the views of one viewer cannot be linked. */
 const digestOf = (salt: Buffer, productId: string, viewer: string): Buffer =>
   createHmac("sha256", salt).update(`${productId} ${viewer}`).digest().subarray(0, DIGEST_BYTES);
 
@@ -112,7 +112,6 @@ async function dropBots(views: View[]): Promise<View[]> {
   return views.filter(({ visitorsAgent }) => visitorsAgent === null || !isbot(visitorsAgent));
 }
 
-/** How somebody came to look. */
 export interface Visit {
   userAgent: string | null;
   isPrefetch: boolean;

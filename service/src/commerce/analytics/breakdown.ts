@@ -6,7 +6,6 @@ import { listLabels, listReferralCodes } from "./queries.ts";
 import { type SumRow, type Sums, sumRange } from "./range-sums-queries.ts";
 import { hasMoved, type SalesScope, ZERO_SUMS } from "./sales.ts";
 
-/** What is told of a part, and what tells whether anything of it moved. */
 const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
 type Name = (typeof NAMES)[number];
 type PartSums = Pick<Sums, Name>;
@@ -92,7 +91,7 @@ async function byCategory(tx: Tx, question: BreakdownQuery): Promise<Breakdown[]
 }
 const NO_CATEGORY = "none";
 
-/** What nobody referred is what is left of the whole. */
+/** Direct sales are the total less all referred sales. */
 async function byReferral(tx: Tx, question: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
   const { currency } = question;
   const rows = await sumSales(tx, "referrer", question);

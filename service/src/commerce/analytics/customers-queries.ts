@@ -26,7 +26,7 @@ export interface CustomerCounts {
   grossEver: string;
 }
 
-/** In every currency in which somebody ever bought, in alphabetical order. */
+/** One row for each currency with a purchase, in alphabetical order. */
 export async function countCustomers(
   db: Queries,
   { sellerId, from, until }: Omit<CustomerScope, "currency">,
@@ -62,7 +62,7 @@ interface Buyers {
   returning: number;
 }
 
-/** Who bought in each bucket; those in which nobody did are left out. */
+/** Buckets without buyers have no row. */
 export async function countBuyers(db: Queries, bought: CustomerScope, beginnings: Date[]): Promise<Buyers[]> {
   const { rows } = await sql<Buyers>`
     select bucket, count(*) filter (where bucket = first) as new, count(*) filter (where bucket > first) as returning

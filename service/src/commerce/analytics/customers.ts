@@ -17,7 +17,7 @@ import { sumRange } from "./range-sums-queries.ts";
 import { chooseCurrency, inSnapshot, toRate } from "./sales.ts";
 
 const TOP_CUSTOMERS = 10;
-/** Before anybody sold anything. */
+/** Before the first sale. */
 const FIRST_MOMENT = new Date(0);
 
 /** Who bought of the caller, how often, and who came back. */
@@ -42,7 +42,6 @@ export async function customerAnalytics(
   });
 }
 
-/** What somebody sold in a currency within a span. */
 export const customerScope = ({ edges }: DateRange, sellerId: string, currency: string): CustomerScope => ({
   ...{ sellerId, currency },
   ...{ from: edges[0]!, until: edges.at(-1)! },

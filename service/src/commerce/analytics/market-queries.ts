@@ -9,7 +9,7 @@ export interface DayRange {
   until: Date;
 }
 
-/** Everybody's sums of the days: those of the months that lie whole in them, and of the days around. */
+/** Reads whole months from month sums and the other days from day sums. */
 function cells({ from, until }: DayRange) {
   const isFirst = startOfMonth(from).getTime() === from.getTime();
   const [first, last] = [isFirst ? from : startOfMonth(from, 1), startOfMonth(until)];
@@ -24,7 +24,6 @@ function cells({ from, until }: DayRange) {
 
 const SUM_COLUMNS = eachColumn((name) => `sum(${name})::text as ${name}`);
 
-/** Of everybody, by currency. */
 export async function sumMarket(tx: Tx, days: DayRange): Promise<Map<string, Sums>> {
   const { rows } = await sql<Record<string, string>>`
     select currency, ${SUM_COLUMNS} from (${cells(days)}) as cell group by currency order by currency`.execute(

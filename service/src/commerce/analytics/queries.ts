@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Every currency in which somebody sold, that with the most sales first. */
+/** The currency with the most sales comes first. */
 export async function listCurrencies(db: Queries, sellerId: string): Promise<string[]> {
   const { rows } = await sql<{ currency: string }>`
     select currency
@@ -13,7 +13,7 @@ export async function listCurrencies(db: Queries, sellerId: string): Promise<str
   return rows.map(({ currency }) => currency);
 }
 
-/** Viewers by day and product, in UTC: of all that somebody offers, or of one product of theirs. */
+/** Viewers by UTC day: of all products of a seller, or of one product. */
 export async function sumViews(
   db: Queries,
   {

@@ -65,7 +65,6 @@ function toSummary(sums: Sums, currency: string) {
   };
 }
 
-/** What somebody has, and had, of each currency. */
 async function readFunds(ctx: Context, tx: Tx, userId: string) {
   const funds = await sumFunds(tx, userId, ctx.now());
   const byCurrency = new Map(funds.map(({ currency, ...sums }) => [currency, sums]));

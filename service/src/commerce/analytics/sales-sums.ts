@@ -54,7 +54,7 @@ function sharesIn(entries: Entry[]) {
 /** Of one transaction, so that sales wait for nothing that it holds. */
 const BATCH_SIZE = 10_000;
 
-/** The job: what moved since the last round becomes part of the sums. No answer changes by it, whoever asks meanwhile. */
+/** The job moves pending rows into the sums. Answers do not change by it. */
 export async function rollUpSales({ db }: Pick<Context, "db">, atOnce = BATCH_SIZE): Promise<void> {
   let rolledUp: number;
   do rolledUp = await db.transaction().execute((tx) => rollUpMovements(tx, atOnce));

@@ -15,7 +15,7 @@ export const ZERO_SUMS: Sums = {
 export const inSnapshot = <T>({ db }: Context, work: (tx: Tx) => Promise<T>): Promise<T> =>
   db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(work);
 
-/** What is summed: all that somebody sold, or one product. */
+/** All sales of a seller, or of one product. */
 export interface SalesScope {
   sellerId: string;
   productId?: string | undefined;

@@ -5,14 +5,12 @@ import type { ChargeRequest, ChargeResult, SucceededCharge } from "../../integra
 import type { Queries } from "../../platform/db/database.ts";
 import { ASKED_RECENTLY_MS, nullIfUnreachable } from "./provider-errors.ts";
 
-/** The provider never heard of it by then: nobody waits for it any more. */
+/** After this time an unknown charge was never received by the provider. */
 const CANCEL_UNKNOWN_AFTER_MS = 10 * 60_000;
-/** How long somebody may take to confirm. */
 const CANCEL_UNCONFIRMED_AFTER_MS = 24 * 3_600_000;
 /** The same, where others want what the row holds: a redemption of a discount code that has few. */
 const CANCEL_SCARCE_AFTER_MS = 30 * 60_000;
 
-/** Whether what waits to be confirmed is given up by now, because nobody does. */
 export const isConfirmationOverdue = (createdAt: Date, now: Date, holdsScarce = false): boolean =>
   now.getTime() - createdAt.getTime() > (holdsScarce ? CANCEL_SCARCE_AFTER_MS : CANCEL_UNCONFIRMED_AFTER_MS);
 
@@ -25,7 +23,7 @@ export type Unpaid = Exclude<KnownOutcome, SucceededCharge>;
 /** What a row is moved by. */
 export type Settlement = Paid | Unpaid;
 
-/** How a row stands whose charge is not paid; one that is under way at the provider waits for nobody. */
+/** The columns for an unpaid charge. */
 export function toUnpaidChange(unpaid: Unpaid) {
   const known = {
     payment_id: unpaid.paymentId,
@@ -65,7 +63,7 @@ export interface ChargeTarget<Row extends { id: string }> {
   find(db: Queries, id: string): Promise<Row | undefined>;
   /** Open rows of which the provider was last asked before a moment, the oldest first. */
   listOpen(db: Queries, before: Date): Promise<OpenCharge[]>;
-  /** Notes that the provider is asked now; false when the row is open no more, so that nobody must ask. */
+  /** Returns false when the row is no longer open, so that it must not be charged. */
   markAsked(db: Queries, id: string, now: Date): Promise<boolean>;
   /** The provider does not know the method: nothing happened, so nothing stays. */
   deleteOpen(db: Queries, id: string): Promise<unknown>;
@@ -74,7 +72,7 @@ export interface ChargeTarget<Row extends { id: string }> {
    * one stays as it is.
    */
   settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
-  /** Nobody waits for the row any more, and the provider never heard of it. */
+  /** The provider does not know the charge, and its time is over. */
   abandon(ctx: Context, id: string): Promise<void>;
   /** Keeps what was taken in the place of what was asked for; false when it was kept before. */
   recordMismatch(db: Queries, id: string, note: Mismatch): Promise<boolean>;
@@ -93,7 +91,7 @@ export interface Mismatch {
 export interface ChargeAttempts<Row> {
   /** Asks under our row's id, so that asking twice charges once. No answer leaves the row open for the job. */
   charge(ctx: Context, row: Row): Promise<Row>;
-  /** Asks how an open row stands: somebody may just have confirmed it. */
+  /** Reads the charge of an open row: the buyer may just have confirmed it. */
   refresh(ctx: Context, row: Row): Promise<Row>;
   /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
   syncFromProvider(ctx: Context, id: string): Promise<void>;
@@ -106,7 +104,7 @@ export interface ChargeAttempts<Row> {
   reconcile(ctx: Context): Promise<void>;
 }
 
-/** The one way in which a row of ours and the provider's charge come to say the same, whoever is killed in between. */
+/** Brings a row and its charge to the same state, after any crash. */
 export function createChargeAttempts<Row extends { id: string }>(
   rows: ChargeTarget<Row>,
 ): ChargeAttempts<Row> {
@@ -152,7 +150,7 @@ export function createChargeAttempts<Row extends { id: string }>(
     const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
     try {
       const found = await payments.findCharge(rows.providerReference(id));
-      // From the first asking on: whoever asks again holds a discount code no longer for it.
+      // Counts from creation, so that repeated requests do not extend the hold on a discount code.
       const outdated =
         found?.state === "requires_action" && isConfirmationOverdue(createdAt, ctx.now(), holdsScarce);
       const outcome = outdated ? await payments.cancelCharge(rows.providerReference(id)) : found;

@@ -11,7 +11,7 @@ interface OpenRow {
   count: number;
   oldestAt: Date;
   oldestId: string;
-  /** The nearest date by which somebody must have answered; null: none is known. */
+  /** The nearest deadline for an answer; null: none is known. */
   dueAt: Date | null;
 }
 

@@ -10,13 +10,13 @@ export interface OpenMoney {
   count: number;
   /** null: there is none. */
   oldest: { id: string; since: Date } | null;
-  /** The nearest date by which somebody must have answered; null: none is known. */
+  /** The nearest deadline for an answer; null: none is known. */
   dueAt: Date | null;
 }
 
 type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute" | "balance";
 
-/** How long something may stay as it is before somebody should look, and what they can do then. */
+/** The age from which the operator is alerted, and the remedy. */
 interface AlertRule {
   ms: number;
   remedy: string;
@@ -129,7 +129,7 @@ export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]
   );
 }
 
-/** A dispute has no id of ours: it is told by its order's, or its payment's. */
+/** A dispute has no id of its own here: its order or payment identifies it. */
 const prefixes: Record<Kind, IdPrefix> = {
   order: "ord",
   "plan payment": "pay",
@@ -143,7 +143,6 @@ const prefixes: Record<Kind, IdPrefix> = {
 export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>
   oldest !== null && now.getTime() - oldest.since.getTime() > alertRules[kind][state]!.ms;
 
-/** What somebody can do about it. */
 export function remedyOf({ kind, state, dueAt }: OpenMoney): string {
   const { remedy: mend } = alertRules[kind][state]!;
   return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;

@@ -3,7 +3,7 @@ import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** The method that somebody chose; null when they chose none, or removed it. */
+/** Null when the user chose none, or removed it. */
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
   const row = await db
     .selectFrom("payment_customers")
@@ -43,7 +43,7 @@ export async function listMethods({ db }: Context, userId: string, paging: Pagin
   return { items, total: (await countMethods(db, userId)).count };
 }
 
-/** Whoever changes the same person's methods waits. Answers their default. */
+/** Serializes changes of one user's methods. Returns the default method. */
 export async function lockCustomer(tx: Tx, userId: string): Promise<string | null> {
   await tx
     .insertInto("payment_customers")
@@ -76,7 +76,7 @@ export const deleteMethod = (tx: Tx, userId: string, id: string) =>
 export const deleteMethodsOf = (tx: Tx, userId: string) =>
   tx.deleteFrom("payment_methods").where("user_id", "=", userId).returning("id").execute();
 
-/** By anybody. */
+/** For any user. */
 export const isMethodStored = async (db: Queries, id: string): Promise<boolean> =>
   (await db.selectFrom("payment_methods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 

@@ -22,7 +22,6 @@ import {
 } from "./payment-method-queries.ts";
 import { unavailableIfUnreachable } from "./provider-errors.ts";
 
-/** More than anybody pays with; each is a row that we keep of a stranger's word. */
 const MAX_METHODS = 10;
 
 /** Providers' ids are words. What is none names nothing, and is not for the database to read. */
@@ -37,16 +36,16 @@ const findSharedMethod = (ctx: Context, id: string): ProvidersMethod | undefined
 const defaultOr = (ctx: Context, chosen: string | null): string | null =>
   chosen ?? ctx.integrations.payments.sharedMethods[0]?.id ?? null;
 
-/** The method that pays when a person names none: their own choice, else the one that everybody has. */
+/** The user's default, else the shared test method. */
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
   defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
 
-/** Whether a method is a person's own, or everybody's: one that was removed pays nothing more. */
+/** Whether a method is the user's own or shared. A removed method is not usable. */
 export const isUsableMethod = async (ctx: Context, userId: string, methodId: string): Promise<boolean> =>
   findSharedMethod(ctx, methodId) !== undefined ||
   (await findOwnMethod(ctx.db, userId, methodId)) !== undefined;
 
-/** The method that is to pay: the one that is named, which must be theirs or everybody's, else their default. */
+/** The named method, which must be usable, else the default. */
 export async function choosePaymentMethod(
   ctx: Context,
   userId: string,
@@ -75,7 +74,7 @@ const toMethod = (
   createdAt: createdAt?.toISOString() ?? null,
 });
 
-/** A person's own, newest first, and then those that everybody has. */
+/** The user's own methods, newest first, then the shared ones. */
 export async function listPaymentMethods(
   ctx: Context,
   caller: Member,
@@ -143,7 +142,7 @@ export async function resumeMethod(ctx: Context, caller: Member, methodId: strin
 
 export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
   if (findSharedMethod(ctx, methodId))
-    throw ruleViolation("methodId", "is everybody's in this test environment, and cannot be removed");
+    throw ruleViolation("methodId", "is a shared test method and cannot be removed");
   await ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, caller.userId);
     if (!(await findOwnMethod(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
@@ -173,11 +172,11 @@ export interface DetachedMethod {
   methodId: string;
 }
 
-/** A job tells the provider after the commit, so that nobody waits for it and nothing is left there. */
+/** A job detaches the method at the provider after the commit. */
 const queueDetach = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
   ctx.jobs.send(tx, detachMethodJob.name, { methodId } satisfies DetachedMethod);
 
-/** Unless somebody keeps it again by now. */
+/** Does nothing when a user stored the method again. */
 export async function detachAtProvider(ctx: Context, { methodId }: DetachedMethod): Promise<void> {
   if (await isMethodStored(ctx.db, methodId)) return;
   await ctx.integrations.payments.detachMethod(methodId);

@@ -3,7 +3,7 @@ import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { findPayoutAccount, upsertPayoutAccount } from "./payout-account-queries.ts";
 
-/** Where somebody's payouts go: the account at the provider that they named, else the one that everybody has; null: nowhere yet. */
+/** The account that the seller set, else the shared test account; null: none yet. */
 export const findPayoutDestination = async (
   ctx: Context,
   db: Queries,
@@ -24,7 +24,7 @@ export async function arePayoutsEnabled(ctx: Context, account: string): Promise<
   }
 }
 
-/** Whether what is paid out to somebody would be refused: what nobody knows is found out by trying. */
+/** False when the provider does not answer: then the attempt decides. */
 export async function arePayoutsDisabled(ctx: Context, userId: string): Promise<boolean> {
   const account = await findPayoutDestination(ctx, ctx.db, userId);
   return account !== null && (await arePayoutsEnabled(ctx, account)) === false;

@@ -4,10 +4,10 @@ import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** Whoever asked the provider more recently may still be waiting for its answer: no job asks beside them. */
+/** A request that was asked more recently may still wait for its answer; no job asks beside it. */
 export const ASKED_RECENTLY_MS = 60_000;
 
-/** Asks the provider where nothing of ours waits for the answer: whoever asked us may ask again. */
+/** For calls that no row waits for: the client may retry. */
 export async function unavailableIfUnreachable<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();

@@ -3,7 +3,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { countOpenOrders } from "../orders/queries.ts";
 import { countOpenRefundsAndDisputes } from "../refunds/refund-queries.ts";
 
-/** Whoever leaves must not have orders that may still go either way, as buyer or as seller. */
+/** An account with open orders, as buyer or seller, cannot be closed. */
 export async function mustHaveNoOpenOrders(tx: Tx, userId: string): Promise<void> {
   const { purchases, sales } = await countOpenOrders(tx, userId);
   const { openRefunds, openDisputes } = await countOpenRefundsAndDisputes(tx, userId);

@@ -163,7 +163,7 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
 const maturityDate = ({ refundDays }: OrderRow, now: Date) =>
   daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
 
-/** The money came for what its buyer has already, or cannot use: it is booked, and goes back by itself. Answers its refund. */
+/** Posts the sale and refunds it: the buyer owns the product already, or cannot use it. */
 async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
@@ -173,7 +173,7 @@ async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Pro
   return refundId;
 }
 
-/** Last, because the seller's other sales wait for their numbers until this one is committed. */
+/** Last: other sales of the seller wait for the counter until this transaction commits. */
 async function completeWithReceipt(
   ctx: Context,
   tx: Tx,

@@ -61,7 +61,7 @@ export async function buyProduct(
   return answer;
 }
 
-/** Of an order that was written under the same Idempotency-Key: charged under its own id, if nobody has done that; null: it was taken back. */
+/** For a repeated Idempotency-Key: charges the order if it is still open. Null: the order was deleted. */
 export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
   const order = await findOwnOrder(ctx.db, caller.userId, toUuid("ord", orderId)!);
   return order ? toPurchaseResponse(ctx, isOrderOpen(order) ? await chargeOrder(ctx, order) : order) : null;
@@ -97,7 +97,7 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     if (owned) throw alreadyOwnedError(owned.order_id);
     // A free copy: there is nothing to wait for.
     if (order.total_minor === 0n) await completeOrder(ctx, tx, (await findOrder(tx, order.id))!);
-    // Last, as whoever moves an order locks its code behind counters and receipt number; where it is used up, nothing stays.
+    // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
     if (offer.discount) await redeemDiscount(tx, offer.discount, { id: order.id, buyerId: caller.userId });
     await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
     return (await findOrder(tx, order.id))!;

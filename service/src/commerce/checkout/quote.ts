@@ -82,7 +82,7 @@ async function findLinkReferrer(
 function mustMatchExpectedPrice(costs: bigint, currency: string, expectedPrice: number | undefined): void {
   if (expectedPrice === undefined) return;
   const expected = toMinor(expectedPrice, currency);
-  if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${currency}`);
+  if (expected === null) throw invalidRequest("expectedPrice", `is not a valid amount in ${currency}`);
   if (expected === costs) return;
   const price = toDecimal(costs, currency);
   throw new ApiError("PRICE_CHANGED", `The price is ${price} ${currency}.`, { price, currency });
@@ -94,7 +94,7 @@ async function requirePaymentMethod(
   requested: string | undefined,
 ): Promise<string> {
   const methodId = await choosePaymentMethod(ctx, caller.userId, requested);
-  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
+  if (!methodId) throw ruleViolation("paymentMethodId", "is required: you have no default payment method");
   return methodId;
 }
 

@@ -171,7 +171,7 @@ function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null)
     throw invalidRequest("percentOff", "or amountOff is needed, and not both of them");
   const currency = currencyOf(ctx, input.currency, product);
   const minor = toMinor(amountOff, currency);
-  if (minor === null) throw invalidRequest("amountOff", `is no amount of ${currency}`);
+  if (minor === null) throw invalidRequest("amountOff", `is not a valid amount in ${currency}`);
   const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amountOff", why);
   return { percent_basis_points: null, amount_off_minor: minor, currency };

@@ -115,17 +115,17 @@ test("a code that cannot be used stops the purchase, and says why", async () => 
   const at = (ms: number) => new Date(now + ms).toISOString();
   const attempt = async (input: object) =>
     buy(buyer, productId, { discountCode: (await hasCode(input)).code });
-  refuse(await buy(buyer, productId, { discountCode: "NEVER" }), /no code/);
-  refuse(await attempt({ startsAt: at(1) }), /from .* on/);
-  refuse(await attempt({ endsAt: at(0) }), /until/);
+  refuse(await buy(buyer, productId, { discountCode: "NEVER" }), /is unknown/);
+  refuse(await attempt({ startsAt: at(1) }), /valid from \d/);
+  refuse(await attempt({ endsAt: at(0) }), /valid until \d/);
   refuse(await attempt({ productId: other }), /another product/);
   refuse(await attempt({ percentOff: undefined, amountOff: 1, currency: "EUR" }), /EUR.*USD/);
   const removed = await hasCode();
   await seller.delete(`/v1/discount-codes/${removed.id}`);
-  refuse(await buy(buyer, productId, { discountCode: removed.code }), /no code/);
+  refuse(await buy(buyer, productId, { discountCode: removed.code }), /is unknown/);
   const stranger = await market.createUser({ role: "seller" });
   await stranger.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 });
-  refuse(await buy(buyer, productId, { discountCode: "THEIRS" }), /no code/);
+  refuse(await buy(buyer, productId, { discountCode: "THEIRS" }), /is unknown/);
   assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 0, "no order stays behind");
   assert.equal((await attempt({ startsAt: at(0), endsAt: at(1), productId })).status, 201);
 });
@@ -159,7 +159,7 @@ test("one buyer who buys many products at once redeems a code of one a buyer exa
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   const replies = await Promise.all(products.map((product) => buy(buyer, product, { discountCode: code })));
   assert.equal(completed(replies), 1);
-  for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /as often/);
+  for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /no redemptions left/);
   assert.equal((await buy(other, products[0]!, { discountCode: code })).status, 201);
   assert.equal(await redemptionsOf(id), 2);
 });

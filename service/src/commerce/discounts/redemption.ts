@@ -30,7 +30,7 @@ const invalidCodeError = (reason: string) => ruleViolation("discountCode", reaso
 /** The discount that a code gives on a product. How often it was used is asked when it is redeemed. */
 export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {
   const found = await findCodeByName(ctx.db, product.authorId, code.trim());
-  if (!found) throw invalidCodeError("is no code of this product's seller");
+  if (!found) throw invalidCodeError("is unknown for this product's seller");
   mustBeInTime(found, ctx.now());
   mustApplyToProduct(found, product);
   return {
@@ -42,15 +42,15 @@ export async function findDiscount(ctx: Context, product: Priced, code: string):
 }
 
 function mustBeInTime({ startsAt, endsAt }: DiscountCodeRow, now: Date): void {
-  if (startsAt && now < startsAt) throw invalidCodeError(`is good from ${startsAt.toISOString()} on`);
-  if (endsAt && now >= endsAt) throw invalidCodeError(`was good until ${endsAt.toISOString()}`);
+  if (startsAt && now < startsAt) throw invalidCodeError(`is valid from ${startsAt.toISOString()}`);
+  if (endsAt && now >= endsAt) throw invalidCodeError(`was valid until ${endsAt.toISOString()}`);
 }
 
 function mustApplyToProduct(code: DiscountCodeRow, product: Priced): void {
   if (code.productId !== null && code.productId !== product.id)
     throw invalidCodeError("is for another product");
   if (code.currency === null || code.currency === product.currency) return;
-  throw invalidCodeError(`takes off ${code.currency}, and this product is sold in ${product.currency}`);
+  throw invalidCodeError(`is in ${code.currency}, and this product is sold in ${product.currency}`);
 }
 
 /** At most the whole price. */
@@ -74,9 +74,9 @@ export async function redeemDiscount(
   const taken = await reserveRedemption(tx, discount.id, discount.seenAt);
   if (!taken) {
     const isUsedUp = await isUnchanged(tx, discount.id, discount.seenAt);
-    throw invalidCodeError(isUsedUp ? "is used up" : "was changed a moment ago: try again");
+    throw invalidCodeError(isUsedUp ? "is used up" : "changed during the purchase: try again");
   }
   if (taken.maxPerBuyer === null) return;
   const held = await countHeld(tx, { codeId: discount.id, buyerId: order.buyerId, besides: order.id });
-  if (held >= taken.maxPerBuyer) throw invalidCodeError("was used by you as often as it may be");
+  if (held >= taken.maxPerBuyer) throw invalidCodeError("has no redemptions left for your account");
 }

@@ -15,42 +15,44 @@ type EmailTemplate = (
 const templates: Record<"opened" | "won" | "lost", { buyer: EmailTemplate; seller: EmailTemplate }> = {
   opened: {
     buyer: (title, amount) => ({
-      subject: `Your bank disputes a payment: ${title}`,
+      subject: `Payment disputed by your bank: ${title}`,
       paragraphs: [
-        `Your bank asks for ${amount} back that you paid for “${title}”. It decides about the money now, so that no refund can be asked for meanwhile.`,
-        "You keep the product until then. If you did not mean this, tell your bank that the payment was yours.",
+        `Your bank disputes your payment of ${amount} for “${title}”. You cannot request a refund until the bank decides.`,
+        "You keep the product until then. If this is a mistake, tell your bank that you made the payment.",
       ],
     }),
     seller: (title, amount) => ({
-      subject: `A payment is disputed: ${title}`,
+      subject: `Payment disputed: ${title}`,
       paragraphs: [
-        `The bank of a buyer of “${title}” asks for ${amount} back. Your part of it is held back until the bank has decided.`,
+        `The bank of a buyer of “${title}” disputes a payment of ${amount}. Your share is held until the bank decides.`,
       ],
     }),
   },
   won: {
     buyer: (title, amount) => ({
-      subject: `The dispute is over: ${title}`,
+      subject: `Dispute closed: ${title}`,
       paragraphs: [
-        `Your bank has decided that the ${amount} for “${title}” stay paid. You keep the product.`,
+        `Your bank decided that the payment of ${amount} for “${title}” stands. You keep the product.`,
       ],
     }),
     seller: (title, amount) => ({
-      subject: `The dispute is won: ${title}`,
-      paragraphs: [`The ${amount} for “${title}” stay paid. What was held back of it is yours again.`],
+      subject: `Dispute won: ${title}`,
+      paragraphs: [
+        `The payment of ${amount} for “${title}” stands. The held amount is back in your balance.`,
+      ],
     }),
   },
   lost: {
     buyer: (title, amount, isGone) => ({
-      subject: `The dispute is over: ${title}`,
+      subject: `Dispute closed: ${title}`,
       paragraphs: [
-        `Your bank has decided that you get the ${amount} for “${title}” back. ${isGone ? "The product is not yours to use any more." : "You keep the product."}`,
+        `Your bank decided to return the ${amount} for “${title}” to you. ${isGone ? "You can no longer use the product." : "You keep the product."}`,
       ],
     }),
     seller: (title, amount) => ({
-      subject: `The dispute is lost: ${title}`,
+      subject: `Dispute lost: ${title}`,
       paragraphs: [
-        `The bank gave the buyer of “${title}” ${amount} back. Your part of it stays taken, and so does what the payment provider charges for a lost dispute.`,
+        `The bank returned ${amount} to the buyer of “${title}”. Your share and the payment provider's dispute fee are deducted from your balance.`,
       ],
     }),
   },

@@ -74,12 +74,11 @@ const give = (orderId: string, amount?: number) =>
 const ask = (buyer: Client, orderId: string) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "fraudulent" });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
-const lastLetterTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
-const lastWordsTo = async ({ userId }: Client) =>
+const lastSubjectTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
+const lastEmailTo = async ({ userId }: Client) =>
   unwrapLines((await emailsToUser(market, userId))[0]?.text ?? "");
 const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
-/** Opens it, as the provider's notice does. */
 async function hasDispute(
   input: Parameters<typeof openDispute>[2] = {},
 ): Promise<Bought & { disputeId: string }> {
@@ -111,8 +110,8 @@ suite("a dispute", () => {
       amount: 10,
     });
     assert.equal((await fetch(order.downloadUrl)).status, 200);
-    assert.equal(await lastLetterTo(buyer), "Your bank disputes a payment: Haiku");
-    assert.equal(await lastLetterTo(seller), "A payment is disputed: Haiku");
+    assert.equal(await lastSubjectTo(buyer), "Payment disputed by your bank: Haiku");
+    assert.equal(await lastSubjectTo(seller), "Payment disputed: Haiku");
   });
 
   test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
@@ -133,7 +132,7 @@ suite("a dispute", () => {
       entitlement: { status: "active" },
       refundable: { reasonIfNot: null },
     });
-    assert.equal(await lastLetterTo(seller), "The dispute is won: Haiku");
+    assert.equal(await lastSubjectTo(seller), "Dispute won: Haiku");
     assert.equal((await give(bought.orderId)).body.data.status, "succeeded");
     assert.deepEqual(await accountsOf(market, bought.orderId), {});
   });
@@ -154,9 +153,9 @@ suite("a dispute", () => {
     assertError(await buyer.get(downloadUrl), 403, "UNAUTHORIZED");
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
-    assert.equal(await lastLetterTo(buyer), "The dispute is over: Haiku");
-    assert.match(await lastWordsTo(buyer), /The product is not yours to use any more\./);
-    assert.equal(await lastLetterTo(seller), "The dispute is lost: Haiku");
+    assert.equal(await lastSubjectTo(buyer), "Dispute closed: Haiku");
+    assert.match(await lastEmailTo(buyer), /You can no longer use the product\./);
+    assert.equal(await lastSubjectTo(seller), "Dispute lost: Haiku");
     for (const side of [buyer, seller]) {
       const { text } = await side.get("/v1/events?type=purchase.refunded");
       assert.ok(!text.includes(orderId), "it names a refund, and there is none");
@@ -179,8 +178,8 @@ suite("a dispute", () => {
       entitlement: { status: "active" },
     });
     assert.match(
-      await lastWordsTo(bought.buyer),
-      /you get the 4\.00 USD for “Haiku” back\. You keep the product\./,
+      await lastEmailTo(bought.buyer),
+      /decided to return the 4\.00 USD for “Haiku” to you\. You keep the product\./,
     );
     assert.equal((await give(bought.orderId)).body.data.amount, 6);
     assert.deepEqual(await accountsOf(market, bought.orderId), {});

@@ -42,7 +42,7 @@ export async function applyOrderDispute(ctx: Context, reported: Dispute): Promis
   return true;
 }
 
-/** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
+/** A decided dispute stays as it is. */
 async function syncDisputeRow(ctx: Context, tx: Tx, orderId: string, reported: Dispute): Promise<void> {
   const order = await lockOrder(tx, orderId);
   if (!order || !isPaidOrder(order)) throw notPaidYetError(order?.status);
@@ -91,7 +91,7 @@ interface DisputedOrder {
   dispute: DisputeRow;
 }
 
-/** What the bank may take of the order is nobody's until it is decided; the buyer keeps the product meanwhile. */
+/** Holds the disputed amount until the bank decides; the buyer keeps the product. */
 async function openDispute(
   ctx: Context,
   tx: Tx,

@@ -19,7 +19,7 @@ export interface Balance {
   referrer: { pendingMinor: bigint; availableMinor: bigint; reservedMinor: bigint };
 }
 
-/** Somebody's balances, one for each currency in which they ever had an entry, in alphabetical order. */
+/** One for each currency with an entry, in alphabetical order. */
 export async function balancesOf(db: Queries, ownerId: string, now: Date): Promise<Balance[]> {
   const sums = await sumBalances(db, ownerId, now);
   return sums.map(({ currency, ...sum }) => ({

@@ -3,7 +3,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import { findLastVerificationRow, insertVerification } from "./queries.ts";
 import { verifyLedger } from "./verification.ts";
 
-/** The log is for whoever looks first; `ledger verify` tells the rest. */
+/** `ledger verify` lists all problems; the log shows the first. */
 const MAX_LOGGED = 10;
 
 /** The job: looks at all of the books in one snapshot, as `ledger verify` does, and keeps what it found for /metrics and the doctor. */

@@ -21,7 +21,7 @@ const feesOfOpenDisputes = (ownerId: string) => sql`
   select o.currency, 'seller' as account, d.fee_minor as amount
     from disputes d join orders o on o.id = d.order_id where d.status = 'open' and o.seller_id = ${ownerId}`;
 
-/** What is reserved of somebody's money, by currency: what open refunds and disputes may take. */
+/** What open refunds and disputes may take, by currency. */
 export const reservedAmounts = (ownerId: string, now: Date) => sql`
   select currency, sum(amount) as reserved, sum(amount) filter (where account = 'referrer') as referrer_reserved
     from (${amountsOfOpenRefunds(ownerId, now)} union all ${feesOfOpenDisputes(ownerId)}) as claims

@@ -3,7 +3,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { accounts } from "./ledger.ts";
 import { LOST_SHARES } from "./shares.ts";
 
-/** Of problems of one kind, how many are told one by one; `total` says how many there are. */
+/** At most this many problems of a kind are listed; `total` counts all. */
 const MAX_REPORTED = 100;
 export type Found<Row> = Row & { total: number };
 

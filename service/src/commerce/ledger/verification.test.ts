@@ -762,7 +762,7 @@ suite("a problem is told", () => {
           await does(`update entitlements set buyer_id = '${seller.userId}' where order_id = '${id}'`)(tx);
         },
       ],
-      said: [/^Order ord_\w{26} gives use of something else, or to somebody else, than was bought\.$/],
+      said: [/^Order ord_\w{26} has an entitlement for another buyer, product or major version\.$/],
     },
     "a discount code that counts what nobody holds": {
       deeds: [

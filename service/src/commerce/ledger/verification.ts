@@ -194,7 +194,7 @@ function describeWrongEntitlement({ orderId, status, rightStatus, isOthers }: Wr
   const use = (of: string | null) => (of ? `${of} use` : "no use");
   const faults = [
     ...(status === rightStatus ? [] : [`gives ${use(status)}, where ${use(rightStatus)} is due`]),
-    ...(isOthers ? ["gives use of something else, or to somebody else, than was bought"] : []),
+    ...(isOthers ? ["has an entitlement for another buyer, product or major version"] : []),
   ];
   return `Order ${toId("ord", orderId)} ${faults.join(", and ")}.`;
 }

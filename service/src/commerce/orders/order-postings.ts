@@ -109,7 +109,7 @@ export async function postRefund(
   });
 }
 
-/** The buyer's bank sent it back: the provider has it for us again, and it is the buyer's. Nobody who gave it gets it back. */
+/** The bank returned the refund: the provider holds the money, and we owe it to the buyer. */
 export const postRefundReturned = (
   ctx: Context,
   tx: Tx,
@@ -158,7 +158,7 @@ export interface DisputePosting {
   heldMinor: bigint;
 }
 
-/** The bank may take it: until that is decided it is nobody's. */
+/** Holds the shares until the bank decides. */
 export const postDisputeOpened = (
   ctx: Context,
   tx: Tx,
@@ -175,7 +175,6 @@ export const postDisputeOpened = (
     ],
   });
 
-/** It is theirs again who gave it. */
 export const postDisputeWon = (
   ctx: Context,
   tx: Tx,

@@ -253,7 +253,7 @@ export async function recordOrderMismatch(
   return noted !== undefined;
 }
 
-/** Notes that the provider is asked now; false when the order is open no more, so that nobody must ask. */
+/** Returns false when the order is no longer open, so that it must not be charged. */
 export async function markOrderAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
     .updateTable("orders")

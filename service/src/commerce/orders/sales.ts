@@ -75,7 +75,6 @@ interface AdminQuery extends Filters {
   product?: string | undefined;
 }
 
-/** Everybody's orders, however they ended. */
 export async function listAllOrders(ctx: Context, query: AdminQuery): Promise<Page<AdminOrder>> {
   const [buyerId, sellerId] = [parseIdFilter("usr", query.buyer), parseIdFilter("usr", query.seller)];
   const productId = parseIdFilter("prod", query.product);

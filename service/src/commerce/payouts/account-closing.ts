@@ -14,7 +14,7 @@ import {
   RETURNED_WITHIN_MS,
 } from "./queries.ts";
 
-/** What is still paid to somebody who leaves, and where it goes. */
+/** What is still paid after the account is closed, and where to. */
 export interface RemainingBalance {
   amounts: { currency: string; amountMinor: bigint }[];
   destination: string;
@@ -64,21 +64,21 @@ function mustOweNothing(debts: RemainingBalance["amounts"]): void {
   const owed = formatAmounts(debts.map((debt) => ({ ...debt, amountMinor: -debt.amountMinor })));
   throw new ApiError(
     "INVALID_STATE",
-    `More was refunded or disputed than is left: you owe ${owed}. Later sales make up for it, or settle it with whoever runs this marketplace.`,
+    `Refunds and disputes exceed your balance: you owe ${owed}. Wait for later sales, or contact the operator of this marketplace.`,
     { current: "money_owed", balances: toAmounts(debts) },
   );
 }
 
 const remedies = {
-  scheduled: "nothing is paid by a schedule here: have it paid out first, by POST /payouts",
-  named: "say where it goes, by PUT /account/payout-account",
-  "set up": "finish setting up where it goes, by POST /account/payout-account/onboarding",
+  scheduled: "this marketplace has no payout schedule: request a payout with POST /payouts",
+  named: "set a payout account with PUT /account/payout-account",
+  "set up": "finish the setup of your payout account with POST /account/payout-account/onboarding",
 };
 
 function cannotPayOutError(amounts: RemainingBalance["amounts"], lacks: keyof typeof remedies): ApiError {
   return new ApiError(
     "INVALID_STATE",
-    `${formatAmounts(amounts)} is yours: ${remedies[lacks]}; or give it up, by giveUpBalance.`,
+    `${formatAmounts(amounts)} is left in your balance: ${remedies[lacks]}, or give it up with giveUpBalance.`,
     { current: "money_left", balances: toAmounts(amounts) },
   );
 }
@@ -90,16 +90,16 @@ export const formatAmounts = (amounts: RemainingBalance["amounts"]): string =>
 export const toAmounts = (amounts: RemainingBalance["amounts"]) =>
   amounts.map(({ currency, amountMinor }) => ({ currency, amount: toDecimal(amountMinor, currency) }));
 
-/** Somebody leaves to whom something is still paid: letters about that go to the address that they had. */
+/** Keeps the address of a closed account for emails about its remaining payouts. */
 export const saveLastAddress = (tx: Tx, user: { id: string; email: string }) =>
   insertLastAddress(tx, user.id, user.email);
 
-/** Where somebody hears of a payout; null: they have left, and nothing was owed to them. */
+/** Null: the account is closed, and nothing was owed to it. */
 export async function findEmailAddress(db: Queries, userId: string): Promise<string | null> {
   const user = await findAccount(db, userId);
   return user && !user.closedAt ? user.email : findLastAddress(db, userId);
 }
 
-/** Those who left, were paid everything, and to whom no bank can send anything back any more. */
+/** Deletes addresses of closed accounts that are paid off and past the return period of banks. */
 export const deleteLastAddresses = (ctx: Context) =>
   deletePaidOffAddresses(ctx.db, new Date(ctx.now().getTime() - RETURNED_WITHIN_MS));

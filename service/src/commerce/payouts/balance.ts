@@ -18,7 +18,6 @@ export function minimumMinor(currency: string): bigint {
 export const payableAmount = (ctx: Context, currency: string, minor: bigint): bigint =>
   minor - (minor % ctx.integrations.payments.limitsOf(currency).stepMinor);
 
-/** Of somebody who never earned anything in it. */
 export const emptyBalance = (currency: string): Balance => ({
   currency,
   pendingMinor: 0n,

@@ -41,7 +41,7 @@ test("where payouts go is the seller's to say, and they are told of it", async (
   assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", payoutsEnabled: true }]);
   assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", payoutsEnabled: true });
   const [letter] = await emailsToUser(market, seller.userId);
-  assert.equal(letter!.subject, "Your payouts go to another account");
+  assert.equal(letter!.subject, "Your payout account changed");
   await bookEarnings(market, seller, { amountMinor: 5000n });
   const { id } = (await session.post("/v1/payouts", {})).body.data;
   assert.equal(bank.paid.get(id)!.request.destination, "acct_own");
@@ -97,7 +97,7 @@ suite("setting it up at the provider", () => {
     assert.deepEqual(await standing(session), { account, payoutsEnabled: true });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
     const subjects = (await emailsToUser(tried, seller.userId)).map(({ subject }) => subject);
-    assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payouts go to another account"]);
+    assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payout account changed"]);
   });
 
   test("is waited for: nothing is drawn before, by its owner's wish or by the schedule", async () => {

@@ -57,10 +57,10 @@ const changeDestination = (ctx: Context, caller: SessionCaller, account: string,
 
 const accountChangedEmail = (ctx: Context, account: string) =>
   renderEmail({
-    subject: "Your payouts go to another account",
-    paragraphs: [`From now on your payouts go to ${account} at the payment provider.`],
+    subject: "Your payout account changed",
+    paragraphs: [`Your payouts now go to ${account} at the payment provider.`],
     footnotes: [
       securityFootnote(ctx),
-      "Then write to the operator of this marketplace, who can hold the payouts.",
+      "Then contact the operator of this marketplace, who can stop the payouts.",
     ],
   });

@@ -46,7 +46,7 @@ test("acct_test_returns sends back what it was paid, of which a notice tells", a
   await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   const [letter] = await emailsToUser(market, seller.userId);
-  assert.equal(letter!.subject, "Sent back by your bank: 50.00 USD");
+  assert.equal(letter!.subject, "Payout returned: 50.00 USD");
 });
 
 test("an account that the provider does not know is no way to be paid", async () => {

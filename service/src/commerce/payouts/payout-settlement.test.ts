@@ -85,7 +85,7 @@ suite("a payout that the provider", () => {
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
     bank.begins = "completed";
     assert.equal((await hasPayout(seller)).status, "completed");
-    assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD", "Not paid out: 50.00 USD"]);
+    assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD", "Payout failed: 50.00 USD"]);
     assert.equal((await eventsOf(seller)).length, 1);
   });
 
@@ -97,7 +97,7 @@ suite("a payout that the provider", () => {
     for (let times = 0; times < 2; times++) await bank.moves(id, "returned");
     assert.equal((await payoutsOf(seller))[0].status, "returned");
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
-    assert.deepEqual(await subjectsTo(seller), ["Sent back by your bank: 50.00 USD", "Paid out: 50.00 USD"]);
+    assert.deepEqual(await subjectsTo(seller), ["Payout returned: 50.00 USD", "Paid out: 50.00 USD"]);
     const again = await hasPayout(seller);
     assert.deepEqual([again.amount, again.period], [50, period]);
   });
@@ -279,7 +279,7 @@ suite("a payout of which we heard nothing", () => {
       const [payout] = await payoutsOf(seller);
       assert.deepEqual([payout.status, payout.failureCode], ["failed", "seller_banned"]);
       const [letter] = (await emailsToUser(market, seller.userId)).slice(-1);
-      assert.match(unwrapLines(letter!.text), /is not paid while you are shut out\./);
+      assert.match(unwrapLines(letter!.text), /is not paid while your account is banned\./);
       assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
       assert.equal((await hasPayout(seller)).status, "completed");
     });

@@ -51,14 +51,14 @@ async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pa
       await postPayoutFailed(ctx, tx, payout);
       return endPayout(ctx, tx, payout, { ...known, status: "failed", failure_code: outcome.failureCode });
     case "returned":
-      // We never heard that it was paid. Nobody else shall, now that it is not.
+      // The completion was never announced, so only the return is recorded.
       await postPayoutCompleted(ctx, tx, payout);
       await postPayoutReturned(ctx, tx, payout);
       return endPayout(ctx, tx, payout, { ...known, status: "returned" });
   }
 }
 
-/** The seller can do nothing about it: it stays as it is, and the job asks again. */
+/** The job asks again; the seller cannot change it. */
 async function markWaiting({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
   await updatePayout(tx, payout.id, { status: payout.status, waits_for: waitsFor });
   log.warn(
@@ -67,7 +67,7 @@ async function markWaiting({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor
   );
 }
 
-/** What was taken back by hand and in part is booked by hand: whoever did it knows why, and we do not. */
+/** The operator must post a partial reversal by hand, because the reason is unknown here. */
 async function recordReversal(
   { log }: Context,
   tx: Tx,
@@ -82,7 +82,7 @@ async function recordReversal(
   );
 }
 
-/** Some providers call failed what was paid and came back. */
+/** Some providers report `failed` for a payout that was returned. */
 async function applyReturn(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
   if (outcome.state === "completed") return recordReversal(ctx, tx, payout, outcome);
   if (outcome.state !== "returned" && outcome.state !== "failed") return;
@@ -97,7 +97,6 @@ function warnIfPaidLate({ log }: Context, { id, status }: PayoutRow, { state }: 
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
 }
 
-/** How it ended, and a letter about it. */
 async function endPayout(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutUpdate): Promise<void> {
   await updatePayout(tx, payout.id, change);
   const address = await findEmailAddress(tx, payout.sellerId);

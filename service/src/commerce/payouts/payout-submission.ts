@@ -71,7 +71,6 @@ export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<Pay
 export const trySubmitPayout = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
   logAndContinue(ctx, payout, () => submitPayout(ctx, payout));
 
-/** Asks at once how a payout stands, without waiting for the reconciling job. */
 export const tryRefreshPayout = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
   logAndContinue(ctx, payout, () => refreshPayout(ctx, payout.id));
 
@@ -108,7 +107,6 @@ async function refreshPayout(ctx: Context, id: string): Promise<void> {
     ctx.log.error({ payout: id, status: payout?.status }, "the payment provider knows nothing of a payout");
 }
 
-/** Makes ours and the provider's payouts say the same, whoever was killed in between. */
 export const reconcilePayouts = async (ctx: Context): Promise<void> =>
   forEachRow(
     await listPayoutsToCheck(ctx),

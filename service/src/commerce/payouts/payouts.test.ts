@@ -223,7 +223,7 @@ suite("a payout", () => {
     assert.match(reason, /below the minimum of 10.00 USD; 9.99 USD is available/);
   });
 
-  test("is refused where the request is no amount of a currency", async () => {
+  test("is refused where the request is not a valid amount in a currency", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 5000n });
     for (const amount of [0, -1, 10.001, "10", 1e20])

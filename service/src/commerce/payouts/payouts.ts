@@ -17,7 +17,8 @@ import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow 
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
 export async function requestPayout(ctx: Context, caller: Member, input: AskPayout): Promise<Payout> {
-  if (input.currency && !isCurrency(input.currency)) throw invalidRequest("currency", "is no currency");
+  if (input.currency && !isCurrency(input.currency))
+    throw invalidRequest("currency", "is not an ISO 4217 code");
   await mustHaveUsableAccount(ctx, caller.userId);
   const payout = await ctx.db
     .transaction()
@@ -36,7 +37,7 @@ async function mustHaveUsableAccount(ctx: Context, sellerId: string): Promise<vo
   if (await arePayoutsDisabled(ctx, sellerId))
     throw ruleViolation(
       "account",
-      "is not set up at the payment provider yet: finish that, by POST /account/payout-account/onboarding",
+      "is not set up at the payment provider: finish it with POST /account/payout-account/onboarding",
     );
 }
 
@@ -57,7 +58,7 @@ async function createRequestedPayout(
   if (!destination)
     throw ruleViolation(
       "account",
-      "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
+      "is missing: set up a payout account with POST /account/payout-account/onboarding",
     );
   const payout = (await createPayout(ctx, tx, {
     sellerId,
@@ -84,7 +85,7 @@ async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, input: AskP
 function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
   if (amount === undefined) return payableAmount(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
-  if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
+  if (minor === null) throw invalidRequest("amount", `is not a valid amount in ${currency}`);
   const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amount", why);
   return minor;
@@ -129,7 +130,7 @@ interface AdminQuery extends PayoutQuery {
   sellerId?: string | undefined;
 }
 
-/** An id of any shape that names nobody has no payouts. */
+/** An unknown id has no payouts. */
 export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<Page<AdminPayout>> {
   if (query.sellerId === undefined) return mapPage(await listRows(ctx.db, query), toAdminPayout);
   const sellerId = toUuid("usr", query.sellerId);

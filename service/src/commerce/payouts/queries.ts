@@ -36,7 +36,7 @@ export interface PayoutRow {
   completedAt: Date | null;
 }
 
-/** A day as it is told: the driver would make a moment of it, in the zone of the process. */
+/** As text: the driver would convert a date to a moment in the zone of the process. */
 const day = (column: string) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
 
 const payouts = (db: Queries) =>
@@ -236,7 +236,6 @@ export async function findDayOfEarnings(
   return rows[0]!.day;
 }
 
-/** The day of somebody's first entry in a currency. */
 export async function findFirstDay(db: Queries, ownerId: string, currency: string): Promise<string> {
   const { rows } = await sql<{ day: string }>`
     select to_char(min(t.occurred_at) at time zone 'UTC', 'YYYY-MM-DD') as day

@@ -7,7 +7,7 @@ import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 
-/** How a plan is taxed for somebody: asked before its payment is written, because a tax service may be far away. */
+/** Read before the payment is written, because a tax service may be slow. */
 export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
   ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, userId),

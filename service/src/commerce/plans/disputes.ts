@@ -82,7 +82,6 @@ const toNewDispute = (ctx: Context, payment: PaymentRow, reported: Dispute) => (
   status: isInquiry(reported) ? ("inquiry" as const) : ("open" as const),
 });
 
-/** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
 async function applyLoss(
   ctx: Context,
   tx: Tx,

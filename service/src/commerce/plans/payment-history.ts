@@ -7,7 +7,6 @@ import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { planReceiptNumber, planReceiptUrls } from "./plan-receipt.ts";
 import { listPayments as findPayments, type PaymentRow } from "./queries.ts";
 
-/** What somebody paid for their plans, was to pay, or could not. */
 export async function listPayments(ctx: Context, caller: Member, paging: Paging): Promise<Page<PlanPayment>> {
   const page = await findPayments(ctx.db, caller.userId, paging);
   return mapPage(page, (payment) => toPlanPayment(ctx, payment));

@@ -17,15 +17,15 @@ const NEEDS_CONFIRMATION = "authentication_required";
 
 const describeDecline = (due: DueMonth, declineCode: string | null) =>
   declineCode === NEEDS_CONFIRMATION
-    ? `Your bank wants you to confirm ${describeMonth(due)}: choose the plan again, and you can.`
+    ? `Your bank requires you to confirm the payment for ${describeMonth(due)}. Choose the plan again to confirm it.`
     : `We could not charge ${describeMonth(due)}.`;
 
 export const renewalFailedEmail = (due: DueMonth, nextTry: Date, declineCode: string | null): Email =>
   renderEmail({
-    subject: `Your plan ${due.plan} could not be renewed yet`,
+    subject: `Renewal of your plan ${due.plan} failed`,
     paragraphs: [
       describeDecline(due, declineCode),
-      `Nothing changes for now. We try again on ${nextTry.toUTCString()}; until then you can choose the plan again with another payment method.`,
+      `Your plan stays active for now. We try again on ${nextTry.toUTCString()}. To pay earlier, choose the plan again with another payment method.`,
     ],
   });
 
@@ -33,17 +33,17 @@ export const planEndedEmail = (due: DueMonth): Email =>
   renderEmail({
     subject: `Your plan ${due.plan} has ended`,
     paragraphs: [
-      `We tried three times to charge ${describeMonth(due)}, in vain. Your account has the free plan now, with its quotas.`,
-      "Nothing of yours is gone. Choose a plan whenever you like.",
+      `Three attempts to charge ${describeMonth(due)} failed. Your account now has the free plan and its quotas.`,
+      "Your data is kept. You can choose a plan again at any time.",
     ],
   });
 
 export const confirmPaymentEmail = (due: DueMonth, url: string): Email =>
   renderEmail({
     subject: `Confirm the payment for your plan ${due.plan}`,
-    paragraphs: [`Your bank wants you to confirm ${describeMonth(due)}.`],
+    paragraphs: [`Your bank requires you to confirm the payment for ${describeMonth(due)}.`],
     action: { label: "Confirm the payment", url },
-    footnotes: ["Within 24 hours, please: afterwards we try again in some days."],
+    footnotes: ["Confirm within 24 hours. After that, we try again in a few days."],
   });
 
 /** `until`: when the plan ends, where a later payment paid for it; null: it has ended. */
@@ -51,10 +51,10 @@ export const disputeLostEmail = ({ plan, amountMinor, currency }: DueMonth, unti
   renderEmail({
     subject: until ? `Your plan ${plan} will not be renewed` : `Your plan ${plan} has ended`,
     paragraphs: [
-      `Your bank took back the ${formatMoney(amountMinor, currency)} that you paid for a month of your plan ${plan}.`,
+      `Your bank returned your payment of ${formatMoney(amountMinor, currency)} for a month of your plan ${plan} to you.`,
       until
-        ? `The plan ends on ${until.toUTCString()}, and nothing is charged for it any more.`
-        : "Your account has the free plan now, with its quotas, and nothing is charged any more.",
-      "Nothing of yours is gone. Choose a plan whenever you like.",
+        ? `The plan ends on ${until.toUTCString()} and is not renewed.`
+        : "Your account now has the free plan and its quotas. Nothing more is charged.",
+      "Your data is kept. You can choose a plan again at any time.",
     ],
   });

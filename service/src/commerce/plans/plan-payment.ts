@@ -91,7 +91,7 @@ export async function chargeRenewal(ctx: Context, payment: PaymentRow): Promise<
   }
 }
 
-/** Nobody but we would ask for a renewal again, and never under another id. What begins a plan is given up: whoever wants it asks. */
+/** A renewal is charged again under the same id. Another payment is canceled: the user can choose the plan again. */
 async function onUnknownToProvider(ctx: Context, id: string): Promise<void> {
   const payment = await findPayment(ctx.db, id);
   if (payment?.renewsFrom) return chargeRenewal(ctx, payment);
@@ -108,7 +108,7 @@ export async function syncPlanPaymentFromProvider(ctx: Context, paymentId: strin
 async function settlePlanPayment(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {
   const known = (await findPayment(ctx.db, id))!;
   await ctx.db.transaction().execute(async (tx) => {
-    // First the account, as everybody does who changes its plan.
+    // Every change of a plan locks the account first.
     await lockPlan(tx, known.userId);
     const payment = await lockPayment(tx, id);
     if (payment && isPaymentOpen(payment)) await applySettlement(ctx, tx, payment, settlement);
@@ -207,7 +207,7 @@ async function completePlanPayment(ctx: Context, tx: Tx, payment: PaymentRow, pa
     period_start: start,
     period_end: end,
     receipt_year: now.getUTCFullYear(),
-    // Last, because everybody's payments wait for their numbers until this one is committed.
+    // Last, because all plan payments wait for the counter until this transaction commits.
     receipt_number: await nextPlanReceiptNumber(tx, now.getUTCFullYear()),
   });
   failPoint(ctx, "payment: settling");
@@ -238,7 +238,6 @@ function toPaymentUpdate(unpaid: Unpaid, now: Date): PaymentUpdate {
   return { ...standing, ...(isSettled && { settled_at: now }) };
 }
 
-/** Gives up what somebody has not paid yet, for another to decide on their plan. */
 export async function cancelOpenPayment(ctx: Context, userId: string): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
   if (open) await cancelPlanPayment(ctx, open);

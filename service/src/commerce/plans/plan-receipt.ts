@@ -28,7 +28,6 @@ export function planReceiptUrls(ctx: Context, { id, status }: PaymentRow) {
   return { url: link("receipt"), pdf: link("receipt.pdf") };
 }
 
-/** What stands behind a signed link, whose signature stands for whoever paid. */
 export async function findLinkedReceipt(
   ctx: Context,
   paymentId: string,

@@ -133,7 +133,7 @@ export interface PaymentRow {
   paymentMethod: CardSummary | null;
   declineCode: string | null;
   actionUrl: string | null;
-  /** What was taken late and in vain, by the provider's name for it. */
+  /** The provider's id of a late payment that no longer buys anything. */
   unusablePaymentId: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
@@ -193,7 +193,6 @@ const findOne = async (query: ReturnType<typeof payments>): Promise<PaymentRow |
 
 export const findPayment = (db: Queries, id: string) => findOne(payments(db).where("id", "=", id));
 
-/** Until the transaction ends, nobody else moves it. */
 export const lockPayment = (tx: Tx, id: string) => findOne(payments(tx).where("id", "=", id).forUpdate());
 
 export const findOpenPayment = (db: Queries, userId: string) =>
@@ -279,7 +278,7 @@ export async function recordPaymentMismatch(
   return noted !== undefined;
 }
 
-/** Keeps what was taken in vain; null: it was given back. */
+/** Null: the payment was refunded. */
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx
     .updateTable("subscription_payments")
@@ -302,7 +301,7 @@ export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<numbe
   return last;
 }
 
-/** Notes that the provider is asked now; false when the payment is open no more, so that nobody must ask. */
+/** Returns false when the payment is no longer open, so that it must not be charged. */
 export async function markPaymentAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
     .updateTable("subscription_payments")

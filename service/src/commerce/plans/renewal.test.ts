@@ -258,8 +258,8 @@ suite("a renewal that cannot be paid", () => {
     assert.deepEqual(await quotasOf(person), builtInPlans.plans.free.quotas);
     assert.deepEqual(await subjects(person), [
       "Your plan pro has ended",
-      "Your plan pro could not be renewed yet",
-      "Your plan pro could not be renewed yet",
+      "Renewal of your plan pro failed",
+      "Renewal of your plan pro failed",
     ]);
     const [ended] = await emailsToUser(market, person.key.userId);
     assert.match(unwrapLines(ended!.text), /29\.00 USD/);
@@ -316,7 +316,7 @@ suite("a renewal that cannot be paid", () => {
       payment: null,
       pastDue: { tries: 1 },
     });
-    assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
+    assert.equal((await subjects(person))[0], "Renewal of your plan pro failed");
   });
 
   test("that waits to be confirmed is given up for another method, and that is no try", async () => {
@@ -342,8 +342,8 @@ suite("a renewal that cannot be paid", () => {
     assert.deepEqual(methodsOf(person), [own]);
     assert.deepEqual(await subjects(person), [
       "Confirm the payment for your plan pro",
-      "Your plan pro could not be renewed yet",
-      "Your plan pro could not be renewed yet",
+      "Renewal of your plan pro failed",
+      "Renewal of your plan pro failed",
     ]);
   });
 

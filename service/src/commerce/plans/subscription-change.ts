@@ -52,7 +52,7 @@ export async function changeSubscription(
 
 function mustBeOffered(ctx: Context, plan: Plan): void {
   if (planPriceMinor(ctx.config.planConfig, plan) === null)
-    throw ruleViolation("plan", `${plan} is by agreement with the operator`);
+    throw ruleViolation("plan", `${plan} is only available by agreement with the operator`);
 }
 
 /** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
@@ -103,7 +103,7 @@ async function startChange(
 
 function mustNotBeByAgreement(ctx: Context, plan: Plan): void {
   if (planPriceMinor(ctx.config.planConfig, plan) === null)
-    throw ruleViolation("plan", `yours, ${plan}, is by agreement with the operator: ask them to change it`);
+    throw ruleViolation("plan", `your plan ${plan} is by agreement: ask the operator to change it`);
 }
 
 const isLower = (plan: Plan, than: Plan) => plans.indexOf(plan) < plans.indexOf(than);
@@ -138,7 +138,7 @@ async function beginPlan(
     await endSubscription(ctx, tx, userId, plan);
     return null;
   }
-  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
+  if (!methodId) throw ruleViolation("paymentMethodId", "is required: you have no default payment method");
   // What is too little to be charged is waived.
   if (creditedMinor >= priceMinor || computeBill(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { type Receipt, receiptPdf, receiptPolicy, renderReceiptHtml } from "./receipt.ts";
 
-/** Behind a signed link: nobody else may keep what it shows. */
+/** The page is behind a signed link: caches must not store it. */
 const noStore = { "cache-control": "private, no-store" };
 
 export const sendReceiptPage = (reply: FastifyReply, receipt: Receipt): FastifyReply =>

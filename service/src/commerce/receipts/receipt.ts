@@ -127,7 +127,6 @@ function toRefundLines({ refunds, refundedMinor }: Receipt) {
   return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
 }
 
-/** Nobody paid for a free copy. */
 const describeStatus = ({ status, totalMinor }: Receipt): string =>
   status === "completed" && totalMinor === 0n ? "Free" : statusNames[status];
 

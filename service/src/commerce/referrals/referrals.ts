@@ -6,7 +6,7 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { countReferred, findCodeOwner, insertOrFindCode, sumPaidCommissions } from "./queries.ts";
 
-/** No vowels, so that no word comes about, and no two that look alike. 21^9 codes: nobody guesses one. */
+/** No vowels and no similar letters: codes form no words. 21^9 codes are not guessable. */
 const LETTERS = "CDFGHJKMNPQRTVWX34679";
 const LENGTH = 9;
 
@@ -76,7 +76,7 @@ export async function findReferrer(
   { buyerId, sellerId }: { buyerId: string; sellerId: string },
 ): Promise<Referrer> {
   const owner = await findCodeOwner(ctx.db, code.trim().toUpperCase());
-  if (!owner) throw invalidCodeError("is not a code that anybody uses");
+  if (!owner) throw invalidCodeError("is unknown");
   if (owner.isGone) throw expiredReferralError();
   if (owner.userId === buyerId) throw invalidCodeError("is your own");
   if (owner.userId === sellerId) throw invalidCodeError("is the seller's own");
@@ -84,4 +84,4 @@ export async function findReferrer(
 }
 
 /** Its owner has left, maybe a moment ago. */
-export const expiredReferralError = () => invalidCodeError("has expired: whoever it belonged to has left");
+export const expiredReferralError = () => invalidCodeError("has expired: the account of its owner is closed");

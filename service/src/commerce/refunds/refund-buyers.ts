@@ -71,7 +71,7 @@ async function mustBeWithheld(ctx: Context, productId: string): Promise<string> 
   if (taken) return id;
   throw new ApiError(
     "INVALID_STATE",
-    "Suspend it as malicious or illegal first: its buyers can still use it.",
+    "Suspend the product as malicious or illegal first. Its buyers can still use it.",
     {
       current: "usable",
       allowed: ["malicious", "illegal"],

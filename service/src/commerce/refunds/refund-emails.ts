@@ -7,7 +7,6 @@ import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
 import type { RefundRow } from "./refund-queries.ts";
 
-/** What people are told; a letter's words, of a refund that is written down. */
 type EmailTemplate = (refund: RefundRow, amount: string) => { subject: string; paragraphs: string[] };
 
 interface EmailTemplates {
@@ -22,80 +21,80 @@ const optionalParagraph = (text: string | null) => (text ? [text] : []);
 const templates: Record<RefundEmailKind, EmailTemplates> = {
   requested: {
     seller: ({ productTitle, reason, details, decideBy, approvalReason }, amount) => ({
-      subject: `A buyer asks for their money back: ${productTitle}`,
+      subject: `Refund requested: ${productTitle}`,
       paragraphs: [
-        `A buyer of “${productTitle}” asks for ${amount} back. They say:`,
+        `A buyer of “${productTitle}” requests a refund of ${amount}. The reason:`,
         reason,
         ...optionalParagraph(details),
         approvalReason === "recent_instant_refund"
-          ? "They have not used it. You decide because they had another refund at once lately."
-          : "They have used it.",
-        `Approve or reject it by ${toLongDate(decideBy!)}; after that it is approved by itself.`,
+          ? "The buyer has not used the product. You decide because the buyer recently had another instant refund."
+          : "The buyer has used the product.",
+        `Approve or reject the request by ${toLongDate(decideBy!)}; after that it is approved automatically.`,
       ],
     }),
   },
   rejected: {
     buyer: ({ productTitle, decisionNote }, amount) => ({
-      subject: `Not refunded: ${productTitle}`,
+      subject: `Refund rejected: ${productTitle}`,
       paragraphs: [
-        `Your request to get ${amount} for “${productTitle}” back was rejected. The reason:`,
+        `Your request for a refund of ${amount} for “${productTitle}” was rejected. The reason:`,
         ...optionalParagraph(decisionNote),
-        "You keep the product. If you think that this is wrong, write to whoever runs this marketplace.",
+        "You keep the product. To appeal, contact the operator of this marketplace.",
       ],
     }),
   },
   canceled: {
     seller: ({ productTitle }, amount) => ({
-      subject: `No longer asked for: a refund of ${productTitle}`,
-      paragraphs: [`The buyer of “${productTitle}” who asked for ${amount} back has taken that back.`],
+      subject: `Refund request canceled: ${productTitle}`,
+      paragraphs: [`The buyer of “${productTitle}” canceled the request for a refund of ${amount}.`],
     }),
   },
   succeeded: {
     buyer: ({ productTitle, origin }, amount) => ({
       subject: `Refunded: ${productTitle}`,
       paragraphs: [
-        `${amount} for “${productTitle}” went back to the card that you paid with. Banks may take some days to show it.`,
+        `${amount} for “${productTitle}” was refunded to your payment method. Your bank may take a few days to show it.`,
         ...(origin === "service"
-          ? ["Your payment came when you owned the product already. You keep it."]
+          ? ["Your payment arrived when you already owned the product. You keep the product."]
           : ["The receipt of your purchase shows it."]),
       ],
     }),
     seller: ({ productTitle, reason }, amount) => ({
       subject: `Refunded: ${productTitle}`,
       paragraphs: [
-        `A buyer of “${productTitle}” got ${amount} back. The reason:`,
+        `A buyer of “${productTitle}” was refunded ${amount}. The reason:`,
         reason,
-        "Your part of it was taken from your balance, and the platform's fee for it was given back.",
+        "Your share was deducted from your balance, and the platform fee was returned.",
       ],
     }),
   },
   failed: {
     buyer: ({ productTitle }, amount) => ({
-      subject: `The refund failed: ${productTitle}`,
+      subject: `Refund failed: ${productTitle}`,
       paragraphs: [
-        `The payment provider could not give you ${amount} for “${productTitle}” back.`,
-        "Ask for it again, or write to whoever runs this marketplace.",
+        `The payment provider could not refund you ${amount} for “${productTitle}”.`,
+        "Request the refund again, or contact the operator of this marketplace.",
       ],
     }),
     seller: ({ productTitle }, amount) => ({
-      subject: `The refund failed: ${productTitle}`,
+      subject: `Refund failed: ${productTitle}`,
       paragraphs: [
-        `The payment provider could not give a buyer ${amount} for “${productTitle}” back. Nothing was taken from you.`,
+        `The payment provider could not refund a buyer ${amount} for “${productTitle}”. Your balance is unchanged.`,
       ],
     }),
   },
   returned: {
     buyer: ({ productTitle }, amount) => ({
-      subject: `Your bank sent a refund back: ${productTitle}`,
+      subject: `Your bank returned a refund: ${productTitle}`,
       paragraphs: [
-        `Your bank did not take ${amount} that we gave back to you for “${productTitle}”. The card may have expired, or its account may be closed.`,
-        "The money is still yours: write to whoever runs this marketplace, and say how you would like to get it.",
+        `Your bank returned a refund of ${amount} for “${productTitle}”. The card may have expired, or its account may be closed.`,
+        "We still owe you this amount. Contact the operator of this marketplace to choose another way to receive it.",
       ],
     }),
   },
 };
 
-/** Tells whom it concerns, in the transaction of what happened. Sellers hear nothing of what was never sold. */
+/** Emails both sides in the transaction of the change. Sellers get none for a payment that sold nothing. */
 export async function emailRefund(
   ctx: Context,
   tx: Tx,
@@ -109,7 +108,7 @@ export async function emailRefund(
     await emailUser(ctx, tx, refund.sellerId, seller(refund, amount));
 }
 
-/** Whoever has left is told nothing any more. */
+/** A closed account gets no email. */
 export async function emailUser(
   ctx: Context,
   tx: Tx,

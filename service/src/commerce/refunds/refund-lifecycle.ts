@@ -7,7 +7,7 @@ export interface RefundMove {
   by?: "buyer" | "seller";
   from: readonly RefundStatus[];
   to: RefundStatus;
-  /** A verdict: somebody's, or that of the rules. */
+  /** Records who decided. */
   decides?: true;
   /** What the audit log calls it. */
   auditAction?: `refund.${string}`;
@@ -20,7 +20,7 @@ export const refundMoves: Record<RefundMoveName, RefundMove> = {
   cancel: { by: "buyer", from: ["pending"], to: "canceled", auditAction: "refund.canceled" },
   // A dispute gives the money back, or another refund did.
   withdraw: { from: ["pending", "approved"], to: "canceled", auditAction: "refund.withdrawn" },
-  // Again, as long as nobody knows whether the provider heard it: under the same id.
+  // Repeatable under the same id while the provider's answer is unknown.
   ask: { from: ["approved", "processing"], to: "processing" },
   succeed: { from: ["processing"], to: "succeeded", auditAction: "refund.succeeded" },
   fail: { from: ["processing"], to: "failed", auditAction: "refund.failed" },

@@ -30,7 +30,7 @@ export interface LockedRefund {
   refund: RefundRow;
 }
 
-/** The order first, as everybody does who moves what hangs on it. */
+/** Every change locks the order before its refunds. */
 export async function lockRefund(tx: Tx, id: string): Promise<LockedRefund | undefined> {
   const found = await findRefundRow(tx, id);
   if (!found) return undefined;
@@ -43,7 +43,6 @@ type RefundInput = Pick<
   "origin" | "amount_minor" | "reason" | "details" | "decide_by" | "approval_reason"
 >;
 
-/** Writes a refund of a locked order, which nobody has decided yet. */
 export async function createRefund(
   ctx: Context,
   tx: Tx,
@@ -119,9 +118,9 @@ export async function approveRefund(
 }
 
 export const alreadyRefundingError = () =>
-  new ApiError("CONFLICT", "All that remains of this purchase is on its way back already: read its refunds.");
+  new ApiError("CONFLICT", "The rest of this purchase is already being refunded: see its refunds.");
 
-/** Takes back what nobody has asked the provider for yet. */
+/** Cancels refunds that were not submitted to the provider yet. */
 export async function withdrawRefunds(
   ctx: Context,
   tx: Tx,

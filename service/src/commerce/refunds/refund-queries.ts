@@ -185,7 +185,7 @@ export interface AskedRefund {
   currency: string;
 }
 
-/** Notes that the provider is asked now; undefined when nobody must ask. */
+/** Undefined when the refund must not be submitted. */
 export async function markRefundAsked(db: Queries, id: string, now: Date): Promise<AskedRefund | undefined> {
   const { from, to } = refundMoves.ask;
   const asked = await db
@@ -264,7 +264,6 @@ export const listOrdersOfProviderRefunds = (db: Queries, before: Date) =>
     .where("decided_at", "<", before)
     .execute();
 
-/** Nobody decided in time. */
 export const listOverdueRefunds = (db: Queries, now: Date) =>
   db
     .selectFrom("refunds")
@@ -274,7 +273,6 @@ export const listOverdueRefunds = (db: Queries, now: Date) =>
     .orderBy("decide_by")
     .execute();
 
-/** What a buyer was given back without anybody being asked. */
 export const findAutomaticRefunds = (db: Queries, buyerId: string) =>
   db
     .selectFrom("refunds as r")

@@ -10,13 +10,12 @@ import type { OrderRow } from "../orders/queries.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 
-/** So long after the last refund that nobody was asked for comes the next one: the first, the second … and all after the last. */
+/** Days between instant refunds: before the second, the third, the fourth, and all later ones. */
 const DAYS_BETWEEN_INSTANT_REFUNDS = [0, 30, 90, 180] as const;
 
 /** The end of the window that the seller's policy gave when it was bought. */
 const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(completedAt, refundDays);
 
-/** Why nobody can give money of an order back now, neither at a buyer's wish nor unasked. */
 function obstacleOf(order: OrderRow): RefundObstacle | null {
   if (order.status === "disputed") return "disputed";
   if (!isPaidOrder(order)) return "not_completed";
@@ -72,7 +71,7 @@ const obstacleErrors: Record<RefundObstacle, (order: OrderRow, openId: string) =
   not_completed: (order) => invalidStateError(order, "Only a completed purchase can be refunded."),
   disputed: (order) =>
     invalidStateError(order, "Its payment is disputed at the bank, which decides about the money."),
-  free_copy: () => ruleViolation("orderId", "was free: there is nothing to give back"),
+  free_copy: () => ruleViolation("orderId", "was free: there is nothing to refund"),
   already_refunded: () => new ApiError("ALREADY_REFUNDED"),
   refund_open: (_order, openId) =>
     new ApiError("CONFLICT", "A refund of this purchase is open: wait for it, or cancel it.", {

@@ -18,7 +18,7 @@ export const isPaidOrder = (order: OrderRow): order is PaidOrder => order.comple
 export const remainingAmount = (order: Pick<OrderRow, "totalMinor" | "refundedMinor" | "refundingMinor">) =>
   order.totalMinor - order.refundedMinor - order.refundingMinor;
 
-/** How a paid order stands that nobody disputes. */
+/** For an order without an open dispute. */
 export function paidOrderStatus({ refundedMinor, totalMinor }: PaidOrder): OrderStatus {
   if (refundedMinor === 0n) return "completed";
   return refundedMinor === totalMinor ? "refunded" : "partially_refunded";

@@ -162,7 +162,7 @@ async function failRefund(
   await emailRefund(ctx, tx, moved.refund, "failed");
 }
 
-/** What came twice was never sold: programs did not hear of it, and so not of its end. */
+/** A duplicate payment was never announced as a sale, so its refund is not announced either. */
 async function publishRefunded(ctx: Context, tx: Tx, refund: RefundRow): Promise<void> {
   if (refund.origin === "service") return;
   await publishEvent(ctx, tx, [refund.sellerId, refund.buyerId], "purchase.refunded", {
@@ -224,7 +224,7 @@ export async function continueRefund(ctx: Context, id: string): Promise<void> {
   if (row) await forEachRefund(ctx, [row], (refund) => reconcileRefund(ctx, refund));
 }
 
-/** The job: what is approved and not there for over a minute, whoever was killed on the way. */
+/** The job continues refunds that a crash interrupted. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {
   const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - ASKED_RECENTLY_MS));
   await forEachRefund(ctx, rows, (row) => reconcileRefund(ctx, row));

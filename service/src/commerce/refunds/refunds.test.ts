@@ -51,7 +51,7 @@ async function forward(ms: number): Promise<void> {
   admin = await market.createSession(adminId, { secondFactor: true });
 }
 
-const lastLetterTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
+const lastSubjectTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
 
 interface Bought {
   buyer: Client;
@@ -155,7 +155,7 @@ suite("what was never used", () => {
     for (const side of [buyer, seller]) {
       const [event] = (await side.get("/v1/events?type=purchase.refunded")).body.data;
       assert.deepEqual(event.data, { refund: { id, orderId, amount: 10, reason: "My own words" } });
-      assert.equal(await lastLetterTo(side), "Refunded: Told");
+      assert.equal(await lastSubjectTo(side), "Refunded: Told");
     }
     const { data } = (await admin.get(`/v1/admin/audit?target=${id}`)).body;
     const deeds = data.map(({ action, actor }: { action: string; actor: { id: string } | null }) => [
@@ -300,7 +300,7 @@ suite("what was used", () => {
       });
       assert.equal(await refundedMinorOf(market, book, bought.orderId), 0n);
       assert.equal((await orderOf(bought.buyer, bought.orderId)).entitlement.status, "active");
-      assert.equal(await lastLetterTo(seller), "A buyer asks for their money back: Looked at");
+      assert.equal(await lastSubjectTo(seller), "Refund requested: Looked at");
     });
   }
 
@@ -323,7 +323,7 @@ suite("what was used", () => {
       completedAt: market.clock.now.toISOString(),
     });
     assert.equal(await refundedMinorOf(market, book, orderId), 0n);
-    assert.match(await lastLetterTo(buyer), /^Not refunded: /);
+    assert.match(await lastSubjectTo(buyer), /^Refund rejected: /);
     const order = await orderOf(buyer, orderId);
     assert.deepEqual([order.status, order.refundable.reasonIfNot], ["completed", null]);
     assert.deepEqual(typesOf(order).slice(2), ["refund.requested", "refund.rejected"]);
@@ -345,7 +345,7 @@ suite("what was used", () => {
     const { buyer, refundId } = await hasPending();
     const reply = await buyer.post(`/v1/refunds/${refundId}/cancel`);
     assertStatus(reply, "canceled");
-    assert.match(await lastLetterTo(seller), /^No longer asked for/);
+    assert.match(await lastSubjectTo(seller), /^Refund request canceled/);
     for (const [who, deed, body] of [
       [seller, "approve", undefined],
       [seller, "reject", { reason: "Late" }],
@@ -702,7 +702,7 @@ suite("what the provider cannot give back", () => {
       entitlement: { status: "active" },
       refundable: { amount: 10, reasonIfNot: null },
     });
-    for (const who of [buyer, seller]) assert.equal(await lastLetterTo(who), "The refund failed: Stuck");
+    for (const who of [buyer, seller]) assert.equal(await lastSubjectTo(who), "Refund failed: Stuck");
     assert.deepEqual((await buyer.get("/v1/events?type=purchase.refunded")).body.data, []);
     book.trouble = "none";
     const again = await ask(buyer, orderId);

@@ -125,7 +125,7 @@ function mustBeBeforeDeadline(ctx: Context, { status, decideBy }: RefundRow): vo
   if (status !== "pending" || !decideBy || ctx.now() < decideBy) return;
   throw new ApiError(
     "INVALID_STATE",
-    `It was to be decided by ${decideBy.toISOString()}: it is being approved.`,
+    `The deadline was ${decideBy.toISOString()}: the refund is being approved.`,
     {
       current: "overdue",
       allowed: ["pending"],
@@ -199,7 +199,7 @@ export async function refundOrder(
   return readRefundById(ctx, refundId);
 }
 
-/** Of parts there may be several: whoever heard of a failure would ask again, and give another one beside that of the job. */
+/** An error would make the administrator repeat a partial refund; the job continues this one. */
 async function trySubmitRefund(ctx: Context, refundId: string): Promise<void> {
   try {
     await submitRefund(ctx, refundId);
@@ -213,7 +213,7 @@ async function trySubmitRefund(ctx: Context, refundId: string): Promise<void> {
 
 function parseAmount(ctx: Context, order: PaidOrder, amount: number): bigint {
   const minor = toMinor(amount, order.currency);
-  if (minor === null) throw invalidRequest("amount", `is no amount of ${order.currency}`);
+  if (minor === null) throw invalidRequest("amount", `is not a valid amount in ${order.currency}`);
   const { stepMinor } = ctx.integrations.payments.limitsOf(order.currency);
   const why = whyNotOnStep(stepMinor, minor, order.currency);
   if (why) throw invalidRequest("amount", why);

@@ -166,7 +166,7 @@ function readCurrencies(read: SettingsReader) {
   const currencies = read.list("STOA_CURRENCIES", isCurrency, [currency]);
   if (!currencies.includes(currency))
     read.problems.push(`STOA_CURRENCY "${currency}" is not in STOA_CURRENCIES`);
-  if (!isCurrency(currency)) read.problems.push(`STOA_CURRENCY "${currency}" is no ISO 4217 code`);
+  if (!isCurrency(currency)) read.problems.push(`STOA_CURRENCY "${currency}" is not an ISO 4217 code`);
   return { currency, currencies };
 }
 

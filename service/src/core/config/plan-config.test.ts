@@ -99,7 +99,7 @@ test("all mistakes of a file are told at once, each with its place, beside those
 test("a price must be an amount of the currency", () => {
   assert.match(
     problemsOf({ plans: { pro: { monthlyPrice: 9.999 } } }),
-    /plans\.pro\.monthlyPrice: is no amount of USD/,
+    /plans\.pro\.monthlyPrice: is not a valid amount in USD/,
   );
   assert.match(problemsOf({ currency: "JPY", plans: { pro: { monthlyPrice: 9.5 } } }), /JPY/);
 });

@@ -15,7 +15,7 @@ const eachPlan = <S extends z.ZodType>(offer: S) =>
   z.strictObject({ free: offer, pro: offer, business: offer, enterprise: offer });
 
 const PlanConfigSchema = z.strictObject({
-  currency: z.string().refine(isCurrency, "is no ISO 4217 code"),
+  currency: z.string().refine(isCurrency, "is not an ISO 4217 code"),
   plans: eachPlan(PlanTerms),
   /** What an account's sessions may ask, whatever its plan. */
   sessions: Quotas,
@@ -68,7 +68,9 @@ function findInvalidPrices({ plans: offers, currency }: PlanConfig): string[] {
     const { monthlyPrice } = offers[plan];
     return monthlyPrice !== null && toMinor(monthlyPrice, currency) === null;
   };
-  return plans.filter(isWrong).map((plan) => `plans.${plan}.monthlyPrice: is no amount of ${currency}`);
+  return plans
+    .filter(isWrong)
+    .map((plan) => `plans.${plan}.monthlyPrice: is not a valid amount in ${currency}`);
 }
 
 /** In minor units of the book's currency; null: by agreement with the operator. */

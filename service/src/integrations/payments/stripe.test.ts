@@ -681,8 +681,8 @@ suite("a shop that is paid through Stripe", () => {
     const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
     assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
     const [letter] = await emailsToUser(market, person.userId);
-    assert.equal(letter!.subject, "Your plan pro could not be renewed yet");
-    assert.match(unwrapLines(letter!.text), /Your bank wants you to confirm .* choose the plan again/);
+    assert.equal(letter!.subject, "Renewal of your plan pro failed");
+    assert.match(unwrapLines(letter!.text), /Your bank requires you to confirm .* Choose the plan again/);
     const reply = await person.put(PLAN, { plan: "pro" });
     assert.equal(reply.status, 202, reply.text);
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);
@@ -927,7 +927,7 @@ suite("a shop that pays its sellers through Stripe", () => {
     assert.deepEqual(await standing(), { status: "completed", waits_for: null, failure_code: null });
     assert.deepEqual(
       (await emailsToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
-      ["Paid out", "Your payouts go to another account"],
+      ["Paid out", "Your payout account changed"],
     );
     server.hasFunds(Number.POSITIVE_INFINITY);
     const transferId: string = (await market.query("select provider_payout_id as id from payouts")).rows[0]

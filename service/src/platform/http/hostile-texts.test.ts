@@ -132,7 +132,7 @@ suite("a name or title that was stored before the rule", () => {
     const refund = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: hostile });
     assert.equal(refund.status, 201, refund.text);
     const [letter] = await emailsToUser(market, seller.userId);
-    assert.equal(letter!.subject, `A buyer asks for their money back: ${line}`);
+    assert.equal(letter!.subject, `Refund requested: ${line}`);
     // Of the reason, its own line end is a space, too; the escape was not stored.
     const withoutEscape = (text: string) => text.replace(" [31m", "[31m");
     assert.ok(letter!.text.includes(`\n\n${withoutEscape(line)}\n\n`), letter!.text);
