@@ -73,14 +73,14 @@ async function hasSeller(): Promise<Client> {
 test("two workers after days of standstill: each seller is paid once", async () => {
   const sellers = await Promise.all(Array.from({ length: SELLERS }, hasSeller));
   const last = new Date(Date.now() - STANDSTILL_DAYS * DAY_MS);
-  await market.query("insert into job_slots (job, slot, done_at) values ('pay-out', '-infinity', $1)", [
+  await market.query("insert into scheduled_runs (job, slot, done_at) values ('pay-out', '-infinity', $1)", [
     last,
   ]);
-  const before = await count("job_slots");
+  const before = await count("scheduled_runs");
   startWorker();
   startWorker();
   await until("every slot is ended", async () => {
-    const ended = await count("job_slots where job = 'pay-out' and done_at is not null");
+    const ended = await count("scheduled_runs where job = 'pay-out' and done_at is not null");
     return ended === before + slotsBetween(last, new Date());
   });
   await until(
@@ -96,6 +96,6 @@ test("two workers after days of standstill: each seller is paid once", async () 
   }
   assert.equal(await count("fake_provider.payouts"), SELLERS);
   assert.equal((await ledgerSums(market))["USD"], 0);
-  const { rows } = await market.query("select runs, failures from job_rounds where job = 'pay-out'");
+  const { rows } = await market.query("select runs, failures from job_runs where job = 'pay-out'");
   assert.deepEqual([rows[0].runs > 0, rows[0].failures], [true, 0]);
 });

@@ -8,10 +8,10 @@ export const uniqueEmail = () => `${randomUUID()}@example.com`;
 /** What was written to a mailbox, newest first, as its owner reads it. */
 export async function emailsTo(market: Market, address: string): Promise<Email[]> {
   const { rows } = await market.query(
-    "select id, sealed_letter from mails where recipient = $1 order by id desc",
+    "select id, sealed_email from emails where recipient = $1 order by id desc",
     [address],
   );
-  return rows.map((row) => JSON.parse(market.service.ctx.vault.open(row.sealed_letter, `mail|${row.id}`)));
+  return rows.map((row) => JSON.parse(market.service.ctx.vault.open(row.sealed_email, `mail|${row.id}`)));
 }
 
 /** What was written to the owner of an account. */

@@ -209,9 +209,9 @@ suite("a mailbox trick is refused with the field", () => {
   };
   for (const [name, email] of Object.entries(tricks)) {
     test(name, async () => {
-      const { rows } = await market.query("select count(*) from mails");
+      const { rows } = await market.query("select count(*) from emails");
       assertError(await ask(email), 400, "INVALID_REQUEST", "email");
-      assert.deepEqual((await market.query("select count(*) from mails")).rows, rows);
+      assert.deepEqual((await market.query("select count(*) from emails")).rows, rows);
     });
   }
 

@@ -142,11 +142,11 @@ for (const name of NAMES) {
       sitsDown({ email: email.toUpperCase() });
       await whoIs((await signsIn(name)).session!);
       assert.deepEqual(await deedsOf(userId), ["identity.linked", "session.started"]);
-      const { rows } = await market.query("select id, sealed_letter from mails where recipient = $1", [
+      const { rows } = await market.query("select id, sealed_email from emails where recipient = $1", [
         email,
       ]);
       assert.equal(rows.length, 1);
-      const letter = JSON.parse(market.service.ctx.vault.open(rows[0].sealed_letter, `mail|${rows[0].id}`));
+      const letter = JSON.parse(market.service.ctx.vault.open(rows[0].sealed_email, `mail|${rows[0].id}`));
       assert.match(letter.subject, /can sign you in now/);
     });
 

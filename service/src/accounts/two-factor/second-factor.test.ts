@@ -118,10 +118,10 @@ suite("a backup code", () => {
     const person = await hasPerson();
     await give(person, person.app.backupCodes[0]!);
     const { rows: mails } = await market.query(
-      "select m.id, m.sealed_letter from mails m join users u on u.email = m.recipient where u.id = $1 order by m.id desc",
+      "select m.id, m.sealed_email from emails m join users u on u.email = m.recipient where u.id = $1 order by m.id desc",
       [person.userId],
     );
-    const letter = JSON.parse(market.service.ctx.vault.open(mails[0].sealed_letter, `mail|${mails[0].id}`));
+    const letter = JSON.parse(market.service.ctx.vault.open(mails[0].sealed_email, `mail|${mails[0].id}`));
     assert.equal(letter.subject, "A backup code was used");
     assert.match(letter.text, /You have 9 left/);
     const { rows: deeds } = await market.query(

@@ -38,11 +38,11 @@ const deedsOf = async ({ userId }: Client) => {
 
 async function subjectsOf({ userId }: Client): Promise<string[]> {
   const { rows } = await market.query(
-    "select m.id, m.sealed_letter from mails m join users u on u.email = m.recipient where u.id = $1 order by m.id",
+    "select m.id, m.sealed_email from emails m join users u on u.email = m.recipient where u.id = $1 order by m.id",
     [userId],
   );
   return rows.map(
-    (mail) => JSON.parse(market.service.ctx.vault.open(mail.sealed_letter, `mail|${mail.id}`)).subject,
+    (mail) => JSON.parse(market.service.ctx.vault.open(mail.sealed_email, `mail|${mail.id}`)).subject,
   );
 }
 

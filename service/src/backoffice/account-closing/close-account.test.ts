@@ -161,11 +161,11 @@ suite("closing an account", () => {
     const person = await hasPerson();
     await close(person, person.email);
     const { vault } = market.service.ctx;
-    const { rows } = await market.query("select id, sealed_letter from mails where recipient = $1", [
+    const { rows } = await market.query("select id, sealed_email from emails where recipient = $1", [
       person.email,
     ]);
     assert.equal(rows.length, 1);
-    const { subject, text } = JSON.parse(vault.open(rows[0].sealed_letter, `mail|${rows[0].id}`));
+    const { subject, text } = JSON.parse(vault.open(rows[0].sealed_email, `mail|${rows[0].id}`));
     assert.match(subject, /closed/);
     assert.match(text, /may register anew/);
   });
@@ -299,7 +299,7 @@ suite("an account with money open is not closed", () => {
     assert.deepEqual([details.current, details.payoutId], ["money_open", id]);
     await bank.moves(id, "completed");
     assert.equal((await close(seller, seller.email)).status, 200);
-    const count = async () => (await market.query("select from mails")).rowCount;
+    const count = async () => (await market.query("select from emails")).rowCount;
     const written = await count();
     await bank.moves(id, "returned");
     assert.equal(await count(), written);
@@ -591,7 +591,7 @@ suite("after an account was closed", () => {
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
     // Orders and payments of plans say who bought, because the books need it; the letter went out to the address that was.
-    const dump = await dumpDatabase(market, ["orders", "subscription_payments", "mails"]);
+    const dump = await dumpDatabase(market, ["orders", "subscription_payments", "emails"]);
     for (const mark of [
       "LEAVERMARK",
       "BIOMARK",

@@ -226,7 +226,7 @@ suite("the seller is told", () => {
     const session = await market.createSession(leaver.userId);
     const { email } = (await session.get("/v1/account")).body.data;
     await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-    const count = async () => (await market.query("select from mails")).rowCount;
+    const count = async () => (await market.query("select from emails")).rowCount;
     const known = await count();
     assert.equal((await judge(id, "suspend", { reasonCode: "spam" })).status, 200);
     assert.equal(await count(), known);

@@ -79,9 +79,9 @@ suite("by the schedule", () => {
     bank.begins = "failed";
     const seller = await hasSeller();
     market.clock.forward(5 * WEEK_MS);
-    const { rows: before } = await market.query("select slot from job_slots where job = 'pay-out'");
+    const { rows: before } = await market.query("select slot from scheduled_runs where job = 'pay-out'");
     await round();
-    const { rows: after } = await market.query("select slot from job_slots where job = 'pay-out'");
+    const { rows: after } = await market.query("select slot from scheduled_runs where job = 'pay-out'");
     assert.equal(after.length - before.length, 5);
     assert.deepEqual(
       (await payoutsOf(seller)).map(({ status }: { status: string }) => status),
@@ -141,7 +141,8 @@ suite("by the schedule", () => {
     const broken = await hasSeller(5000n, "NOT A CURRENCY");
     const seller = await hasSeller();
     const late = await market.createUser({ role: "seller" });
-    const slots = async () => (await market.query("select slot from job_slots where done_at is null")).rows;
+    const slots = async () =>
+      (await market.query("select slot from scheduled_runs where done_at is null")).rows;
     for (let weeks = 1; weeks <= 3; weeks++) {
       market.clock.forward(WEEK_MS);
       await assert.rejects(round(), RangeError);

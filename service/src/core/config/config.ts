@@ -99,7 +99,7 @@ export interface SocialProvider {
 /** All mistakes in the settings at once, a line each. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
-    super(`These settings need mending:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
+    super(`Invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
     this.name = "ConfigError";
   }
 }

@@ -49,7 +49,7 @@ test("workers: the machine's clock is more than a minute off, nothing works unti
   const market = await openMarket();
   const logs: string[] = [];
   const jobs = async () =>
-    (await market.query("select from job_rounds where period_seconds is not null")).rowCount!;
+    (await market.query("select from job_runs where period_seconds is not null")).rowCount!;
   mock.timers.enable({ apis: ["Date"], now: Date.now() + 10 * 60_000 });
   const service = await startService(
     { ...market.service.ctx.config, roles: { api: true, worker: true } },

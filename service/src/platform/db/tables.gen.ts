@@ -130,6 +130,15 @@ export interface Disputes {
   status: string;
 }
 
+export interface Emails {
+  created_at: Timestamp;
+  id: string;
+  recipient: string;
+  refused_at: Timestamp | null;
+  sealed_email: string | null;
+  sent_at: Timestamp | null;
+}
+
 export interface Entitlements {
   buyer_id: string;
   created_at: Timestamp;
@@ -272,7 +281,7 @@ export interface Installation {
   singleton: Generated<boolean>;
 }
 
-export interface JobRounds {
+export interface JobRuns {
   failures: Generated<ColumnType<number, bigint | number, bigint | number>>;
   job: string;
   known_since: Timestamp;
@@ -280,12 +289,6 @@ export interface JobRounds {
   last_success_at: Timestamp | null;
   period_seconds: number | null;
   runs: Generated<ColumnType<number, bigint | number, bigint | number>>;
-}
-
-export interface JobSlots {
-  done_at: Timestamp | null;
-  job: string;
-  slot: Timestamp;
 }
 
 export interface LastAddresses {
@@ -343,15 +346,6 @@ export interface Listings {
   type: string;
   updated_at: Timestamp;
   views: ColumnType<number, bigint | number, bigint | number>;
-}
-
-export interface Mails {
-  created_at: Timestamp;
-  id: string;
-  recipient: string;
-  refused_at: Timestamp | null;
-  sealed_letter: string | null;
-  sent_at: Timestamp | null;
 }
 
 export interface OauthClients {
@@ -759,6 +753,12 @@ export interface SalesSums {
   tax: ColumnType<number, bigint | number, bigint | number>;
 }
 
+export interface ScheduledRuns {
+  done_at: Timestamp | null;
+  job: string;
+  slot: Timestamp;
+}
+
 export interface SchemaMigrations {
   applied_at: Timestamp;
   checksum: string;
@@ -1022,6 +1022,7 @@ export interface DB {
   categories: Categories;
   discount_codes: DiscountCodes;
   disputes: Disputes;
+  emails: Emails;
   entitlements: Entitlements;
   event_recipients: EventRecipients;
   events: Events;
@@ -1033,14 +1034,12 @@ export interface DB {
   identities: Identities;
   imported_names: ImportedNames;
   installation: Installation;
-  job_rounds: JobRounds;
-  job_slots: JobSlots;
+  job_runs: JobRuns;
   last_addresses: LastAddresses;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;
   ledger_verifications: LedgerVerifications;
   listings: Listings;
-  mails: Mails;
   oauth_clients: OauthClients;
   oauth_flows: OauthFlows;
   oauth_grants: OauthGrants;
@@ -1071,6 +1070,7 @@ export interface DB {
   sales_cells_now: SalesCellsNow;
   sales_movements: SalesMovements;
   sales_sums: SalesSums;
+  scheduled_runs: ScheduledRuns;
   schema_migrations: SchemaMigrations;
   search_documents: SearchDocuments;
   search_words: SearchWords;

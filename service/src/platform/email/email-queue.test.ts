@@ -38,13 +38,13 @@ afterEach(() => server.close());
 async function send(recipient = "ada@example.com", what: Email = letter, { service }: Market = market) {
   const { ctx } = service;
   await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, what));
-  const { rows } = await ctx.pool.query("select id from mails order by id desc limit 1");
+  const { rows } = await ctx.pool.query("select id from emails order by id desc limit 1");
   return rows[0].id as string;
 }
 
 const carry = (id: string, { service }: Market = market) => sendQueuedEmail(service.ctx, id, never);
 const rowOf = async (id: string, { query }: Market = market) =>
-  (await query("select sealed_letter, sent_at, refused_at from mails where id = $1", [id])).rows[0];
+  (await query("select sealed_email, sent_at, refused_at from emails where id = $1", [id])).rows[0];
 const jobsWaiting = async () =>
   (await market.query("select count(*) from pgboss.job where state = 'created'")).rows[0].count;
 const jobsOf = async (id: string) =>
@@ -81,7 +81,7 @@ suite("a letter", () => {
   test("is emptied once it was taken, and not sent again", async () => {
     const id = await send();
     await carry(id);
-    assert.deepEqual(await rowOf(id), { sealed_letter: null, sent_at: market.clock.now, refused_at: null });
+    assert.deepEqual(await rowOf(id), { sealed_email: null, sent_at: market.clock.now, refused_at: null });
     await carry(id);
     assert.equal(server.emails.length, 1);
   });
@@ -89,7 +89,7 @@ suite("a letter", () => {
   test("is sealed in the database: a dump holds neither its words nor its link", async () => {
     await send();
     const { rows } = await market.query(
-      "select (select json_agg(mails) from mails)::text || (select json_agg(job) from pgboss.job)::text as dump",
+      "select (select json_agg(emails) from emails)::text || (select json_agg(job) from pgboss.job)::text as dump",
     );
     assert.match(rows[0].dump, /mailId/);
     assert.ok(!/hush|Sign in|Zoë|Stoa/.test(rows[0].dump), "no word of it");
@@ -98,7 +98,7 @@ suite("a letter", () => {
   test("does not open under another letter's id", async () => {
     const [mine, other] = [await send(), await send()];
     await market.query(
-      "update mails set sealed_letter = (select sealed_letter from mails where id = $1) where id = $2",
+      "update emails set sealed_email = (select sealed_email from emails where id = $1) where id = $2",
       [mine, other],
     );
     await assert.rejects(carry(other));
@@ -121,8 +121,8 @@ suite("a letter", () => {
 suite("a letter that is not taken", () => {
   const waits = async (id: string) => {
     await assert.rejects(carry(id), EmailUnavailable);
-    const { sealed_letter, sent_at, refused_at } = await rowOf(id);
-    assert.ok(sealed_letter && !sent_at && !refused_at);
+    const { sealed_email, sent_at, refused_at } = await rowOf(id);
+    assert.ok(sealed_email && !sent_at && !refused_at);
   };
 
   test("waits while the server is away, and arrives when it is back", async () => {
@@ -157,7 +157,7 @@ suite("a letter that is not taken", () => {
       const id = await send();
       server.refuse[who] = reply;
       await carry(id);
-      assert.deepEqual(await rowOf(id), { sealed_letter: null, sent_at: null, refused_at: market.clock.now });
+      assert.deepEqual(await rowOf(id), { sealed_email: null, sent_at: null, refused_at: market.clock.now });
       const logged = market.logs.filter((line) => line.includes(id));
       assert.match(logged.join(), new RegExp(`${reply.slice(0, 3)} ${reply.slice(4, 9)}`));
       assert.doesNotMatch(market.logs.join(), /ada@example\.com|hush/);
@@ -323,7 +323,7 @@ suite("with mail off", () => {
     const quiet = await openMarket({ config: { mail: "off" } });
     const { ctx } = quiet.service;
     await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", letter));
-    assert.equal((await quiet.query("select count(*) from mails")).rows[0].count, 0);
+    assert.equal((await quiet.query("select count(*) from emails")).rows[0].count, 0);
     assert.equal((await quiet.query("select count(*) from pgboss.job")).rows[0].count, 0);
     await quiet.close();
   });

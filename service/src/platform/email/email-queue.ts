@@ -28,8 +28,8 @@ export const sendEmailJob: JobDefinition = {
 const sealContext = (id: string) => `mail|${id}`;
 
 export const sealedEmails = sealedColumn({
-  table: "mails",
-  column: "sealed_letter",
+  table: "emails",
+  column: "sealed_email",
   key: { id: "uuid" },
   bound: { id: "t.id" },
   contextOf: ({ id }) => sealContext(id),
@@ -42,7 +42,7 @@ export async function queueEmail(ctx: Context, tx: Queries, recipient: string, l
   await insertEmail(tx, {
     id,
     recipient,
-    sealed_letter: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
+    sealed_email: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
     created_at: ctx.now(),
   });
   await ctx.jobs.send(tx, sendEmailJob.name, { mailId: id });
@@ -62,10 +62,10 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
   );
   if (carried.state === "taken") {
     const isShown = ctx.config.mail === "dev";
-    await updateEmail(ctx.db, mailId, { sent_at: ctx.now(), ...(!isShown && { sealed_letter: null }) });
+    await updateEmail(ctx.db, mailId, { sent_at: ctx.now(), ...(!isShown && { sealed_email: null }) });
   } else {
     ctx.log.warn({ mail: mailId, why: carried.why }, "a letter was refused");
-    await updateEmail(ctx.db, mailId, { refused_at: ctx.now(), sealed_letter: null });
+    await updateEmail(ctx.db, mailId, { refused_at: ctx.now(), sealed_email: null });
   }
 }
 

@@ -3,17 +3,17 @@ import type { Queries } from "../db/database.ts";
 export interface NewEmailRow {
   id: string;
   recipient: string;
-  sealed_letter: string;
+  sealed_email: string;
   created_at: Date;
 }
 
-export const insertEmail = (tx: Queries, mail: NewEmailRow) => tx.insertInto("mails").values(mail).execute();
+export const insertEmail = (tx: Queries, mail: NewEmailRow) => tx.insertInto("emails").values(mail).execute();
 
 const unsealableEmails = (db: Queries) =>
   db
-    .selectFrom("mails")
-    .select(["id", "recipient", "sealed_letter as sealedLetter", "created_at as createdAt"])
-    .where("sealed_letter", "is not", null)
+    .selectFrom("emails")
+    .select(["id", "recipient", "sealed_email as sealedLetter", "created_at as createdAt"])
+    .where("sealed_email", "is not", null)
     .$narrowType<{ sealedLetter: string }>();
 
 export const findUnsentEmail = (db: Queries, id: string) =>
@@ -33,11 +33,11 @@ export const listStoredEmails = (db: Queries, limit: number) =>
 interface EmailUpdate {
   sent_at?: Date;
   refused_at?: Date;
-  sealed_letter?: null;
+  sealed_email?: null;
 }
 
 export const updateEmail = (db: Queries, id: string, outcome: EmailUpdate) =>
-  db.updateTable("mails").set(outcome).where("id", "=", id).execute();
+  db.updateTable("emails").set(outcome).where("id", "=", id).execute();
 
 export const deleteEmailsBefore = (db: Queries, before: Date) =>
-  db.deleteFrom("mails").where("created_at", "<", before).execute();
+  db.deleteFrom("emails").where("created_at", "<", before).execute();

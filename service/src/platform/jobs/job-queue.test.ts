@@ -93,7 +93,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     const recipients = Array.from({ length: 40 }, (_, at) => `ada${at}@example.com`);
     for (const recipient of recipients) await ask(recipient);
     await until("every email is sent", async () => {
-      const { rows } = await market.query("select 1 from mails where sent_at is null");
+      const { rows } = await market.query("select 1 from emails where sent_at is null");
       return rows.length === 0;
     });
     const got = server.emails.flatMap((one) => one.recipients);
@@ -265,7 +265,7 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     const { ctx } = market.service;
     const names = async () => {
       const { rows } = await market.query(
-        "select s.name, r.job from pgboss.schedule s full join job_rounds r on r.job = s.name",
+        "select s.name, r.job from pgboss.schedule s full join job_runs r on r.job = s.name",
       );
       return rows;
     };

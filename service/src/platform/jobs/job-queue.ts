@@ -105,8 +105,8 @@ export async function readJobStatus(pool: pg.Pool, kinds: JobDefinition[]): Prom
             coalesce(r.failures, 0) as failures, r.last_success_at as "lastSuccessAt", r.last_failure_at as "lastFailureAt",
             coalesce((select waiting from counted c where c.name = known.name), 0) as waiting,
             coalesce((select lately from counted c where c.name = known.name || $3), 0) as "givenUp"
-       from (select unnest($1::text[]) as name union select job from job_rounds) known
-       left join job_rounds r on r.job = known.name order by name`,
+       from (select unnest($1::text[]) as name union select job from job_runs) known
+       left join job_runs r on r.job = known.name order by name`,
     [kinds.map(({ name }) => name), FAILED_RETENTION_SECONDS, GIVEN_UP],
   );
   return rows;

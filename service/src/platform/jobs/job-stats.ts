@@ -45,12 +45,12 @@ export async function registerScheduledJobs(
 ): Promise<void> {
   const names = jobs.map(({ name }) => name);
   await pool.query(
-    `insert into job_rounds (job, period_seconds, known_since)
+    `insert into job_runs (job, period_seconds, known_since)
        select job, period_seconds, $3 from unnest($1::text[], $2::int[]) as known (job, period_seconds)
      on conflict (job) do update set period_seconds = excluded.period_seconds`,
     [names, jobs.map(({ periodSeconds }) => periodSeconds), now],
   );
-  await pool.query("delete from job_rounds where period_seconds is not null and job <> all ($1)", [names]);
+  await pool.query("delete from job_runs where period_seconds is not null and job <> all ($1)", [names]);
 }
 
 /** Notes how a round ended. */
@@ -61,7 +61,7 @@ export async function recordJobRun(
   now: Date,
 ): Promise<void> {
   await pool.query(
-    `insert into job_rounds as r (job, known_since, runs, failures, last_success_at, last_failure_at)
+    `insert into job_runs as r (job, known_since, runs, failures, last_success_at, last_failure_at)
        values ($1, $2, 1, case when $3 then 0 else 1 end, case when $3 then $2::timestamptz end,
                case when $3 then null else $2::timestamptz end)
      on conflict (job) do update set runs = r.runs + 1, failures = r.failures + excluded.failures,
@@ -79,7 +79,7 @@ const MINUTE_MS = 60_000;
  */
 export async function listMissedJobs(pool: pg.Pool, now: Date): Promise<Set<string>> {
   const { rows } = await pool.query<{ job: string }>(
-    `select job from job_rounds
+    `select job from job_runs
       where period_seconds * 1000 > $2
         and coalesce(last_success_at, known_since) <= $1::timestamptz - period_seconds * interval '1 second'`,
     [now, MINUTE_MS],

@@ -4,19 +4,19 @@ import type { Queries, Tx } from "../db/database.ts";
 /** The last slot that ended; of a schedule that nobody has looked at yet, now: its slots count from here. */
 export async function findLastScheduledRun(db: Queries, job: string, now: Date): Promise<Date> {
   await sql`
-    insert into job_slots (job, slot, done_at) values (${job}, '-infinity', ${now}) on conflict do nothing`.execute(
+    insert into scheduled_runs (job, slot, done_at) values (${job}, '-infinity', ${now}) on conflict do nothing`.execute(
     db,
   );
   const { rows } = await sql<{ last: Date }>`
     select coalesce(max(slot) filter (where slot > '-infinity'), min(done_at)) as last
-      from job_slots where job = ${job} and done_at is not null`.execute(db);
+      from scheduled_runs where job = ${job} and done_at is not null`.execute(db);
   return rows[0]!.last;
 }
 
 /** Unless it has begun already. */
 export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
   db
-    .insertInto("job_slots")
+    .insertInto("scheduled_runs")
     .values({ job, slot })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
@@ -24,7 +24,7 @@ export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
 /** Against being ended until the transaction ends; false when it has ended. */
 export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise<boolean> {
   const row = await tx
-    .selectFrom("job_slots")
+    .selectFrom("scheduled_runs")
     .select("slot")
     .where("job", "=", job)
     .where("slot", "=", slot)
@@ -37,7 +37,7 @@ export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise
 /** Waits for the pieces that are being written. */
 export const endScheduledRun = (db: Queries, job: string, slot: Date, now: Date) =>
   db
-    .updateTable("job_slots")
+    .updateTable("scheduled_runs")
     .set({ done_at: now })
     .where("job", "=", job)
     .where("slot", "=", slot)

@@ -76,7 +76,7 @@ async function deedsOf(name: string): Promise<string[]> {
 
 async function slotsOf(name: string) {
   const { rows } = await market.query(
-    `select slot::text as slot, done_at from job_slots where job = $1 order by job_slots.slot`,
+    `select slot::text as slot, done_at from scheduled_runs where job = $1 order by scheduled_runs.slot`,
     [name],
   );
   return { first: rows[0]!, later: rows.slice(1) };

@@ -1,16 +1,16 @@
--- The slots of a schedule. One that has begun and not ended is carried out anew; what lies between the last that ended and now is
--- still to do. The slot -infinity ended when the schedule was first looked at: slots count from then.
-create table job_slots (
+-- The runs of a durable schedule. A run that has begun and not ended is run again; all times between the last run that ended and now
+-- are still due. The row with slot -infinity records when the schedule was first read: times count from then.
+create table scheduled_runs (
   job text not null,
   slot timestamptz not null,
   done_at timestamptz,
   primary key (job, slot)
 );
 
--- How the jobs go, all workers together.
-create table job_rounds (
+-- Statistics of each job, over all workers.
+create table job_runs (
   job text primary key,
-  -- Null: it is done when it is asked for.
+  -- Null: a queued job.
   period_seconds integer,
   known_since timestamptz not null,
   runs bigint not null default 0,
