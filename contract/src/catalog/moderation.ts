@@ -76,7 +76,7 @@ const verdict = {
   access,
   params,
   data: ProductDetail,
-  conditional: true,
+  supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
 } as const;
 
