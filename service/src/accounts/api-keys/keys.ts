@@ -29,12 +29,12 @@ export const auditKeyAction = (
   ctx: Context,
   tx: Tx,
   by: AuditActor,
-  deed: "created" | "rotated" | "revoked",
+  verb: "created" | "rotated" | "revoked",
   key: { id: string; details?: Record<string, unknown> },
 ) =>
   recordAudit(ctx, tx, {
     ...by,
-    action: `api_key.${deed}`,
+    action: `api_key.${verb}`,
     target: { type: "api_key", id: toId("key", key.id) },
     ...(key.details && { details: key.details }),
   });

@@ -13,7 +13,7 @@ import { twoFactorSetUpPage } from "./two-factor-set-up.ts";
 import { verifyPage } from "./verify.ts";
 import { wrongOriginPage } from "./wrong-origin.ts";
 
-type PageFor<V> = (ctx: Context, visit: V) => HtmlPage | Promise<HtmlPage>;
+type PageFor<V> = (ctx: Context, pageRequest: V) => HtmlPage | Promise<HtmlPage>;
 
 /** The pages call /api/auth and /v1 as any client could. */
 export function addSignInPages(app: FastifyInstance, ctx: Context): void {
@@ -30,9 +30,9 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
     );
   const forSignedIn = (path: string, page: PageFor<PageRequest & { user: SignedInUser }>) =>
     app.get(path, { preHandler }, async (request, reply) => {
-      const visit = await readPageRequest(ctx, request, reply);
-      if (!visit.user) return askToSignIn(reply, request.url);
-      return sendPage(reply, await page(ctx, { ...visit, user: visit.user }));
+      const pageRequest = await readPageRequest(ctx, request, reply);
+      if (!pageRequest.user) return askToSignIn(reply, request.url);
+      return sendPage(reply, await page(ctx, { ...pageRequest, user: pageRequest.user }));
     });
 
   app.get("/auth", async (_request, reply) => reply.redirect("/auth/signed-in"));

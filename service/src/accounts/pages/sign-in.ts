@@ -20,18 +20,18 @@ const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
   });
 
 /** With a mailed link, or with a password when the query asks for it or no email is sent. */
-export function signInPage(ctx: Context, visit: PageRequest): HtmlPage {
-  const byPassword = visit.query["with"] === "password" || ctx.config.mail === "off";
+export function signInPage(ctx: Context, pageRequest: PageRequest): HtmlPage {
+  const byPassword = pageRequest.query["with"] === "password" || ctx.config.mail === "off";
   return {
     title: "Sign in",
     scripts: ["form.js", "memory.js", "sign-in.js"],
     main: html`<section class="card">
 <h1>Sign in</h1>
 ${hasPlainCookies(ctx) && OVER_PLAIN_HTTP}
-${renderProblem(visit.query["problem"])}
-${renderCurrentUser(visit)}
-${byPassword ? passwordForm(ctx, visit) : linkForm(visit)}
-${socialButtons(ctx, visit)}
+${renderProblem(pageRequest.query["problem"])}
+${renderCurrentUser(pageRequest)}
+${byPassword ? passwordForm(ctx, pageRequest) : linkForm(pageRequest)}
+${socialButtons(ctx, pageRequest)}
 </section>`,
   };
 }
@@ -70,15 +70,15 @@ ${config.github && button("github", GITHUB_LOGO, "GitHub")}
 ${config.google && button("google", GOOGLE_LOGO, "Google")}`;
 }
 
-export function registerPage(ctx: Context, visit: PageRequest): HtmlPage {
+export function registerPage(ctx: Context, pageRequest: PageRequest): HtmlPage {
   return {
     title: "Register",
     scripts: ["form.js", "memory.js", "sign-in.js"],
     main: html`<section class="card">
 <h1>Register with a password</h1>
-<p class="lead">Or do without one: <a href="${withReturnTo("/auth/sign-in", visit.returnTo)}">a mailed link</a> makes your account too.</p>
-${form({ id: "registration", fields: registrationFields, submit: "Register", returnTo: visit.returnTo })}
-${socialButtons(ctx, visit)}
+<p class="lead">Or do without one: <a href="${withReturnTo("/auth/sign-in", pageRequest.returnTo)}">a mailed link</a> makes your account too.</p>
+${form({ id: "registration", fields: registrationFields, submit: "Register", returnTo: pageRequest.returnTo })}
+${socialButtons(ctx, pageRequest)}
 </section>`,
   };
 }

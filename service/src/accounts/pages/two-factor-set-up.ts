@@ -10,14 +10,14 @@ const FEW_CODES = 3;
 /** The page holds all three steps: explanation, QR code, backup codes. The script shows one at a time. */
 export async function twoFactorSetUpPage(
   ctx: Context,
-  visit: PageRequest & { user: SignedInUser },
+  pageRequest: PageRequest & { user: SignedInUser },
 ): Promise<HtmlPage> {
-  const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.user.session);
-  if (enabled) return enabledPage(backupCodesLeft, visit.returnTo);
+  const { enabled, backupCodesLeft } = await readTwoFactor(ctx, pageRequest.user.session);
+  if (enabled) return enabledPage(backupCodesLeft, pageRequest.returnTo);
   return {
     title: "Set up two-factor authentication",
     scripts: ["form.js", "two-factor-set-up.js"],
-    main: html`${startSection}${scanSection}${backupCodesSection(visit.returnTo, enabledText)}`,
+    main: html`${startSection}${scanSection}${backupCodesSection(pageRequest.returnTo, enabledText)}`,
   };
 }
 

@@ -120,21 +120,25 @@ interface SocialIdentity {
  * The account of the identity, else the account of its verified email address. An account whose address was never
  * verified may be a stranger's trap, so its credentials are removed first.
  */
-async function findOrCreateAccount(ctx: Context, tx: Tx, arrival: SocialIdentity): Promise<SignInAccount> {
-  const { provider, identity } = arrival;
+async function findOrCreateAccount(
+  ctx: Context,
+  tx: Tx,
+  socialIdentity: SocialIdentity,
+): Promise<SignInAccount> {
+  const { provider, identity } = socialIdentity;
   const known = await findUserIdOfIdentity(tx, { provider, subject: identity.subject });
   if (known) return mustBeEnabled(await findSignInAccount(tx, known), provider);
   const email = Address.safeParse(identity.verifiedEmail);
   if (!email.success) throw socialProblem("UNVERIFIED_EMAIL", provider);
   const isNew = await createVerifiedAccount(ctx, tx, {
     email: email.data,
-    name: readPublicName(arrival),
+    name: readPublicName(socialIdentity),
     passwordHash: null,
   });
   const account = mustBeEnabled(await findSignInAccountByEmail(tx, email.data), provider);
   if (!account.emailVerifiedAt)
-    await resetUnverifiedAccount(ctx, tx, account, { by: provider, source: arrival.source });
-  await link(ctx, tx, account, { ...arrival, isNew });
+    await resetUnverifiedAccount(ctx, tx, account, { by: provider, source: socialIdentity.source });
+  await link(ctx, tx, account, { ...socialIdentity, isNew });
   return account;
 }
 

@@ -72,13 +72,13 @@ export async function acceptTimeStep(db: Queries, userId: string, step: number):
 export async function confirmAuthenticator(
   db: Queries,
   userId: string,
-  judged: { sealedSecret: string; step: number; now: Date },
+  verified: { sealedSecret: string; step: number; now: Date },
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("authenticators")
-    .set({ confirmed_at: judged.now, last_step: judged.step, ...NO_TRIES })
+    .set({ confirmed_at: verified.now, last_step: verified.step, ...NO_TRIES })
     .where("user_id", "=", userId)
-    .where("sealed_secret", "=", judged.sealedSecret)
+    .where("sealed_secret", "=", verified.sealedSecret)
     .where("confirmed_at", "is", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;

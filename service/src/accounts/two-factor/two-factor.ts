@@ -85,11 +85,11 @@ export async function confirmTwoFactor(
 ) {
   const { userId, sessionId } = caller;
   const { email } = await findUser(ctx, toUserId(userId));
-  const judged = await verifyPendingCode(ctx, userId, code, source);
+  const verified = await verifyPendingCode(ctx, userId, code, source);
   const backupCodes = generateBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
     await lockAccountAndSession(tx, caller);
-    if (!(await confirmAuthenticator(tx, userId, judged))) throw notPending();
+    if (!(await confirmAuthenticator(tx, userId, verified))) throw notPending();
     await ctx.idempotencyKey?.bind(tx, toUserId(userId));
     await replaceBackupCodes(tx, userId, backupCodes.map(digestBackupCode));
     await endSessions(ctx, tx, userId, { but: sessionId });

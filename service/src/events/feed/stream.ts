@@ -19,11 +19,11 @@ export async function streamOwnEvents(
   types: readonly EventType[] | null,
   lastEventId: string | null,
 ): Promise<EventStreamResponse> {
-  const place = await readPosition(ctx, caller, lastEventId);
+  const position = await readPosition(ctx, caller, lastEventId);
   return new EventStreamResponse({
     onEnd: streams.acquire(caller.userId),
     endSignal: ctx.feed.closed,
-    events: (signal) => streamEvents(ctx, caller, types, place, signal),
+    events: (signal) => streamEvents(ctx, caller, types, position, signal),
   });
 }
 
@@ -34,8 +34,8 @@ async function readPosition(
 ): Promise<StreamPosition> {
   if (lastEventId === null) return (await findLastPosition(ctx.pool, userId)) ?? START_POSITION;
   const id = toUuid("evt", lastEventId);
-  const place = id === NIL ? START_POSITION : id && (await findPosition(ctx.pool, userId, id));
-  if (place) return place;
+  const position = id === NIL ? START_POSITION : id && (await findPosition(ctx.pool, userId, id));
+  if (position) return position;
   throw new ApiError(
     "EVENT_NOT_FOUND",
     `No event of yours of the last ${EVENT_RETENTION_DAYS} days has the id that you heard last: begin without Last-Event-ID, and look at GET /v1/events for what you may have missed.`,
@@ -46,15 +46,15 @@ async function* streamEvents(
   ctx: Context,
   { userId }: Member,
   types: readonly EventType[] | null,
-  place: StreamPosition,
+  position: StreamPosition,
   signal: AbortSignal,
 ): AsyncGenerator<StreamedEvent> {
   // Lets a client that loses the stream before the first event resume from its start.
-  yield { id: toId("evt", place.id) };
-  const reader = { userId, after: place.after, types };
+  yield { id: toId("evt", position.id) };
+  const reader = { userId, after: position.after, types };
   while (!signal.aborted) {
     for (const { id, type, body } of await ctx.feed.next(reader, signal)) {
-      if (id !== place.id) yield { id: toId("evt", id), type, data: body! };
+      if (id !== position.id) yield { id: toId("evt", id), type, data: body! };
     }
   }
 }

@@ -47,8 +47,8 @@ async function writeEvent(
 ): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
-  const bodyOf = (told: object) =>
-    JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: told });
+  const bodyOf = (eventData: object) =>
+    JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: eventData });
   const sealed_body = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
   const event = { id, type, body: bodyOf(data), sealed_body, execution_id, created_at: now };
   await insertEvent(tx, event, [...new Set(to)]);

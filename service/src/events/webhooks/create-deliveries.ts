@@ -19,8 +19,11 @@ export interface FanOutCursor {
  * Numbers the new events and creates their deliveries. One worker at a time does this. Returns how many events it
  * handled.
  */
-export async function createDeliveries(ctx: Context, turn: FanOutCursor = { after: null }): Promise<number> {
-  const { handled, lastAccount } = await fanOutEvents(ctx.pool, ctx, { ...BATCH_LIMITS, ...turn });
-  turn.after = lastAccount;
+export async function createDeliveries(
+  ctx: Context,
+  cursor: FanOutCursor = { after: null },
+): Promise<number> {
+  const { handled, lastAccount } = await fanOutEvents(ctx.pool, ctx, { ...BATCH_LIMITS, ...cursor });
+  cursor.after = lastAccount;
   return handled;
 }

@@ -126,12 +126,12 @@ export class DeliveryWorker {
   async runOnce(): Promise<boolean> {
     const ctx = this.#ctx;
     const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
-    const told = hasEvents ? await createDeliveries(ctx, this.#cursor) : 0;
+    const created = hasEvents ? await createDeliveries(ctx, this.#cursor) : 0;
     const { quick, slow } = this.#pools;
-    const begun =
-      (hasQuick || told > 0 ? await this.#startAttempts(quick) : 0) +
+    const started =
+      (hasQuick || created > 0 ? await this.#startAttempts(quick) : 0) +
       (hasSlow ? await this.#startAttempts(slow) : 0);
-    return told + begun > 0;
+    return created + started > 0;
   }
 
   /** A delivery that killed several workers counts as attempted. */

@@ -59,15 +59,15 @@ export async function checkFailingEndpoints(ctx: Context): Promise<void> {
 
 /** At most one email a day for each endpoint. */
 async function reportExhaustedDeliveries(ctx: Context): Promise<void> {
-  const toldBefore = daysAfter(ctx.now(), -1);
+  const emailedBefore = daysAfter(ctx.now(), -1);
   const report = (id: string) =>
     ctx.db.transaction().execute(async (tx) => {
       await lockQueues(tx, [id]);
-      const found = await resetExhaustedCount(tx, id, toldBefore, ctx.now());
+      const found = await resetExhaustedCount(tx, id, emailedBefore, ctx.now());
       if (found) await emailOwner(ctx, tx, found, deliveriesExhaustedEmail(found));
     });
   await forEachRow(
-    await listEndpointsWithExhaustedDeliveries(ctx.db, toldBefore),
+    await listEndpointsWithExhaustedDeliveries(ctx.db, emailedBefore),
     ({ id }) => report(id),
     ({ id }, err) =>
       ctx.log.error(

@@ -16,21 +16,21 @@ export const listFailingEndpoints = (db: Queries, since: Date) =>
   enabledEndpoints(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
 
 /** Endpoints that succeed again, but had deliveries that exhausted their attempts, with no email within a day. */
-export const listEndpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
-  endpointsWithExhaustedDeliveries(db, toldBefore).select("id").orderBy("id").execute();
+export const listEndpointsWithExhaustedDeliveries = (db: Queries, emailedBefore: Date) =>
+  endpointsWithExhaustedDeliveries(db, emailedBefore).select("id").orderBy("id").execute();
 
-const endpointsWithExhaustedDeliveries = (db: Queries, toldBefore: Date) =>
+const endpointsWithExhaustedDeliveries = (db: Queries, emailedBefore: Date) =>
   enabledEndpoints(db)
     .where("exhausted_deliveries", ">", 0)
     // While the endpoint fails, the email about that is enough.
     .where("failing_since", "is", null)
     .where((row) =>
-      row.or([row("exhausted_emailed_at", "is", null), row("exhausted_emailed_at", "<=", toldBefore)]),
+      row.or([row("exhausted_emailed_at", "is", null), row("exhausted_emailed_at", "<=", emailedBefore)]),
     );
 
 /** Returns the count and resets it. The caller holds the lock of the queue. */
-export async function resetExhaustedCount(tx: Tx, id: string, toldBefore: Date, now: Date) {
-  const row = await endpointsWithExhaustedDeliveries(tx, toldBefore)
+export async function resetExhaustedCount(tx: Tx, id: string, emailedBefore: Date, now: Date) {
+  const row = await endpointsWithExhaustedDeliveries(tx, emailedBefore)
     .select(["user_id as userId", "url", "exhausted_deliveries as count"])
     .where("id", "=", id)
     .executeTakeFirst();

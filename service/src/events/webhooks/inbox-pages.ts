@@ -42,19 +42,19 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   });
   app.get(`${INBOX_PATH}:name`, { onRequest }, async (request, reply) => {
     const name = readInboxName(request);
-    const arrivals = inboxes.list(name);
-    if (wantsJson(request)) return sendJson(reply, arrivals.map(toJson));
-    return sendInboxPage(reply, ctx.links.origin() + INBOX_PATH + name, name, arrivals);
+    const messages = inboxes.list(name);
+    if (wantsJson(request)) return sendJson(reply, messages.map(toJson));
+    return sendInboxPage(reply, ctx.links.origin() + INBOX_PATH + name, name, messages);
   });
   app.get(`${INBOX_PATH}:name/:id`, { onRequest }, async (request, reply) => {
-    const arrival = mustFindMessage(inboxes, request);
-    if (wantsJson(request)) return sendJson(reply, toJson(arrival));
-    return sendMessagePage(reply, readInboxName(request), arrival, null);
+    const message = mustFindMessage(inboxes, request);
+    if (wantsJson(request)) return sendJson(reply, toJson(message));
+    return sendMessagePage(reply, readInboxName(request), message, null);
   });
   app.post(`${INBOX_PATH}:name/:id`, options, async (request, reply) => {
-    const arrival = mustFindMessage(inboxes, request);
-    const verdict = verifySignature(ctx.config.webhookHeaderPrefix, arrival, [readSecret(request)]);
-    return sendMessagePage(reply, readInboxName(request), arrival, verdict);
+    const message = mustFindMessage(inboxes, request);
+    const verdict = verifySignature(ctx.config.webhookHeaderPrefix, message, [readSecret(request)]);
+    return sendMessagePage(reply, readInboxName(request), message, verdict);
   });
 }
 
@@ -65,9 +65,9 @@ function readInboxName(request: FastifyRequest): string {
 }
 
 function mustFindMessage(inboxes: Inboxes, request: FastifyRequest): InboxMessage {
-  const arrival = inboxes.find(readInboxName(request), (request.params as { id: string }).id);
-  if (!arrival) throw new ApiError("NOT_FOUND");
-  return arrival;
+  const message = inboxes.find(readInboxName(request), (request.params as { id: string }).id);
+  if (!message) throw new ApiError("NOT_FOUND");
+  return message;
 }
 
 const readBody = ({ body }: FastifyRequest): string => (Buffer.isBuffer(body) ? body.toString("utf8") : "");
@@ -143,8 +143,8 @@ function readEventType({ body }: InboxMessage): string {
 }
 
 /** A long type wraps after its dots on a small screen. */
-const renderHeading = (arrival: InboxMessage): Html =>
-  html`<h1>${readEventType(arrival)
+const renderHeading = (message: InboxMessage): Html =>
+  html`<h1>${readEventType(message)
     .split(/(?<=\.)/)
     .map((part) => html`${part}<wbr>`)}</h1>`;
 
@@ -164,7 +164,7 @@ ${inboxes.all().length === 0 && html`<li>Nothing has come in yet.</li>`}
 </div>`,
   });
 
-const sendInboxPage = (reply: FastifyReply, url: string, name: string, arrivals: readonly InboxMessage[]) =>
+const sendInboxPage = (reply: FastifyReply, url: string, name: string, messages: readonly InboxMessage[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: `Inbox ${name}`,
     wide: true,
@@ -175,11 +175,11 @@ const sendInboxPage = (reply: FastifyReply, url: string, name: string, arrivals:
 <p class="lead">What was posted here, newest first. Make this the address of a webhook endpoint, and send it a test:</p>
 <code class="secret">${url}</code>
 <ul class="entries dated" data-live aria-live="polite">
-${arrivals.map(
-  (arrival) =>
-    html`<li><div><a href="${INBOX_PATH}${name}/${arrival.id}">${readEventType(arrival)}</a><span>${statusLabels[arrival.signature]}</span></div>${renderTime(arrival)}</li>\n`,
+${messages.map(
+  (message) =>
+    html`<li><div><a href="${INBOX_PATH}${name}/${message.id}">${readEventType(message)}</a><span>${statusLabels[message.signature]}</span></div>${renderTime(message)}</li>\n`,
 )}
-${arrivals.length === 0 && html`<li>Nothing has come in yet.</li>`}
+${messages.length === 0 && html`<li>Nothing has come in yet.</li>`}
 </ul>
 </div>`,
   });
@@ -187,26 +187,26 @@ ${arrivals.length === 0 && html`<li>Nothing has come in yet.</li>`}
 const sendMessagePage = (
   reply: FastifyReply,
   name: string,
-  arrival: InboxMessage,
+  message: InboxMessage,
   verdict: VerificationResult | null,
 ) =>
   sendPage(reply.header("vary", "Accept"), {
-    title: readEventType(arrival),
+    title: readEventType(message),
     wide: true,
     main: html`<div class="card">
 <p><a href="${INBOX_PATH}${name}">Inbox ${name}</a></p>
-${renderHeading(arrival)}
-${statusTexts[arrival.signature]}
-<dl class="facts"><dt>Came in</dt><dd>${renderTime(arrival)}</dd>
-${Object.entries(arrival.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
+${renderHeading(message)}
+${statusTexts[message.signature]}
+<dl class="facts"><dt>Came in</dt><dd>${renderTime(message)}</dd>
+${Object.entries(message.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
 </div>
 <div class="card">
 <h2>Body</h2>
-<pre class="plain" tabindex="0">${arrival.body}</pre>
+<pre class="plain" tabindex="0">${message.body}</pre>
 </div>
 <div class="card">
 <h2>Check the signature</h2>
-<form method="post" action="${INBOX_PATH}${name}/${arrival.id}">
+<form method="post" action="${INBOX_PATH}${name}/${message.id}">
 ${verdict && checkResultTexts[verdict]}
 <div class="field"><label for="secret">Secret</label>
 <p class="hint" id="secret-hint">As it was shown when the endpoint was made: whsec_ and what follows.</p>

@@ -23,11 +23,11 @@ export class Inboxes {
   readonly #messages = new Map<string, InboxMessage[]>();
   #characters = 0;
 
-  put(name: string, arrival: InboxMessage): void {
-    const kept = [arrival, ...this.list(name)];
+  put(name: string, message: InboxMessage): void {
+    const kept = [message, ...this.list(name)];
     this.#messages.delete(name);
     this.#messages.set(name, kept);
-    this.#characters += countCharacters(arrival);
+    this.#characters += countCharacters(message);
     while (kept.length > MAX_MESSAGES_PER_INBOX) this.#dropOldestOf(name);
     if (this.#messages.size > MAX_INBOXES) this.#drop(this.#leastRecentlyUsed());
     while (this.#characters > MAX_CHARACTERS) this.#dropOldestOf(this.#leastRecentlyUsed());
@@ -38,7 +38,7 @@ export class Inboxes {
   }
 
   find(name: string, id: string): InboxMessage | undefined {
-    return this.list(name).find((arrival) => arrival.id === id);
+    return this.list(name).find((message) => message.id === id);
   }
 
   /** Most recently used first. */
@@ -51,9 +51,9 @@ export class Inboxes {
   }
 
   #dropOldestOf(name: string): void {
-    const arrivals = this.#messages.get(name)!;
-    this.#characters -= countCharacters(arrivals.pop()!);
-    if (arrivals.length === 0) this.#messages.delete(name);
+    const messages = this.#messages.get(name)!;
+    this.#characters -= countCharacters(messages.pop()!);
+    if (messages.length === 0) this.#messages.delete(name);
   }
 
   #drop(name: string): void {

@@ -39,9 +39,9 @@ async function createExpressionCheck(): Promise<ExpressionCheck> {
   return (source, scope) => {
     const parsed = parseExpression(parse, source);
     if (typeof parsed === "string") return [parsed];
-    const look: CheckState = { scope, signatures, reasons: new Set(), bound: [], depth: 0, macros: 0 };
-    visitExpression(parsed, look);
-    return [...look.reasons];
+    const state: CheckState = { scope, signatures, reasons: new Set(), bound: [], depth: 0, macros: 0 };
+    visitExpression(parsed, state);
+    return [...state.reasons];
   };
 }
 
@@ -81,26 +81,26 @@ interface CheckState {
 
 function visitExpression(expr: Expr | undefined, outer: CheckState): void {
   if (!expr) return;
-  const look = { ...outer, depth: outer.depth + 1 };
-  if (look.depth > MAX_DEPTH) {
-    look.reasons.add(TOO_DEEP);
+  const state = { ...outer, depth: outer.depth + 1 };
+  if (state.depth > MAX_DEPTH) {
+    state.reasons.add(TOO_DEEP);
     return;
   }
   const chain = readFieldPath(expr);
   const { exprKind } = expr;
-  if (chain && !look.bound.includes(chain.name)) visitName(chain, look);
-  else if (exprKind.case === "selectExpr") visitExpression(exprKind.value.operand, look);
-  else if (exprKind.case === "callExpr") visitCall(exprKind.value, look);
-  else if (exprKind.case === "comprehensionExpr") visitMacro(exprKind.value, look);
+  if (chain && !state.bound.includes(chain.name)) visitName(chain, state);
+  else if (exprKind.case === "selectExpr") visitExpression(exprKind.value.operand, state);
+  else if (exprKind.case === "callExpr") visitCall(exprKind.value, state);
+  else if (exprKind.case === "comprehensionExpr") visitMacro(exprKind.value, state);
   else if (exprKind.case === "listExpr")
-    for (const item of exprKind.value.elements) visitExpression(item, look);
+    for (const item of exprKind.value.elements) visitExpression(item, state);
   else if (exprKind.case === "structExpr") {
     const { messageName, entries } = exprKind.value;
     if (messageName)
-      look.reasons.add(`makes a ${messageName}, which is not known: write a map {"key": value}`);
+      state.reasons.add(`makes a ${messageName}, which is not known: write a map {"key": value}`);
     for (const { keyKind, value } of entries) {
-      if (keyKind.case === "mapKey") visitExpression(keyKind.value, look);
-      visitExpression(value, look);
+      if (keyKind.case === "mapKey") visitExpression(keyKind.value, state);
+      visitExpression(value, state);
     }
   }
 }
@@ -164,13 +164,13 @@ function findStepProblem([id, field]: string[], { steps, ended }: ExpressionScop
   return `uses steps.${id}, which is no ancestor: add ${id} to needs`;
 }
 
-function visitCall({ function: name, target, args }: Call, look: CheckState): void {
+function visitCall({ function: name, target, args }: Call, state: CheckState): void {
   const isOperator = /\W/.test(name);
-  if (!isOperator && !look.signatures.has(toSignature(name, target !== undefined, args.length))) {
-    look.reasons.add(findFunctionProblem(name, look.signatures));
+  if (!isOperator && !state.signatures.has(toSignature(name, target !== undefined, args.length))) {
+    state.reasons.add(findFunctionProblem(name, state.signatures));
   }
-  visitExpression(target, look);
-  for (const argument of args) visitExpression(argument, look);
+  visitExpression(target, state);
+  for (const argument of args) visitExpression(argument, state);
 }
 
 function findFunctionProblem(name: string, signatures: ReadonlySet<string>): string {
@@ -180,14 +180,14 @@ function findFunctionProblem(name: string, signatures: ReadonlySet<string>): str
 }
 
 /** The parser has expanded `list.map(v, …)`; only the range and the step are written by the author. */
-function visitMacro({ iterRange, iterVar, loopStep }: Comprehension, look: CheckState): void {
-  visitExpression(iterRange, look);
-  const macros = look.macros + 1;
+function visitMacro({ iterRange, iterVar, loopStep }: Comprehension, state: CheckState): void {
+  visitExpression(iterRange, state);
+  const macros = state.macros + 1;
   if (macros > MAX_NESTED_MACROS) {
-    look.reasons.add(
+    state.reasons.add(
       "has a map, filter, all or exists three levels deep: compute the inner list in a step before",
     );
     return;
   }
-  visitExpression(loopStep, { ...look, bound: [...look.bound, iterVar], macros });
+  visitExpression(loopStep, { ...state, bound: [...state.bound, iterVar], macros });
 }

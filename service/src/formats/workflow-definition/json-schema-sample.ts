@@ -30,16 +30,16 @@ export function generateSample(root: JsonSchema): unknown {
 }
 
 /** `n` makes distinct values for lists with unique items. */
-function generateValue(schema: Schema, making: SampleState, n: number): unknown {
-  if (making.valuesLeft-- <= 0) return null;
-  const flat = flattenSchema(schema, making);
+function generateValue(schema: Schema, state: SampleState, n: number): unknown {
+  if (state.valuesLeft-- <= 0) return null;
+  const flat = flattenSchema(schema, state);
   if (flat.const !== undefined) return flat.const;
   if (flat.enum) return flat.enum[n % flat.enum.length];
   switch (chooseType(flat)) {
     case "object":
-      return generateObject(flat, making);
+      return generateObject(flat, state);
     case "array":
-      return generateArray(flat, making);
+      return generateArray(flat, state);
     case "integer":
     case "number":
       return generateNumber(flat, n);
@@ -53,13 +53,13 @@ function generateValue(schema: Schema, making: SampleState, n: number): unknown 
 }
 
 /** Merges all schemas that apply together. */
-function flattenSchema(schema: Schema, making: SampleState): JsonSchema {
+function flattenSchema(schema: Schema, state: SampleState): JsonSchema {
   if (typeof schema === "boolean") return {};
   const { allOf = [], anyOf, oneOf, $ref, ...own } = schema;
   const parts: Schema[] = [...allOf];
-  if ($ref) parts.push(making.root.$defs![$ref.slice("#/$defs/".length)]!);
-  for (const branches of [anyOf, oneOf]) if (branches) parts.push(branches[making.branch % branches.length]!);
-  return parts.reduce<JsonSchema>((all, part) => mergeSchemas(all, flattenSchema(part, making)), own);
+  if ($ref) parts.push(state.root.$defs![$ref.slice("#/$defs/".length)]!);
+  for (const branches of [anyOf, oneOf]) if (branches) parts.push(branches[state.branch % branches.length]!);
+  return parts.reduce<JsonSchema>((all, part) => mergeSchemas(all, flattenSchema(part, state)), own);
 }
 
 function mergeSchemas(a: JsonSchema, b: JsonSchema): JsonSchema {
@@ -101,22 +101,22 @@ function chooseType(schema: JsonSchema): string | undefined {
 
 function generateObject(
   { properties = {}, required = [], ...schema }: JsonSchema,
-  making: SampleState,
+  state: SampleState,
 ): unknown {
-  const names = new Set(making.isFull ? [...required, ...Object.keys(properties)] : required);
+  const names = new Set(state.isFull ? [...required, ...Object.keys(properties)] : required);
   for (let n = 1; names.size < Math.min(schema.minProperties ?? 0, MAX_VALUES); n++) names.add(`${WORD}${n}`);
   const schemaOf = (name: string) =>
     Object.hasOwn(properties, name) ? properties[name]! : (schema.additionalProperties ?? true);
-  return Object.fromEntries([...names].map((name) => [name, generateValue(schemaOf(name), making, 0)]));
+  return Object.fromEntries([...names].map((name) => [name, generateValue(schemaOf(name), state, 0)]));
 }
 
 function generateArray(
   { items = true, prefixItems = [], minItems = 0, maxItems }: JsonSchema,
-  making: SampleState,
+  state: SampleState,
 ): unknown[] {
-  const wanted = making.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
+  const wanted = state.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
   const length = Math.min(wanted, maxItems ?? wanted, MAX_VALUES);
-  return Array.from({ length }, (_, n) => generateValue(prefixItems[n] ?? items, making, n));
+  return Array.from({ length }, (_, n) => generateValue(prefixItems[n] ?? items, state, n));
 }
 
 function generateNumber(schema: JsonSchema, n: number): number {

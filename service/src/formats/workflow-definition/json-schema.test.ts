@@ -184,7 +184,7 @@ test("a schema of as much as can be is checked against a value in bounded time",
     [ofAny({ maxProperties: 1 }, 200), wide],
     [ofAny({ minLength: 200_000 }, 200), "x".repeat(150_000)],
   ];
-  for (const [schema, value] of dear) assert.match(validateValue(schema, value)[0]!.reason, /too much/);
+  for (const [schema, value] of dear) assert.match(validateValue(schema, value)[0]!.reason, /too large/);
   const manyChoices: JsonSchema = { items: { enum: Array.from({ length: 20_000 }, (_, index) => index) } };
   assert.deepEqual(validateValue(manyChoices, Array(60_000).fill(7)), []);
   const { user, system } = process.cpuUsage(start);

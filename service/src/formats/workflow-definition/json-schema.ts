@@ -231,10 +231,10 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
 
 /** The defaults share one limit of checks. */
 export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIssue[] {
-  const look = startValidation(schema);
+  const validation = startValidation(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
-    const [problem] = validateAgainst(property, property.default, look);
+    const [problem] = validateAgainst(property, property.default, validation);
     if (!problem) return [];
     return [{ path: [...path, "properties", name, "default", ...problem.path], reason: problem.reason }];
   });
@@ -252,10 +252,10 @@ export function canonicalJson(value: unknown): string {
 export const validateValue = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
   validateAgainst(schema, value, startValidation(schema));
 
-function validateAgainst(schema: Schema, value: unknown, look: Validation): ValidationIssue[] {
-  const issues = checkValue(schema, value, [], look);
+function validateAgainst(schema: Schema, value: unknown, validation: Validation): ValidationIssue[] {
+  const issues = checkValue(schema, value, [], validation);
   // Issues of an incomplete validation may be wrong, and under `not` they are inverted.
-  return look.checksLeft < 0
+  return validation.checksLeft < 0
     ? [{ path: [], reason: "is too large to be validated against its schema" }]
     : issues;
 }
@@ -304,35 +304,35 @@ function listAllowedValues({ enum: several, const: one }: JsonSchema): unknown[]
   return !several || several.some((each) => canonicalJson(each) === canonicalJson(one)) ? [one] : [];
 }
 
-function checkValue(schema: Schema, value: unknown, path: Path, look: Validation): ValidationIssue[] {
-  if (look.checksLeft-- <= 0) return [];
+function checkValue(schema: Schema, value: unknown, path: Path, validation: Validation): ValidationIssue[] {
+  if (validation.checksLeft-- <= 0) return [];
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
-  const reason = findReason(schema, value, look);
+  const reason = findReason(schema, value, validation);
   // Other checks would only repeat that the type is wrong.
   if (reason) return [{ path, reason }];
   return [
-    ...(Array.isArray(value) ? checkItems(schema, value, path, look) : []),
-    ...(isObject(value) ? checkProperties(schema, value, path, look) : []),
-    ...checkCombinations(schema, value, path, look),
+    ...(Array.isArray(value) ? checkItems(schema, value, path, validation) : []),
+    ...(isObject(value) ? checkProperties(schema, value, path, validation) : []),
+    ...checkCombinations(schema, value, path, validation),
   ];
 }
 
-function findReason(schema: JsonSchema, value: unknown, look: Validation): string | null {
+function findReason(schema: JsonSchema, value: unknown, validation: Validation): string | null {
   const allowed = schema.type === undefined ? null : [schema.type].flat();
   if (allowed && !allowed.some((type) => isOfType(type, value))) return `must be ${describeTypes(allowed)}`;
-  const choices = look.choicesOf(schema);
-  if (choices && !choices.texts.has(toComparableText(value, look))) return choices.reason;
-  if (typeof value === "string") return findStringReason(schema, value, look);
+  const choices = validation.choicesOf(schema);
+  if (choices && !choices.texts.has(toComparableText(value, validation))) return choices.reason;
+  if (typeof value === "string") return findStringReason(schema, value, validation);
   if (typeof value === "number") return findNumberReason(schema, value);
-  if (Array.isArray(value)) return findArrayReason(schema, value, look);
-  return isObject(value) ? findObjectReason(schema, value, look) : null;
+  if (Array.isArray(value)) return findArrayReason(schema, value, validation);
+  return isObject(value) ? findObjectReason(schema, value, validation) : null;
 }
 
 /** Canonical text. Making it takes time, so a long text counts as many checks. */
-function toComparableText(value: unknown, look: Validation): string {
+function toComparableText(value: unknown, validation: Validation): string {
   const text = canonicalJson(value);
-  look.checksLeft -= text.length / CHARACTERS_PER_CHECK;
+  validation.checksLeft -= text.length / CHARACTERS_PER_CHECK;
   return text;
 }
 
@@ -368,11 +368,11 @@ function findFirstBroken(...rules: [broken: boolean, reason: string][]): string 
   return rules.find(([broken]) => broken)?.[1] ?? null;
 }
 
-function findStringReason(schema: JsonSchema, value: string, look: Validation) {
+function findStringReason(schema: JsonSchema, value: string, validation: Validation) {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
   // A character has one or two UTF-16 units, so characters are counted only where that decides.
   if (value.length >= minLength * 2 && value.length <= maxLength) return null;
-  look.checksLeft -= value.length / CHARACTERS_PER_CHECK;
+  validation.checksLeft -= value.length / CHARACTERS_PER_CHECK;
   const length = Array.from(value).length;
   return findFirstBroken(
     [length < minLength, `must have at least ${minLength} characters`],
@@ -397,9 +397,10 @@ function findNumberReason(schema: JsonSchema, value: number) {
 function findArrayReason(
   { minItems = 0, maxItems, uniqueItems }: JsonSchema,
   value: unknown[],
-  look: Validation,
+  validation: Validation,
 ) {
-  const isUnique = () => new Set(value.map((item) => toComparableText(item, look))).size === value.length;
+  const isUnique = () =>
+    new Set(value.map((item) => toComparableText(item, validation))).size === value.length;
   return findFirstBroken(
     [value.length < minItems, `must have at least ${minItems} items`],
     [maxItems !== undefined && value.length > maxItems, `must have at most ${maxItems} items`],
@@ -407,21 +408,26 @@ function findArrayReason(
   );
 }
 
-function findObjectReason(schema: JsonSchema, value: Record<string, unknown>, look: Validation) {
+function findObjectReason(schema: JsonSchema, value: Record<string, unknown>, validation: Validation) {
   const { minProperties = 0, maxProperties } = schema;
   if (minProperties === 0 && maxProperties === undefined) return null;
   const count = Object.keys(value).length;
-  look.checksLeft -= count / NAMES_PER_CHECK;
+  validation.checksLeft -= count / NAMES_PER_CHECK;
   return findFirstBroken(
     [count < minProperties, `must have at least ${minProperties} fields`],
     [maxProperties !== undefined && count > maxProperties, `must have at most ${maxProperties} fields`],
   );
 }
 
-function checkItems(schema: JsonSchema, value: unknown[], path: Path, look: Validation): ValidationIssue[] {
+function checkItems(
+  schema: JsonSchema,
+  value: unknown[],
+  path: Path,
+  validation: Validation,
+): ValidationIssue[] {
   const { prefixItems = [], items = true } = schema;
   return value.flatMap((item, index) =>
-    checkValue(prefixItems[index] ?? items, item, [...path, index], look),
+    checkValue(prefixItems[index] ?? items, item, [...path, index], validation),
   );
 }
 
@@ -429,16 +435,16 @@ function checkProperties(
   schema: JsonSchema,
   value: Record<string, unknown>,
   path: Path,
-  look: Validation,
+  validation: Validation,
 ): ValidationIssue[] {
   const { properties = {}, required = [], additionalProperties = true } = schema;
-  look.checksLeft -= required.length;
-  const missing = look.checksLeft < 0 ? [] : required.filter((name) => !Object.hasOwn(value, name));
+  validation.checksLeft -= required.length;
+  const missing = validation.checksLeft < 0 ? [] : required.filter((name) => !Object.hasOwn(value, name));
   return [
     ...missing.map((name) => ({ path: [...path, name], reason: "is required" })),
     ...Object.entries(value).flatMap(([name, item]) => {
       const property = Object.hasOwn(properties, name) ? properties[name]! : additionalProperties;
-      return checkValue(property, item, [...path, name], look);
+      return checkValue(property, item, [...path, name], validation);
     }),
   ];
 }
@@ -447,13 +453,13 @@ function checkCombinations(
   schema: JsonSchema,
   value: unknown,
   path: Path,
-  look: Validation,
+  validation: Validation,
 ): ValidationIssue[] {
-  const fits = (one: Schema) => checkValue(one, value, path, look).length === 0;
+  const fits = (one: Schema) => checkValue(one, value, path, validation).length === 0;
   const wrong = (reason: string) => [{ path, reason }];
   return [
-    ...(schema.$ref ? checkValue(resolveRef(schema.$ref, look.root), value, path, look) : []),
-    ...(schema.allOf ?? []).flatMap((one) => checkValue(one, value, path, look)),
+    ...(schema.$ref ? checkValue(resolveRef(schema.$ref, validation.root), value, path, validation) : []),
+    ...(schema.allOf ?? []).flatMap((one) => checkValue(one, value, path, validation)),
     ...(schema.anyOf && !schema.anyOf.some(fits) ? wrong("must match at least one schema in anyOf") : []),
     ...(schema.oneOf && schema.oneOf.filter(fits).length !== 1
       ? wrong("must match exactly one schema in oneOf")

@@ -62,11 +62,11 @@ function findNeedsIssues(step: Record<string, unknown>, nodes: ReadonlyMap<strin
 
 /** Each cycle once, at its first step, by the shortest path. */
 function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return [...nodes.values()].flatMap(({ id, index }) => {
-    const circle = told.has(id) ? null : findShortestCycle(id, nodes);
+    const circle = reported.has(id) ? null : findShortestCycle(id, nodes);
     if (!circle) return [];
-    for (const member of circle) told.add(member);
+    for (const member of circle) reported.add(member);
     const reason = `makes a circle: ${[...circle, id].join(" → ")}`;
     return [{ path: ["steps", index, "needs"], reason }];
   });

@@ -225,7 +225,7 @@ async function countWrongCredential(
 const secretAlreadyShown = (id: string | undefined): ApiError =>
   new ApiError(
     "CONFLICT",
-    "This was done already, and its secret was shown then: it is not kept and cannot be shown streamName.",
+    "This was done already, and its secret was shown then: it is not stored and cannot be shown again.",
     id === undefined ? undefined : { id },
   );
 
