@@ -300,9 +300,9 @@ suite("an archive is refused that", () => {
 });
 
 test("no text keeps the process busy, however many comments it begins with", async () => {
-  const start = process.cpuUsage();
+  const start = process.threadCpuUsage();
   const { type } = await offer({ name: "a.md", bytes: `${"<!---->".repeat(30)}text` });
-  const { user, system } = process.cpuUsage(start);
+  const { user, system } = process.threadCpuUsage(start);
   assert.equal(type, "text/markdown");
   assert.ok(user + system < 500_000, `${(user + system) / 1_000} ms`);
   const { reason } = await offer({ name: "a.md", bytes: `${"<!-- a -- > -->\n".repeat(200)}<script>` });
@@ -314,11 +314,11 @@ test("a large file is looked through in small steps, between which others are an
   const path = join(folder, "a.pdf");
   const bytes = Buffer.from(`%PDF-1.7\n${"#41".repeat(1_400_000)}`);
   await writeFile(path, bytes);
-  let [longest, since] = [0, process.cpuUsage()];
+  let [longest, since] = [0, process.threadCpuUsage()];
   const count = () => {
-    const { user, system } = process.cpuUsage(since);
+    const { user, system } = process.threadCpuUsage(since);
     longest = Math.max(longest, user + system);
-    since = process.cpuUsage();
+    since = process.threadCpuUsage();
     turning = setImmediate(count);
   };
   let turning = setImmediate(count);
