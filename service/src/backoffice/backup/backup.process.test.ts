@@ -415,7 +415,7 @@ function watchMemory() {
   const look = () => {
     const startedAt = performance.now();
     seen.push(held());
-    timer = setTimeout(look, Math.min(5 * (performance.now() - startedAt), 1_000));
+    timer = setTimeout(look, Math.min(5 * (performance.now() - startedAt), 200));
   };
   look();
   return {
