@@ -5,8 +5,8 @@ import { dirname, resolve } from "node:path";
 const ROOT = resolve(import.meta.dirname, "..");
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const HELPERS = "service/test/*.ts";
-/** Those that start processes take the longest. */
-const LONG = /\.e2e\.ts$|crashes|\.process\.test\.ts$/;
+/** Tests that start processes take the longest. The README's tests load the demo data that other end-to-end tests wait for, so they are first. */
+const LONG = [/readme\.e2e\.ts$/, /crashes|\.process\.test\.ts$/, /\.e2e\.ts$/];
 const IMPORT = /from "([^"]+)"/g;
 
 const filesOf = (pattern: string | string[]) =>
@@ -31,16 +31,20 @@ function findProcessHelpers(): Set<string> {
   return starters;
 }
 
+const isLong = (file: string) => LONG.some((pattern) => pattern.test(file));
+
 /** Every test file of the project, the long ones first, so that in the end no core waits for one of them. */
 export function listTestFiles(): string[] {
   const files = filesOf(PATTERNS);
-  return [...files.filter((file) => LONG.test(file)), ...files.filter((file) => !LONG.test(file))];
+  const rankOf = (file: string) =>
+    isLong(file) ? LONG.findIndex((pattern) => pattern.test(file)) : LONG.length;
+  return files.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** The test files that start neither a process nor a browser. */
 export function listQuickTestFiles(): string[] {
   const starters = findProcessHelpers();
   return listTestFiles().filter(
-    (file) => !LONG.test(file) && !importsOf(file).some((path) => starters.has(path)),
+    (file) => !isLong(file) && !importsOf(file).some((path) => starters.has(path)),
   );
 }
