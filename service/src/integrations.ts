@@ -32,8 +32,8 @@ import { createDevEmailSender } from "./integrations/email/dev-sender.ts";
 import type { EmailSender } from "./integrations/email/email-sender.ts";
 import { noEmailSender } from "./integrations/email/no-sender.ts";
 import { createIdentityProviders } from "./integrations/identity-providers/identity-provider.ts";
+import { fakePages, TEST_PAYMENTS_PATH } from "./integrations/payments/fake-pages.ts";
 import { noPayments } from "./integrations/payments/no-payments.ts";
-import { fakePages, TEST_PAYMENTS_PATH } from "./integrations/payments/payments.fake-pages.ts";
 import type { Payments } from "./integrations/payments/payments.ts";
 import { postgresReferences } from "./integrations/payments/stripe-references.ts";
 import { createDiskStorage } from "./integrations/storage/disk.ts";
@@ -153,7 +153,7 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
 /** The fake provider is a development dependency, which an installation for production leaves out. */
 async function loadTestPayments() {
   try {
-    return await import("./integrations/payments/payments.fake.ts");
+    return await import("./integrations/payments/fake-payments.ts");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new Error(

@@ -7,7 +7,7 @@ import {
   type Payout,
   type Refund,
   startFakeProvider,
-} from "../src/integrations/payments/payments.fake.ts";
+} from "../src/integrations/payments/fake-payments.ts";
 import { DEAD_AFTER_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type CrashingService, startCrashingService } from "./crashing-service.ts";
 import { type Market, type MarketOptions, openMarket, type Reply } from "./market.ts";

@@ -1,6 +1,6 @@
 import { startService } from "../src/app.ts";
 import { createLog } from "../src/core/log.ts";
-import { createFakePayments } from "../src/integrations/payments/payments.fake.ts";
+import { createFakePayments } from "../src/integrations/payments/fake-payments.ts";
 import { listScheduledJobs } from "../src/jobs.ts";
 import type { CrashOptions } from "./crashing-service.ts";
 

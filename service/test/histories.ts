@@ -9,7 +9,7 @@ import {
   createFakePayments,
   memoryStore,
   startFakeProvider,
-} from "../src/integrations/payments/payments.fake.ts";
+} from "../src/integrations/payments/fake-payments.ts";
 import { disputeRooms } from "../src/jobs.ts";
 import { createProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";

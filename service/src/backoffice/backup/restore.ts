@@ -97,7 +97,7 @@ async function createTables({ target, direct }: Installation, { tables }: Manife
     await migrate(pool, new Date());
     await (await openJobQueue(pool, createLog("warn"), jobKinds)).close();
     if (tables.some(({ name }) => name.startsWith("fake_provider."))) {
-      const { createSchema } = await import("../../integrations/payments/payments.fake.ts");
+      const { createSchema } = await import("../../integrations/payments/fake-payments.ts");
       await createSchema(pool);
     }
   } finally {

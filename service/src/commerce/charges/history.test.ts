@@ -18,7 +18,7 @@ import {
   memoryStore,
   signWebhook,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 
 const RUNS = 6;

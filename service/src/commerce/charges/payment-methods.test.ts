@@ -8,7 +8,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 
 const PATH = "/v1/payment-methods";

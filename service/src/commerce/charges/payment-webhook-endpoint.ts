@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { TEST_PAYMENTS_PATH } from "../../integrations/payments/payments.fake-pages.ts";
+import { TEST_PAYMENTS_PATH } from "../../integrations/payments/fake-pages.ts";
 import { requireSameOrigin } from "../../platform/http/same-origin.ts";
 import { requireTestPageAccess } from "../../platform/http/test-pages.ts";
 import {

@@ -21,7 +21,7 @@ import {
   memoryStore,
   signWebhook,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { reconcileOrders } from "../checkout/order-payment.ts";
 
 const PATH = "/payments/webhooks/fake";

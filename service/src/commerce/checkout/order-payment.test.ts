@@ -11,7 +11,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { ChargeRequest } from "../../integrations/payments/payments.ts";
 import type { Settlement } from "../charges/charge-attempts.ts";
 import { listOpenMoney } from "../charges/open-money.ts";

@@ -11,7 +11,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { reconcileOrders, settleOrder } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;

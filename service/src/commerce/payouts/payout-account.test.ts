@@ -9,7 +9,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;

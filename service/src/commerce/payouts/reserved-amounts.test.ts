@@ -9,7 +9,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "../charges/disputes.ts";
 import { reconcileRefunds } from "../refunds/refund-submission.ts";

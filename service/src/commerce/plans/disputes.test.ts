@@ -12,7 +12,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { disputeRooms } from "../../jobs.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
 import { verifyLedger } from "../ledger/verification.ts";

@@ -13,7 +13,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 import { reconcilePayments } from "./plan-payment.ts";

@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
-import { chargeFee } from "../../integrations/payments/payments.fake.ts";
+import { chargeFee } from "../../integrations/payments/fake-payments.ts";
 import { renewSubscriptions } from "./renewal.ts";
 
 const HOUR_MS = 3_600_000;

@@ -11,7 +11,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { ChargeRequest, PaymentMethod, Payments } from "../../integrations/payments/payments.ts";
 import { reconcilePayments } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";

@@ -10,7 +10,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
 import { reconcilePayments, syncPlanPaymentFromProvider } from "./plan-payment.ts";

@@ -13,7 +13,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import { reconcileOrders, settleOrder } from "../checkout/order-payment.ts";
 import { verifyLedger } from "../ledger/verification.ts";

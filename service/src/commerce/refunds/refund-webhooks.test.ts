@@ -14,7 +14,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 
 let provider: FakeProvider;

@@ -18,7 +18,7 @@ import {
   type FakeProvider,
   memoryStore,
   startFakeProvider,
-} from "../../integrations/payments/payments.fake.ts";
+} from "../../integrations/payments/fake-payments.ts";
 import { runRefundBuyersJob } from "./refund-buyers.ts";
 import { approveOverdueRefunds, reconcileRefunds, syncRefundFromProvider } from "./refund-submission.ts";
 

@@ -9,7 +9,7 @@ import {
   startPaymentEventReceiver,
 } from "../../../test/payment-event-receiver.ts";
 import { until } from "../../../test/until.ts";
-import { createFakePayments, memoryStore, signWebhook, startFakeProvider } from "./payments.fake.ts";
+import { createFakePayments, memoryStore, signWebhook, startFakeProvider } from "./fake-payments.ts";
 import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");
