@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
-import { copyDemoData, npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
 /** The shell blocks of the README, in their order. */
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
@@ -19,7 +19,6 @@ let provider: Awaited<ReturnType<typeof startProviderServer>>;
 before(async () => {
   folder = await temporaryFolder();
   provider = await startProviderServer();
-  await copyDemoData(folder.path);
   service = await npmStart(folder.path);
 });
 after(async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { once, SHARED } from "./once.ts";
 
 const root = new URL("../", import.meta.url).pathname;
@@ -26,7 +27,7 @@ export async function temporaryFolder(): Promise<{ path: string; remove(): Promi
 /** What `npx stoa-server` runs, for a shell: without npm, which takes a second each time. The README's and guides' lines have npx. */
 export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
 
-/** Makes a data folder as `npm start` leaves an empty one, with the whole demo shop: loaded once a run, and copied. */
+/** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, and copied. */
 export async function copyDemoData(dataDir: string): Promise<void> {
   const shop = join(SHARED, "shop");
   await once("loading the shop", () => makeShop(shop));
@@ -35,7 +36,14 @@ export async function copyDemoData(dataDir: string): Promise<void> {
 
 async function makeShop(path: string): Promise<void> {
   const draft = await mkdtemp(join(SHARED, "draft-"));
-  await stop(await npmStart(draft));
+  // The commands join this PostgreSQL, which writes nothing through to the disk.
+  const server = await startEmbedded(draft, { settings: { fsync: "off" } });
+  // Not `npm start`: it prints the box while it still loads the demo's sales.
+  for (const command of ["migrate", "demo load"]) {
+    const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
+    if (code !== 0) throw new Error(`stoa-server ${command}: ${stderr}`);
+  }
+  await server.stop();
   await rename(draft, path);
 }
 
