@@ -7,6 +7,7 @@ import { dumpDatabase } from "../../../test/dump.ts";
 import { emailsToUser } from "../../../test/emails.ts";
 import { runs } from "../../../test/full-size.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
 import { toId } from "../../core/ids.ts";
 
 const HOUR_MS = 3_600_000;
@@ -238,6 +239,8 @@ suite("revoking a key", () => {
     const { id, key } = await make(owner);
     assert.equal((await ask(key)).status, 200);
     assert.equal((await ask(key)).status, 200, "from memory by now");
+    // A request does not wait for this write, and the answers below contain its time.
+    await until("the last use is stored", async () => (await listed(owner))[0]?.lastUsedAt);
     const reply = await owner.delete(`/v1/api-keys/${id}`);
     assert.equal(reply.status, 200, reply.text);
     assertError(await ask(key), 401, "INVALID_API_KEY");
