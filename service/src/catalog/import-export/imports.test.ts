@@ -285,6 +285,22 @@ suite("an import with a mistake", () => {
   }
 });
 
+/** Of the CPU that this thread spends on some work: the part of the longest turn of its event loop. */
+async function longestShare(work: () => Promise<unknown>): Promise<number> {
+  let [longest, all, since] = [0, 0, process.threadCpuUsage()];
+  const count = () => {
+    const { user, system } = process.threadCpuUsage(since);
+    longest = Math.max(longest, user + system);
+    all += user + system;
+    since = process.threadCpuUsage();
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  await work();
+  clearImmediate(turning);
+  return longest / all;
+}
+
 suite("an import of known products", () => {
   test("finds them by their ids, changes what stands in the line and nothing else", async () => {
     const user = await market.createUser();
@@ -333,18 +349,13 @@ suite("an import of known products", () => {
     const content = "Write {{topic}}. ".repeat(5_000);
     const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
     await sendImport(user, lines);
-    let [longest, all, since] = [0, 0, process.threadCpuUsage()];
-    const count = () => {
-      const { user, system } = process.threadCpuUsage(since);
-      longest = Math.max(longest, user + system);
-      all += user + system;
-      since = process.threadCpuUsage();
-      turning = setImmediate(count);
-    };
-    let turning = setImmediate(count);
-    assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, 60]);
-    clearImmediate(turning);
-    assert.ok(longest < all / 8, `${longest / 1_000} of ${all / 1_000} ms`);
+    const shares: number[] = [];
+    // A pause of the garbage collector may fall on one of them, a long step is in each.
+    for (let times = 0; times < 3; times++)
+      shares.push(
+        await longestShare(async () => assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, 60])),
+      );
+    assert.ok(Math.min(...shares) < 1 / 8, `${shares}`);
   });
 
   test("keeps one seller's names apart from another's", async () => {
