@@ -156,7 +156,8 @@ test("Redis is away at the start: the log names REDIS_URL, and the service is re
   const shop = await openMarket({ config: { redisUrl: "redis://127.0.0.1:1" } });
   t.after(() => shop.close());
   await until("the log line", () =>
-    shop.logs.find((line) => /"level":50.*ECONNREFUSED.*REDIS_URL: Redis does not answer/.test(line)),
+    // On a busy machine the connection times out before it is refused.
+    shop.logs.find((line) => /"level":50.*REDIS_URL: Redis does not answer/.test(line)),
   );
   assert.equal((await shop.as(null).get("/readyz")).status, 200);
   assert.equal((await (await shop.createUser()).get("/v1/products")).status, 200);
@@ -167,7 +168,10 @@ suite("an end of the service", () => {
     const draining = Promise.withResolvers<void>();
     const shop = await openMarket({ drain: () => draining.promise });
     const closed = shop.close();
-    t.after(() => closed);
+    t.after(() => {
+      draining.resolve();
+      return closed;
+    });
     const reply = await shop.as(null).get("/readyz");
     assert.deepEqual([reply.status, reply.body.problems], [503, ["the service is ending"]]);
     assert.equal((await shop.as(null).get("/healthz")).status, 200);
