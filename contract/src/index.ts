@@ -325,13 +325,25 @@ export {
 } from "./commerce/refunds.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./commerce/sales.ts";
 export {
+  type Accepted,
   type Data,
   type Endpoint,
+  type EndpointRequest,
+  type EndpointResponse,
   endpoint,
   errorsOf,
+  fieldsOf,
   type Input,
   isRepeatable,
+  type JsonRequest,
+  json,
   type Method,
+  type OneResponse,
+  one,
+  type RawRequest,
+  statusesOf,
+  statusOf,
+  type UploadRequest,
 } from "./core/endpoint.ts";
 export { Failure, isFilter, ListMeta, Meta, type Ratings, type Success } from "./core/envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes, errorRemedies } from "./core/errors.ts";

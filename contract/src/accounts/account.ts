@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { plans } from "../commerce/plans.ts";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { type RolePermission, rolePermissions, roles } from "../core/permissions.ts";
 import { visibleLine, visibleText } from "../core/visible-text.ts";
@@ -79,7 +79,7 @@ export const get = endpoint({
   path: "/account",
   summary: "Read your account",
   access: { who: "member", permission: null },
-  data: Account,
+  response: one(Account),
 });
 
 export const change = endpoint({
@@ -90,10 +90,9 @@ export const change = endpoint({
   description:
     "Only the fields that you send change. Your products show a new name at once. Orders keep the terms and the country of their purchase.",
   access: session,
-  body: ChangeAccount,
-  data: Account,
+  request: json(ChangeAccount, { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." }),
+  response: one(Account),
   supportsIfMatch: true,
-  example: { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." },
 });
 
 export const CloseAccount = z
@@ -117,18 +116,19 @@ export const close = endpoint({
     "Send your own email address as `confirm`. All your sessions and API keys end, your products are no longer sold, and your name, email address and executions are deleted. Orders and their receipts stay for the accounts, and your buyers keep what they bought. The request is refused while a payment is open or while you owe money. The schedule pays your remaining money as it matures, also below the minimum, each time with an email. If there is no way to pay it, 409 names what is missing.",
   access: session,
   requiresFreshSignIn: true,
-  body: CloseAccount,
-  data: z.object({
-    id: z.string(),
-    closed: z.literal(true),
-    closedAt: Timestamp,
-    toBePaid: z
-      .array(z.object({ currency: Currency, amount: Amount }))
-      .optional()
-      .describe("What will still be paid to you, by currency; each payout sends an email"),
-  }),
+  request: json(CloseAccount, { confirm: "ada@example.com" }),
+  response: one(
+    z.object({
+      id: z.string(),
+      closed: z.literal(true),
+      closedAt: Timestamp,
+      toBePaid: z
+        .array(z.object({ currency: Currency, amount: Amount }))
+        .optional()
+        .describe("What will still be paid to you, by currency; each payout sends an email"),
+    }),
+  ),
   errors: ["VALIDATION_ERROR", "INVALID_STATE"],
-  example: { confirm: "ada@example.com" },
 });
 
 export const sessions = endpoint({
@@ -138,8 +138,7 @@ export const sessions = endpoint({
   summary: "List your sessions, newest first",
   access: session,
   query: z.strictObject(paging),
-  data: Session,
-  list: true,
+  response: listOf(Session),
 });
 
 export const endOthers = endpoint({
@@ -148,7 +147,7 @@ export const endOthers = endpoint({
   path: "/account/sessions",
   summary: "End all your other sessions",
   access: session,
-  data: z.object({ ended: z.int().describe("Number of ended sessions") }),
+  response: one(z.object({ ended: z.int().describe("Number of ended sessions") })),
 });
 
 export const endSession = endpoint({
@@ -158,6 +157,6 @@ export const endSession = endpoint({
   summary: "End one of your sessions, which may be the present one",
   access: session,
   params: z.object({ sessionId: z.string() }),
-  data: z.object({ id: z.string(), ended: z.literal(true) }),
+  response: one(z.object({ id: z.string(), ended: z.literal(true) })),
   errors: ["SESSION_NOT_FOUND"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { type Permission, permissions } from "../core/permissions.ts";
 import { visibleLine } from "../core/visible-text.ts";
@@ -93,8 +93,7 @@ export const list = endpoint({
   description: "Includes keys that no longer work, so that you can recognize a key in a log.",
   access,
   query: z.strictObject(paging),
-  data: ApiKey,
-  list: true,
+  response: listOf(ApiKey),
 });
 
 export const create = endpoint({
@@ -107,12 +106,13 @@ export const create = endpoint({
     "The response shows the key once, and the account's owner gets an email. An account can have 25 active keys; the 26th is 422.",
   access,
   requiresFreshSignIn: true,
-  body: CreateApiKey,
-  data: NewApiKey,
-  status: 201,
+  request: json(CreateApiKey, {
+    name: "My shop's server",
+    permissions: { "products:read": true, "purchases:read": true },
+  }),
+  response: created(NewApiKey),
   showsSecret: true,
   errors: ["VALIDATION_ERROR"],
-  example: { name: "My shop's server", permissions: { "products:read": true, "purchases:read": true } },
 });
 
 export const rotate = endpoint({
@@ -126,12 +126,10 @@ export const rotate = endpoint({
   access,
   requiresFreshSignIn: true,
   params,
-  body: RotateApiKey,
-  data: RotatedApiKey,
-  status: 201,
+  request: json(RotateApiKey, { graceHours: 48 }),
+  response: created(RotatedApiKey),
   showsSecret: true,
   errors: ["API_KEY_NOT_FOUND", "INVALID_STATE"],
-  example: { graceHours: 48 },
 });
 
 export const revoke = endpoint({
@@ -143,6 +141,6 @@ export const revoke = endpoint({
   description: "It stops working at once and stays listed. Revoking a revoked key changes nothing.",
   access,
   params,
-  data: ApiKey,
+  response: one(ApiKey),
   errors: ["API_KEY_NOT_FOUND"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { type Permission, permissions } from "../core/permissions.ts";
 import { visibleLine } from "../core/visible-text.ts";
@@ -114,8 +114,7 @@ export const clients = endpoint({
   summary: "List your OAuth clients, newest first",
   access,
   query: z.strictObject(paging),
-  data: OAuthClient,
-  list: true,
+  response: listOf(OAuthClient),
 });
 
 export const createClient = endpoint({
@@ -128,16 +127,14 @@ export const createClient = endpoint({
     "command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
   access,
   requiresFreshSignIn: true,
-  body: CreateOAuthClient,
-  data: NewOAuthClient,
-  status: 201,
-  showsSecret: true,
-  errors: ["CONFLICT"],
-  example: {
+  request: json(CreateOAuthClient, {
     name: "Prompt sync",
     redirectUris: ["https://sync.example/callback"],
     scopes: ["products:read", "ai:execute"],
-  },
+  }),
+  response: created(NewOAuthClient),
+  showsSecret: true,
+  errors: ["CONFLICT"],
 });
 
 export const rotateClientSecret = endpoint({
@@ -150,7 +147,7 @@ export const rotateClientSecret = endpoint({
   access,
   requiresFreshSignIn: true,
   params: clientParams,
-  data: NewOAuthClient,
+  response: one(NewOAuthClient),
   showsSecret: true,
   errors: ["OAUTH_CLIENT_NOT_FOUND"],
 });
@@ -162,7 +159,7 @@ export const deleteClient = endpoint({
   summary: "Delete an OAuth client with all its grants and tokens",
   access,
   params: clientParams,
-  data: z.object({ clientId: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ clientId: z.string(), deleted: z.literal(true) })),
   errors: ["OAUTH_CLIENT_NOT_FOUND"],
 });
 
@@ -173,8 +170,7 @@ export const grants = endpoint({
   summary: "List the applications that may act for you, newest first",
   access,
   query: z.strictObject(paging),
-  data: Grant,
-  list: true,
+  response: listOf(Grant),
 });
 
 export const revokeGrant = endpoint({
@@ -185,6 +181,6 @@ export const revokeGrant = endpoint({
   description: "Its tokens end at once.",
   access,
   params: z.object({ grantId: z.string() }),
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["GRANT_NOT_FOUND"],
 });

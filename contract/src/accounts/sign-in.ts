@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, one } from "../core/endpoint.ts";
 import { visibleLine } from "../core/visible-text.ts";
 import { Address } from "./address.ts";
 
@@ -39,9 +39,8 @@ export const magicLink = endpoint({
   summary: "Request a sign-in link by email",
   description:
     "The response is the same for every address; the first use of a link creates the account. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day. A browser in which its owner signed in before has separate limits of the same size.",
-  body: MagicLink,
-  data: EmailSent,
-  example: { email: "ada@example.com" },
+  request: json(MagicLink, { email: "ada@example.com" }),
+  response: one(EmailSent),
 });
 
 export const Verify = z
@@ -64,10 +63,9 @@ export const verify = endpoint({
   summary: "Sign in with the token of an emailed link",
   description:
     "A token works once, for 10 minutes. Accounts with two-factor authentication get TWO_FACTOR_REQUIRED with `details.challenge`.",
-  body: Verify,
-  data: SignedIn,
+  request: json(Verify, { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" }),
+  response: one(SignedIn),
   errors: ["INVALID_TOKEN", "TWO_FACTOR_REQUIRED"],
-  example: { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" },
 });
 
 export const Register = z
@@ -85,15 +83,20 @@ export const register = endpoint({
   summary: "Register with a password",
   description:
     "The account is created when the link in the email is used. The password is valid only if the registration is confirmed in the same browser, or by a program that returns `registrationSecret`. The response is the same for every address.",
-  body: Register,
-  data: EmailSent.extend({
-    registrationSecret: z
-      .string()
-      .describe(
-        "Send it to POST /verify with the token of the email, to keep the password. The cookie __Host-registration has the same value",
-      ),
-  }).meta({ id: "RegistrationSent" }),
-  example: { email: "ada@example.com", password: "correct horse battery staple", name: "Ada" },
+  request: json(Register, {
+    email: "ada@example.com",
+    password: "correct horse battery staple",
+    name: "Ada",
+  }),
+  response: one(
+    EmailSent.extend({
+      registrationSecret: z
+        .string()
+        .describe(
+          "Send it to POST /verify with the token of the email, to keep the password. The cookie __Host-registration has the same value",
+        ),
+    }).meta({ id: "RegistrationSent" }),
+  ),
 });
 
 export const LogIn = z
@@ -107,10 +110,9 @@ export const logIn = endpoint({
   summary: "Sign in with a password",
   description:
     "Accounts with two-factor authentication need `code`, or get TWO_FACTOR_REQUIRED with `details.challenge`. After 10 wrong passwords in 15 minutes the email address must wait, or use an emailed link.",
-  body: LogIn,
-  data: SignedIn,
+  request: json(LogIn, { email: "ada@example.com", password: "correct horse battery staple" }),
+  response: one(SignedIn),
   errors: ["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"],
-  example: { email: "ada@example.com", password: "correct horse battery staple" },
 });
 
 export const TwoFactor = z
@@ -123,10 +125,9 @@ export const twoFactor = endpoint({
   path: "/two-factor",
   summary: "Finish a sign-in with a code",
   description: "A challenge works for 5 minutes. After a wrong code you can try again; a right one ends it.",
-  body: TwoFactor,
-  data: SignedIn,
+  request: json(TwoFactor, { challenge: "bm90IGEgcmVhbCBjaGFsbGVuZ2UgZWl0aGVyLCBvZiBjb3U", code: "123456" }),
+  response: one(SignedIn),
   errors: ["INVALID_TOKEN", "INVALID_CREDENTIALS"],
-  example: { challenge: "bm90IGEgcmVhbCBjaGFsbGVuZ2UgZWl0aGVyLCBvZiBjb3U", code: "123456" },
 });
 
 export const logOut = endpoint({
@@ -136,7 +137,7 @@ export const logOut = endpoint({
   summary: "Sign out",
   description:
     "Ends the session of the Authorization header, or else of the cookie, and always deletes the cookie.",
-  data: z.object({ signedOut: z.literal(true) }),
+  response: one(z.object({ signedOut: z.literal(true) })),
   errors: ["INVALID_SESSION"],
 });
 
@@ -162,19 +163,23 @@ export const changePassword = endpoint({
   description:
     "Ends all your other sessions at once. API keys, grants and OAuth clients stay valid, unless revokeAccess is true.",
   access: { who: "session" },
-  body: ChangePassword,
-  data: z.object({
-    sessionsEnded: z.int().describe("Number of ended other sessions"),
-    keysRevoked: z.int().describe("Number of revoked API keys"),
-    grantsRevoked: z.int().describe("Number of applications that lost their grant"),
-    clientSecretsRevoked: z
-      .int()
-      .describe(
-        "Number of your OAuth clients that need a new secret, by POST /oauth-clients/{id}/rotate-secret",
-      ),
+  request: json(ChangePassword, {
+    password: "correct horse battery staple",
+    currentPassword: "the old horse",
   }),
+  response: one(
+    z.object({
+      sessionsEnded: z.int().describe("Number of ended other sessions"),
+      keysRevoked: z.int().describe("Number of revoked API keys"),
+      grantsRevoked: z.int().describe("Number of applications that lost their grant"),
+      clientSecretsRevoked: z
+        .int()
+        .describe(
+          "Number of your OAuth clients that need a new secret, by POST /oauth-clients/{id}/rotate-secret",
+        ),
+    }),
+  ),
   errors: ["VALIDATION_ERROR"],
-  example: { password: "correct horse battery staple", currentPassword: "the old horse" },
 });
 
 export type Verify = z.output<typeof Verify>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 
 /** Given where a second factor is asked for; spaces, dashes and case do not matter. */
@@ -25,13 +25,15 @@ export const state = endpoint({
   path: "/account/two-factor",
   summary: "Read whether two-factor authentication is on",
   access: signedIn,
-  data: z
-    .object({
-      enabled: z.boolean(),
-      confirmedAt: Timestamp.nullable(),
-      backupCodesLeft: z.int().min(0).max(10),
-    })
-    .meta({ id: "TwoFactorState" }),
+  response: one(
+    z
+      .object({
+        enabled: z.boolean(),
+        confirmedAt: Timestamp.nullable(),
+        backupCodesLeft: z.int().min(0).max(10),
+      })
+      .meta({ id: "TwoFactorState" }),
+  ),
 });
 
 export const setUp = endpoint({
@@ -44,14 +46,15 @@ export const setUp = endpoint({
     "Sign-in does not change until the app is confirmed. A second request before that replaces the secret.",
   access: signedIn,
   requiresFreshSignIn: true,
-  data: z
-    .object({
-      secret: z.string().describe("Base32, for an app that cannot scan"),
-      otpauthUri: z.string().describe("The content of the QR code"),
-      qrCode: z.string().describe("A data: URL of an SVG image"),
-    })
-    .meta({ id: "TwoFactorSetUp" }),
-  status: 201,
+  response: created(
+    z
+      .object({
+        secret: z.string().describe("Base32, for an app that cannot scan"),
+        otpauthUri: z.string().describe("The content of the QR code"),
+        qrCode: z.string().describe("A data: URL of an SVG image"),
+      })
+      .meta({ id: "TwoFactorSetUp" }),
+  ),
   showsSecret: true,
   errors: ["INVALID_STATE"],
 });
@@ -65,11 +68,10 @@ export const confirm = endpoint({
   description:
     "From now on every sign-in needs a code. All other sessions end; this one counts as signed in with two factors.",
   access: signedIn,
-  body: z.strictObject({ code: Code }).meta({ id: "ConfirmTwoFactor" }),
-  data: BackupCodes,
+  request: json(z.strictObject({ code: Code }).meta({ id: "ConfirmTwoFactor" }), { code: "123456" }),
+  response: one(BackupCodes),
   showsSecret: true,
   errors: ["INVALID_STATE", "VALIDATION_ERROR"],
-  example: { code: "123456" },
 });
 
 export const renewBackupCodes = endpoint({
@@ -79,11 +81,10 @@ export const renewBackupCodes = endpoint({
   path: "/account/two-factor/backup-codes",
   summary: "Create ten new backup codes; the old ones stop working",
   access: signedIn,
-  body: z.strictObject({ code: Code }).meta({ id: "RenewBackupCodes" }),
-  data: BackupCodes,
+  request: json(z.strictObject({ code: Code }).meta({ id: "RenewBackupCodes" }), { code: "123456" }),
+  response: one(BackupCodes),
   showsSecret: true,
   errors: ["INVALID_STATE", "VALIDATION_ERROR"],
-  example: { code: "123456" },
 });
 
 export const remove = endpoint({
@@ -95,18 +96,20 @@ export const remove = endpoint({
   description:
     "Needs a code, and the account's password or a sign-in of the last 15 minutes. After that no session counts as signed in with two factors.",
   access: signedIn,
-  body: z
-    .strictObject({
-      code: Code,
-      password: z
-        .string()
-        .min(1)
-        .max(200)
-        .optional()
-        .describe("Not needed within 15 minutes after a sign-in"),
-    })
-    .meta({ id: "RemoveTwoFactor" }),
-  data: z.object({ enabled: z.literal(false) }),
+  request: json(
+    z
+      .strictObject({
+        code: Code,
+        password: z
+          .string()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe("Not needed within 15 minutes after a sign-in"),
+      })
+      .meta({ id: "RemoveTwoFactor" }),
+    { code: "123456" },
+  ),
+  response: one(z.object({ enabled: z.literal(false) })),
   errors: ["INVALID_STATE", "VALIDATION_ERROR"],
-  example: { code: "123456" },
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Day, SignedAmount, span } from "../commerce/analytics.ts";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { Amount, Currency } from "../core/envelope.ts";
 
 const count = z.int().min(0);
@@ -86,5 +86,5 @@ export const stats = endpoint({
   description: "Days are UTC days.",
   access: { who: "admin" },
   query: z.strictObject({ period: span.period, startDate: span.startDate, endDate: span.endDate }),
-  data: Stats,
+  response: one(Stats),
 });

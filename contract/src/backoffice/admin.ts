@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Account } from "../accounts/account.ts";
 import { OAuthClient } from "../accounts/oauth.ts";
 import { plans, Quotas } from "../commerce/plans.ts";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { filter, paging, Timestamp } from "../core/envelope.ts";
 import { roles } from "../core/permissions.ts";
 import { visibleText } from "../core/visible-text.ts";
@@ -87,8 +87,7 @@ export const users = endpoint({
     plan: filter(z.enum(plans)),
     status: filter(z.enum(["active", "banned", "closed"])),
   }),
-  data: AdminUser,
-  list: true,
+  response: listOf(AdminUser),
 });
 
 export const user = endpoint({
@@ -98,7 +97,7 @@ export const user = endpoint({
   summary: "Read one account",
   access: admin,
   params,
-  data: AdminUserDetail,
+  response: one(AdminUserDetail),
   errors: ["USER_NOT_FOUND"],
 });
 
@@ -111,11 +110,14 @@ export const changeUser = endpoint({
     "Takes effect at the account's next request. Nobody can change their own role, and the last administrator keeps the role.",
   access: admin,
   params,
-  body: ChangeUser,
-  data: AdminUserDetail,
+  request: json(ChangeUser, {
+    plan: "enterprise",
+    quota: [{ requests: 50_000, seconds: 3_600 }],
+    reason: "Agreed by mail",
+  }),
+  response: one(AdminUserDetail),
   supportsIfMatch: true,
   errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
-  example: { plan: "enterprise", quota: [{ requests: 50_000, seconds: 3_600 }], reason: "Agreed by mail" },
 });
 
 export const ban = endpoint({
@@ -127,10 +129,11 @@ export const ban = endpoint({
     "Takes effect at once: sessions end, and no API key, token or link works until an unban. Runs are canceled; the owner can continue them after an unban. Products are neither listed nor sold meanwhile, and stay available to their buyers. Payouts wait.",
   access: admin,
   params,
-  body: z.strictObject({ reason }).meta({ id: "BanUser" }),
-  data: AdminUserDetail,
+  request: json(z.strictObject({ reason }).meta({ id: "BanUser" }), {
+    reason: "Sold prompts that were not theirs",
+  }),
+  response: one(AdminUserDetail),
   errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
-  example: { reason: "Sold prompts that were not theirs" },
 });
 
 export const unban = endpoint({
@@ -140,7 +143,7 @@ export const unban = endpoint({
   summary: "Unban an account; its owner signs in again",
   access: admin,
   params,
-  data: AdminUserDetail,
+  response: one(AdminUserDetail),
   errors: ["USER_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -151,7 +154,7 @@ export const endSessions = endpoint({
   summary: "End all sessions of an account",
   access: admin,
   params,
-  data: z.object({ ended: z.int().describe("Number of ended sessions") }),
+  response: one(z.object({ ended: z.int().describe("Number of ended sessions") })),
   errors: ["USER_NOT_FOUND"],
 });
 
@@ -170,8 +173,7 @@ export const audit = endpoint({
     from: z.iso.datetime({ offset: true }).optional().describe("From this time, inclusive"),
     to: z.iso.datetime({ offset: true }).optional().describe("Until this time, exclusive"),
   }),
-  data: AuditEntry,
-  list: true,
+  response: listOf(AuditEntry),
 });
 
 export const oauthClients = endpoint({
@@ -189,8 +191,7 @@ export const oauthClients = endpoint({
       .optional()
       .describe("The id of the owning account, or none for clients that registered themselves"),
   }),
-  data: AdminOAuthClient,
-  list: true,
+  response: listOf(AdminOAuthClient),
 });
 
 export const becomeFirst = endpoint({
@@ -203,13 +204,16 @@ export const becomeFirst = endpoint({
   description:
     "Needs a session and the token of the link that a start prints while there is no administrator. The signed-in account becomes the administrator. Then set up two-factor authentication: administrators act only in a session with it.",
   access: { who: "public" },
-  body: z.strictObject({ token: z.string() }).meta({ id: "BecomeFirstAdmin" }),
-  data: z.object({
-    id: z.string(),
-    role: z.literal("admin"),
-    twoFactor: z.object({ enabled: z.boolean() }),
-    message: z.string(),
+  request: json(z.strictObject({ token: z.string() }).meta({ id: "BecomeFirstAdmin" }), {
+    token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U",
   }),
+  response: one(
+    z.object({
+      id: z.string(),
+      role: z.literal("admin"),
+      twoFactor: z.object({ enabled: z.boolean() }),
+      message: z.string(),
+    }),
+  ),
   errors: ["INVALID_SESSION", "INVALID_TOKEN", "INVALID_STATE"],
-  example: { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" },
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, QueryCurrency, queryNumber } from "../core/envelope.ts";
 import { productStatuses } from "./lifecycle.ts";
 import { ProductCard } from "./products.ts";
@@ -58,8 +58,7 @@ export const list = endpoint({
       .default("desc")
       .describe("Ignored for relevance, which is always best first"),
   }),
-  data: ProductCard,
-  list: true,
+  response: listOf(ProductCard),
 });
 
 export const Category = z
@@ -78,8 +77,7 @@ export const categories = endpoint({
   summary: "List the categories with their counts",
   access: reads,
   query: z.strictObject(paging),
-  data: Category,
-  list: true,
+  response: listOf(Category),
 });
 
 const counted = { count: z.int().min(0) };
@@ -114,7 +112,7 @@ export const facets = endpoint({
     "Accepts the filters of the list. Each facet ignores its own filter, so it shows the alternatives.",
   access: reads,
   query: z.strictObject(filters),
-  data: Facets,
+  response: one(Facets),
 });
 
 export const Tag = z.object({ tag: z.string(), products: z.int() }).meta({ id: "Tag" });
@@ -129,6 +127,5 @@ export const tags = endpoint({
     ...paging,
     search: z.string().trim().max(40).optional().describe("The start of the tag"),
   }),
-  data: Tag,
-  list: true,
+  response: listOf(Tag),
 });

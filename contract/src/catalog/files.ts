@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, one } from "../core/endpoint.ts";
 import { visibleText } from "../core/visible-text.ts";
 
 const MIB = 1024 * 1024;
@@ -45,14 +45,16 @@ export const addFile = endpoint({
     "One file, at most 50 MiB. A version has at most 20 files, together 200 MiB. A file with an existing name replaces that file; the same bytes under the same name change nothing. The bytes decide the type: text (txt, md, json, jsonl, csv, tsv, yaml), pdf, zip, docx, xlsx, pptx, png, jpeg, webp, gif or avif. File name and media type must agree with it. If the product has been published, this creates a new immutable version (a minor bump).",
   access,
   params,
-  upload: { maxBytes: MAX_FILE_BYTES },
-  body: z.strictObject({
-    changelog: visibleText(5_000).describe("The changelog of the new version").optional(),
-  }),
-  data: ProductFile.extend({ version }),
-  status: 201,
+  request: {
+    kind: "upload",
+    maxBytes: MAX_FILE_BYTES,
+    fields: z.strictObject({
+      changelog: visibleText(5_000).describe("The changelog of the new version").optional(),
+    }),
+    example: { changelog: "With a worked example." },
+  },
+  response: created(ProductFile.extend({ version })),
   errors,
-  example: { changelog: "With a worked example." },
 });
 
 export const removeFile = endpoint({
@@ -64,7 +66,7 @@ export const removeFile = endpoint({
     "If the product has been published, this creates a new version without the file; buyers of older major versions keep it.",
   access,
   params: params.extend({ fileId: z.string() }),
-  data: z.object({ id: z.string(), version }),
+  response: one(z.object({ id: z.string(), version })),
   errors: [...errors, "FILE_NOT_FOUND"],
 });
 
@@ -78,14 +80,16 @@ export const addImage = endpoint({
   tag: "files",
   access,
   params,
-  upload: { maxBytes: MAX_IMAGE_BYTES },
-  body: z.strictObject({
-    alt: visibleText(300).describe("A description for people who cannot see the image").optional(),
-  }),
-  data: ProductImage,
-  status: 201,
+  request: {
+    kind: "upload",
+    maxBytes: MAX_IMAGE_BYTES,
+    fields: z.strictObject({
+      alt: visibleText(300).describe("A description for people who cannot see the image").optional(),
+    }),
+    example: { alt: "A haiku about rain" },
+  },
+  response: created(ProductImage),
   errors,
-  example: { alt: "A haiku about rain" },
 });
 
 export const removeImage = endpoint({
@@ -96,6 +100,6 @@ export const removeImage = endpoint({
   tag: "files",
   access,
   params: params.extend({ imageId: z.string() }),
-  data: z.object({ id: z.string() }),
+  response: one(z.object({ id: z.string() })),
   errors: [...errors, "IMAGE_NOT_FOUND"],
 });

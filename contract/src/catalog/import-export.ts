@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { FieldProblem, queryFlag } from "../core/envelope.ts";
 import { productStatuses } from "./lifecycle.ts";
 import { ChangeProduct, CreateProduct } from "./products.ts";
@@ -67,8 +67,7 @@ export const exportProducts = endpoint({
     "All your products except deleted ones, oldest first, with the content of their newest version. The format is JSON Lines, or a zip of Markdown files with front matter. Each product is consistent: a product that changes during the export is exported as before or after the change.",
   access: { who: "member", permission: "products:read" },
   query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
-  data: z.string(),
-  fileTypes: ["application/jsonl", "application/zip"],
+  response: { kind: "file", types: ["application/jsonl", "application/zip"] },
 });
 
 export const importProducts = endpoint({
@@ -84,10 +83,11 @@ export const importProducts = endpoint({
       "Then publish each product, unless its line has another status than published",
     ),
   }),
-  rawBody: {
+  request: {
+    kind: "raw",
     types: ["application/jsonl", "application/x-ndjson", "text/markdown", "application/zip"],
     maxBytes: MAX_IMPORTED_BYTES,
   },
-  data: ImportResult,
+  response: one(ImportResult),
   errors: ["VALIDATION_ERROR"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
 import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
@@ -67,15 +67,14 @@ export const list = endpoint({
     search: z.string().trim().min(1).max(120).optional().describe("A part of a title, or a product's id"),
     order: z.enum(["newest", "oldest"]).default("newest").describe("By statusSince"),
   }),
-  data: ModeratedProduct,
-  list: true,
+  response: listOf(ModeratedProduct),
 });
 
 const verdict = {
   method: "POST",
   access,
   params,
-  data: ProductDetail,
+  response: one(ProductDetail),
   supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
 } as const;
@@ -94,8 +93,7 @@ export const reject = endpoint({
   name: "admin.products.reject",
   path: "/admin/products/:productId/reject",
   summary: "Reject a product that waits for review, with a reason; the seller gets an email",
-  body: RejectProduct,
-  example: { reason: "The description promises images, and the prompt makes none." },
+  request: json(RejectProduct, { reason: "The description promises images, and the prompt makes none." }),
 });
 
 export const suspend = endpoint({
@@ -105,8 +103,7 @@ export const suspend = endpoint({
   summary: "Suspend a product with a reason; the seller gets an email",
   description:
     "Buyers keep access, unless the reason is malicious or illegal: then they can neither run nor read it.",
-  body: SuspendProduct,
-  example: { reasonCode: "infringing", reason: "The text is another seller's." },
+  request: json(SuspendProduct, { reasonCode: "infringing", reason: "The text is another seller's." }),
 });
 
 export const reinstate = endpoint({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { Provider, providers } from "../core/providers.ts";
 import { visibleLine, visibleText } from "../core/visible-text.ts";
@@ -214,7 +214,7 @@ export const get = endpoint({
   summary: "Read one product",
   access: reads,
   params,
-  data: ProductDetail,
+  response: one(ProductDetail),
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -225,11 +225,7 @@ export const create = endpoint({
   summary: "Create a product as a draft",
   description: "Your first product makes you a seller.",
   access: writes,
-  body: CreateProduct,
-  data: z.object({ id: z.string(), status: z.literal("draft"), message: z.string(), warnings }),
-  status: 201,
-  errors: ["VALIDATION_ERROR"],
-  example: {
+  request: json(CreateProduct, {
     title: "Haiku about anything",
     description: "Three lines on the topic that you name.",
     type: "PROMPT",
@@ -238,7 +234,9 @@ export const create = endpoint({
     content: "Write a haiku about {{topic}} in {{language=English}}.",
     tags: ["poetry"],
     compatibility: ["openai", "anthropic"],
-  },
+  }),
+  response: created(z.object({ id: z.string(), status: z.literal("draft"), message: z.string(), warnings })),
+  errors: ["VALIDATION_ERROR"],
 });
 
 export const change = endpoint({
@@ -250,11 +248,10 @@ export const change = endpoint({
     "Only the fields that you send change. After the first publication, a change of the content creates a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before. Otherwise 422 names the variable, and a new major version is needed. Under moderation, an unverified seller can change only price and commission of a product on sale; unpublish it for other changes.",
   access: writes,
   params,
-  body: ChangeProduct,
-  data: ChangedProduct,
+  request: json(ChangeProduct, { price: 6.5, tags: ["poetry", "japanese"] }),
+  response: one(ChangedProduct),
   supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
-  example: { price: 6.5, tags: ["poetry", "japanese"] },
 });
 
 const action = (name: string, verb: string, summary: string, description?: string) =>
@@ -266,7 +263,7 @@ const action = (name: string, verb: string, summary: string, description?: strin
     summary,
     access: writes,
     params,
-    data: ProductDetail,
+    response: one(ProductDetail),
     errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
   });
 
@@ -290,12 +287,14 @@ export const remove = endpoint({
   summary: "Delete a product; buyers keep access",
   access: writes,
   params,
-  data: z.object({
-    id: z.string(),
-    status: z.literal("deleted"),
-    deletedAt: Timestamp,
-    message: z.string(),
-  }),
+  response: one(
+    z.object({
+      id: z.string(),
+      status: z.literal("deleted"),
+      deletedAt: Timestamp,
+      message: z.string(),
+    }),
+  ),
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -308,7 +307,6 @@ export const history = endpoint({
   access: { who: "member", permission: "products:read" },
   params,
   query: z.strictObject(paging),
-  data: Move,
-  list: true,
+  response: listOf(Move),
   errors: ["PRODUCT_NOT_FOUND"],
 });

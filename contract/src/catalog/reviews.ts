@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { filter, paging, queryNumber, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
 
@@ -66,8 +66,7 @@ export const list = endpoint({
     ...paging,
     rating: queryNumber(rating).optional().describe("Only reviews with this many stars"),
   }),
-  data: Review,
-  list: true,
+  response: listOf(Review),
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -78,7 +77,7 @@ export const get = endpoint({
   summary: "Read one review",
   access: reads,
   params: ofReview,
-  data: Review,
+  response: one(Review),
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND"],
 });
 
@@ -89,11 +88,9 @@ export const create = endpoint({
   summary: "Review a product that you bought",
   access: writes,
   params,
-  body: PostReview,
-  data: Review,
-  status: 201,
+  request: json(PostReview, { rating: 5, comment: "Does what it says." }),
+  response: created(Review),
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { rating: 5, comment: "Does what it says." },
 });
 
 export const change = endpoint({
@@ -104,11 +101,10 @@ export const change = endpoint({
   description: "A review that a moderator hid cannot change.",
   access: writes,
   params: ofReview,
-  body: ChangeReview,
-  data: Review,
+  request: json(ChangeReview, { rating: 4, comment: "Still good after a month." }),
+  response: one(Review),
   supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
-  example: { rating: 4, comment: "Still good after a month." },
 });
 
 export const remove = endpoint({
@@ -119,7 +115,7 @@ export const remove = endpoint({
   description: "You can write another one. A review that a moderator hid cannot be deleted.",
   access: writes,
   params: ofReview,
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -131,11 +127,11 @@ export const reply = endpoint({
   description: "A review has one reply: a new one replaces it.",
   access: { who: "member", permission: "products:write" },
   params: ofReview,
-  body: z.strictObject({ comment: comment.min(1) }).meta({ id: "ReplyToReview" }),
-  data: Review,
-  status: 201,
+  request: json(z.strictObject({ comment: comment.min(1) }).meta({ id: "ReplyToReview" }), {
+    comment: "Thank you! The next version will do this too.",
+  }),
+  response: created(Review),
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND"],
-  example: { comment: "Thank you! The next version will do this too." },
 });
 
 export const removeReply = endpoint({
@@ -145,7 +141,7 @@ export const removeReply = endpoint({
   summary: "Delete your reply",
   access: { who: "member", permission: "products:write" },
   params: ofReview,
-  data: Review,
+  response: one(Review),
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -157,11 +153,11 @@ export const report = endpoint({
   description: "Once for each review.",
   access: writes,
   params: ofReview,
-  body: z.strictObject({ reason }).meta({ id: "ReportReview" }),
-  data: z.object({ id: z.string(), reported: z.literal(true) }),
-  status: 201,
+  request: json(z.strictObject({ reason }).meta({ id: "ReportReview" }), {
+    reason: "Advertises another shop",
+  }),
+  response: created(z.object({ id: z.string(), reported: z.literal(true) })),
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { reason: "Advertises another shop" },
 });
 
 export const moderated = endpoint({
@@ -174,8 +170,7 @@ export const moderated = endpoint({
     ...paging,
     status: filter(z.enum(["reported", "hidden"]), "Both when it is absent"),
   }),
-  data: ModeratedReview,
-  list: true,
+  response: listOf(ModeratedReview),
 });
 
 export const hide = endpoint({
@@ -186,12 +181,14 @@ export const hide = endpoint({
   description: "Its author sees the reason. Its reports are resolved, and it does not count in the average.",
   access: admin,
   params: z.object({ reviewId: z.string() }),
-  body: z
-    .strictObject({ reason: reason.describe("Shown to its author, and stored in the audit log") })
-    .meta({ id: "HideReview" }),
-  data: ModeratedReview,
+  request: json(
+    z
+      .strictObject({ reason: reason.describe("Shown to its author, and stored in the audit log") })
+      .meta({ id: "HideReview" }),
+    { reason: "Advertises another shop" },
+  ),
+  response: one(ModeratedReview),
   errors: ["REVIEW_NOT_FOUND", "INVALID_STATE"],
-  example: { reason: "Advertises another shop" },
 });
 
 export const restore = endpoint({
@@ -202,6 +199,6 @@ export const restore = endpoint({
   description: "Its reports are resolved.",
   access: admin,
   params: z.object({ reviewId: z.string() }),
-  data: ModeratedReview,
+  response: one(ModeratedReview),
   errors: ["REVIEW_NOT_FOUND", "INVALID_STATE"],
 });

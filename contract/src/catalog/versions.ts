@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { Variable } from "../formats/variables.ts";
 import { ProductFile } from "./files.ts";
@@ -44,8 +44,7 @@ export const list = endpoint({
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string() }),
   query: z.strictObject(paging),
-  data: Version,
-  list: true,
+  response: listOf(Version),
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -57,6 +56,6 @@ export const get = endpoint({
   description: "For its author and administrators, and for buyers within the major version that they bought.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string(), version: z.string() }),
-  data: VersionDetail,
+  response: one(VersionDetail),
   errors: ["PRODUCT_NOT_FOUND", "VERSION_NOT_FOUND", "PRODUCT_UNAVAILABLE"],
 });

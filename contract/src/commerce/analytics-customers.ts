@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { Amount, Currency, Timestamp } from "../core/envelope.ts";
 import { asked, Day, readsAnalytics, SignedAmount, span } from "./analytics.ts";
 
@@ -71,7 +71,7 @@ export const customers = endpoint({
   description: "Counts paid purchases, also free copies and those refunded later. It is exact.",
   access: readsAnalytics,
   query: z.strictObject(span),
-  data: CustomerAnalytics,
+  response: one(CustomerAnalytics),
 });
 
 export const exportCustomers = endpoint({
@@ -83,6 +83,5 @@ export const exportCustomers = endpoint({
     "A row for each customer in one currency, oldest account first. Text that a spreadsheet would read as a formula begins with an apostrophe.",
   access: readsAnalytics,
   query: z.strictObject(span),
-  data: z.string(),
-  fileTypes: ["text/csv"],
+  response: { kind: "file", types: ["text/csv"] },
 });

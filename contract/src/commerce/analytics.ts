@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, QueryCurrency } from "../core/envelope.ts";
 
 /** Before it nobody sold, and the offsets of time zones were not whole quarters of an hour. */
@@ -173,7 +173,7 @@ export const products = endpoint({
   description: EXACT,
   access: readsAnalytics,
   query: ofProducts,
-  data: ProductAnalytics,
+  response: one(ProductAnalytics),
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -185,8 +185,7 @@ export const exportProducts = endpoint({
   description: AS_CSV,
   access: readsAnalytics,
   query: ofProducts,
-  data: z.string(),
-  fileTypes: ["text/csv"],
+  response: { kind: "file", types: ["text/csv"] },
   errors: ["PRODUCT_NOT_FOUND"],
 });
 
@@ -198,7 +197,7 @@ export const revenue = endpoint({
   description: EXACT,
   access: readsAnalytics,
   query: ofRevenue,
-  data: RevenueAnalytics,
+  response: one(RevenueAnalytics),
 });
 
 export const exportRevenue = endpoint({
@@ -209,6 +208,5 @@ export const exportRevenue = endpoint({
   description: AS_CSV,
   access: readsAnalytics,
   query: ofRevenue,
-  data: z.string(),
-  fileTypes: ["text/csv"],
+  response: { kind: "file", types: ["text/csv"] },
 });

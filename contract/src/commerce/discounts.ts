@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 
 export const DiscountCode = z
@@ -79,8 +79,7 @@ export const list = endpoint({
   summary: "List your discount codes, newest first",
   access,
   query: z.strictObject(paging),
-  data: DiscountCode,
-  list: true,
+  response: listOf(DiscountCode),
 });
 
 export const get = endpoint({
@@ -91,7 +90,7 @@ export const get = endpoint({
   summary: "Read one discount code",
   access,
   params,
-  data: DiscountCode,
+  response: one(DiscountCode),
   errors: ["DISCOUNT_CODE_NOT_FOUND"],
 });
 
@@ -104,11 +103,9 @@ export const create = endpoint({
   description:
     "Send either percentOff or amountOff. The discount is rounded half up: half of 19.99 is 10.00, so the price becomes 9.99. Limits hold under any number of parallel purchases. A second code with the same name, in any case, is 409 CONFLICT.",
   access,
-  body: CreateDiscountCode,
-  data: DiscountCode,
-  status: 201,
+  request: json(CreateDiscountCode, { code: "SPRING", percentOff: 25, maxRedemptions: 100, maxPerBuyer: 1 }),
+  response: created(DiscountCode),
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { code: "SPRING", percentOff: 25, maxRedemptions: 100, maxPerBuyer: 1 },
 });
 
 export const change = endpoint({
@@ -121,11 +118,10 @@ export const change = endpoint({
     "Only the fields that you send change, for later purchases; null removes a limit. percentOff and amountOff replace each other. A maxRedemptions below the number of purchases that hold the code is 422.",
   access,
   params,
-  body: ChangeDiscountCode,
-  data: DiscountCode,
+  request: json(ChangeDiscountCode, { maxRedemptions: 200 }),
+  response: one(DiscountCode),
   supportsIfMatch: true,
   errors: ["DISCOUNT_CODE_NOT_FOUND", "CONFLICT", "PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { maxRedemptions: 200 },
 });
 
 export const remove = endpoint({
@@ -136,6 +132,6 @@ export const remove = endpoint({
   summary: "Delete a discount code; purchases made with it do not change",
   access,
   params,
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["DISCOUNT_CODE_NOT_FOUND"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 
 export const PaymentMethod = z
@@ -39,8 +39,7 @@ export const list = endpoint({
   description: "In a test environment its shared methods come last.",
   access: writes,
   query: z.strictObject(paging),
-  data: PaymentMethod,
-  list: true,
+  response: listOf(PaymentMethod),
 });
 
 export const add = endpoint({
@@ -52,11 +51,9 @@ export const add = endpoint({
   description:
     "Card data goes from the browser to the payment provider only; send the token that it returns. The first method becomes the default, unless the environment has one. An account can have 10; the 11th is 422.",
   access: writes,
-  body: AddPaymentMethod,
-  data: PaymentMethod,
-  status: 201,
+  request: json(AddPaymentMethod, { token: "pm_test_ok" }),
+  response: created(PaymentMethod),
   errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { token: "pm_test_ok" },
 });
 
 export const remove = endpoint({
@@ -69,7 +66,7 @@ export const remove = endpoint({
     "If it was the default, there is none until you choose one, or the default of the environment.",
   access: writes,
   params,
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
@@ -81,6 +78,6 @@ export const makeDefault = endpoint({
   summary: "Make a payment method the default",
   access: writes,
   params,
-  data: PaymentMethod,
+  response: one(PaymentMethod),
   errors: ["PAYMENT_METHOD_NOT_FOUND"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, QueryCurrency, Timestamp } from "../core/envelope.ts";
 
 export const payoutStatuses = ["pending", "in_transit", "completed", "failed", "returned"] as const;
@@ -129,8 +129,7 @@ export const balance = endpoint({
     "Sales and referrals together. Earnings mature after 7 days or the refund window, whichever is longer.",
   access: reads,
   query: z.strictObject(paging),
-  data: Balance,
-  list: true,
+  response: listOf(Balance),
 });
 
 export const list = endpoint({
@@ -140,8 +139,7 @@ export const list = endpoint({
   summary: "List your payouts, newest first",
   access: reads,
   query: z.strictObject({ ...paging, ...filters }),
-  data: Payout,
-  list: true,
+  response: listOf(Payout),
 });
 
 export const get = endpoint({
@@ -151,7 +149,7 @@ export const get = endpoint({
   summary: "Read one payout",
   access: reads,
   params: z.object({ payoutId: z.string() }),
-  data: Payout,
+  response: one(Payout),
   errors: ["PAYOUT_NOT_FOUND"],
 });
 
@@ -163,11 +161,9 @@ export const create = endpoint({
   description:
     "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back makes its amount available again at once. 422: less than the minimum of GET /balance, more than is available, or no payout account that is set up.",
   access: { who: "session", rolePermission: "manage:products" },
-  body: AskPayout,
-  data: Payout,
-  status: 201,
+  request: json(AskPayout, { currency: "USD", amount: 25 }),
+  response: created(Payout),
   errors: ["CONFLICT", "VALIDATION_ERROR"],
-  example: { currency: "USD", amount: 25 },
 });
 
 export const account = endpoint({
@@ -176,7 +172,7 @@ export const account = endpoint({
   path: "/account/payout-account",
   summary: "Read your payout account",
   access: { who: "session" },
-  data: PayoutAccount,
+  response: one(PayoutAccount),
 });
 
 export const nameAccount = endpoint({
@@ -188,9 +184,8 @@ export const nameAccount = endpoint({
     "The seller gets an email. In the test environment acct_test pays, acct_test_fails fails, acct_test_waits stays in transit, and acct_test_returns sends the money back.",
   access: { who: "session" },
   requiresFreshSignIn: true,
-  body: NamePayoutAccount,
-  data: PayoutAccount,
-  example: { account: "acct_test" },
+  request: json(NamePayoutAccount, { account: "acct_test" }),
+  response: one(PayoutAccount),
 });
 
 export const onboard = endpoint({
@@ -202,7 +197,7 @@ export const onboard = endpoint({
     "Creates an account for you at the payment provider, once, and returns its page for your identity and bank account. Until that is complete, payouts are refused. The seller gets an email.",
   access: { who: "session" },
   requiresFreshSignIn: true,
-  data: Onboarding,
+  response: one(Onboarding),
 });
 
 export const all = endpoint({
@@ -216,6 +211,5 @@ export const all = endpoint({
     ...filters,
     sellerId: z.string().max(100).optional().describe("The id of the seller"),
   }),
-  data: AdminPayout,
-  list: true,
+  response: listOf(AdminPayout),
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
 import { PurchaseDetail } from "./purchases.ts";
 
@@ -135,7 +135,7 @@ export const usage = endpoint({
   description: "The request does not count, and works when the quota is used up.",
   countsInQuota: false,
   access: { who: "member", permission: null },
-  data: Usage,
+  response: one(Usage),
 });
 
 export const subscription = endpoint({
@@ -144,7 +144,7 @@ export const subscription = endpoint({
   path: "/account/subscription",
   summary: "Read your plan, its period and the available plans",
   access: { who: "member", permission: null },
-  data: Subscription,
+  response: one(Subscription),
 });
 
 export const payments = endpoint({
@@ -156,8 +156,7 @@ export const payments = endpoint({
     "Each month's payment, and those that failed or were given up. lines.discount is the unused part of the month before an upgrade.",
   access: { who: "member", permission: "purchases:read" },
   query: z.strictObject(paging),
-  data: PlanPayment,
-  list: true,
+  response: listOf(PlanPayment),
 });
 
 export const changeSubscription = endpoint({
@@ -168,9 +167,7 @@ export const changeSubscription = endpoint({
   description:
     "An upgrade costs a month from now, less the unused part of the present period, and is active at once. 202: the payment is pending, or must be confirmed at payment.nextAction.url. A decline is 402 and changes nothing. A downgrade is active from the end of the paid period. Choosing the present plan cancels a scheduled downgrade or an unpaid upgrade; if the plan is past due, it pays now. A plan renews each month with the method that paid for it. After three failed attempts in a week it ends.",
   access: { who: "session" },
-  body: ChangeSubscription,
-  data: Subscription,
-  mayBePending: true,
+  request: json(ChangeSubscription, { plan: "pro" }),
+  response: one(Subscription, { accepted: { kind: "pending" } }),
   errors: ["VALIDATION_ERROR", "INSUFFICIENT_FUNDS", "PAYMENT_METHOD_NOT_FOUND", "CONFLICT"],
-  example: { plan: "pro" },
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { OrderEvent, Refund, Refundable } from "./refunds.ts";
 
@@ -120,10 +120,8 @@ export const create = endpoint({
   description:
     "201: the payment succeeded, or nothing had to be paid. 202: it is pending, or must be confirmed at nextAction.url. A decline is 402 and stays listed as failed. Error details: INSUFFICIENT_FUNDS has declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
   access: { who: "member", permission: "purchases:write" },
-  body: CreatePurchase,
-  data: NewPurchase,
-  status: 201,
-  mayBePending: true,
+  request: json(CreatePurchase, { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" }),
+  response: created(NewPurchase, { kind: "pending" }),
   errors: [
     "INSUFFICIENT_FUNDS",
     "PRODUCT_NOT_FOUND",
@@ -133,7 +131,6 @@ export const create = endpoint({
     "PRICE_CHANGED",
     "VALIDATION_ERROR",
   ],
-  example: { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" },
 });
 
 export const list = endpoint({
@@ -147,8 +144,7 @@ export const list = endpoint({
     status: filter(z.enum(orderStatuses)),
     productId: filter(z.string().max(100)),
   }),
-  data: Purchase,
-  list: true,
+  response: listOf(Purchase),
 });
 
 export const get = endpoint({
@@ -158,6 +154,6 @@ export const get = endpoint({
   summary: "Read one purchase",
   access: reads,
   params: z.object({ orderId: z.string() }),
-  data: PurchaseDetail,
+  response: one(PurchaseDetail),
   errors: ["ORDER_NOT_FOUND"],
 });

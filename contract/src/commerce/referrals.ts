@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { Amount, Currency } from "../core/envelope.ts";
 
 const earned = z.number().describe("Negative if more was refunded than matured");
@@ -37,5 +37,5 @@ export const get = endpoint({
   description:
     "Your code is created at the first request. Your own purchases earn nothing. The schedule pays the available amount, from its minimum on, to the account of PUT /account/payout-account. Sellers can also request it with POST /payouts.",
   access: { who: "member", permission: "purchases:read" },
-  data: Referral,
+  response: one(Referral),
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
 
@@ -186,11 +186,9 @@ export const create = endpoint({
     "A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
-  body: RequestRefund,
-  data: Refund,
-  status: 201,
+  request: json(RequestRefund, { reason: "not_as_described", details: "It makes limericks." }),
+  response: created(Refund),
   errors: ["ORDER_NOT_FOUND", "INVALID_STATE", "ALREADY_REFUNDED", "VALIDATION_ERROR"],
-  example: { reason: "not_as_described", details: "It makes limericks." },
 });
 
 export const list = endpoint({
@@ -205,8 +203,7 @@ export const list = endpoint({
     status,
     orderId,
   }),
-  data: Refund,
-  list: true,
+  response: listOf(Refund),
 });
 
 export const get = endpoint({
@@ -216,7 +213,7 @@ export const get = endpoint({
   summary: "Read one refund",
   access: reads,
   params: ofRefund,
-  data: Refund,
+  response: one(Refund),
   errors: ["REFUND_NOT_FOUND"],
 });
 
@@ -224,7 +221,7 @@ const decision = {
   method: "POST",
   access: decides,
   params: ofRefund,
-  data: Refund,
+  response: one(Refund),
   errors: ["REFUND_NOT_FOUND", "INVALID_STATE"],
 } as const;
 
@@ -244,8 +241,9 @@ export const reject = endpoint({
   summary: "Reject a refund as the seller; the buyer gets the reason by email",
   description:
     "Or as an administrator, and before decideBy. The buyer can request it again within the window.",
-  body: RejectRefund,
-  example: { reason: "It does what its page says; here is how to set the language." },
+  request: json(RejectRefund, {
+    reason: "It does what its page says; here is how to set the language.",
+  }),
 });
 
 export const cancel = endpoint({
@@ -263,8 +261,7 @@ export const listAll = endpoint({
   summary: "List all refunds, newest first",
   access: admin,
   query: z.strictObject({ ...paging, status, orderId }),
-  data: AdminRefund,
-  list: true,
+  response: listOf(AdminRefund),
 });
 
 export const give = endpoint({
@@ -276,11 +273,9 @@ export const give = endpoint({
     "Not while its payment is disputed. After a partial refund the buyer keeps the product; after the last part not. While the whole rest is in progress: 409 CONFLICT.",
   access: admin,
   params: ofOrder,
-  body: GiveRefund,
-  data: Refund,
-  status: 201,
+  request: json(GiveRefund, { amount: 5, reason: "not_working" }),
+  response: created(Refund),
   errors: ["ORDER_NOT_FOUND", "INVALID_STATE", "ALREADY_REFUNDED", "VALIDATION_ERROR"],
-  example: { amount: 5, reason: "not_working" },
 });
 
 export const refundBuyers = endpoint({
@@ -292,6 +287,6 @@ export const refundBuyers = endpoint({
     "For a product that is suspended as malicious or illegal: the rest of each price, used or not. Disputed purchases are left to the bank. A job refunds one purchase after another and continues after a crash. A second request takes only buyers without a refund.",
   access: admin,
   params: z.object({ productId: z.string() }),
-  data: RefundedBuyers,
+  response: one(RefundedBuyers),
   errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { orderStatuses, PurchaseDetail, receiptNumber } from "./purchases.ts";
 
@@ -64,8 +64,7 @@ export const list = endpoint({
     "Paid purchases, also refunded and disputed ones, and free copies; others have no status here. Totals are exact up to 10,000, above that a lower bound.",
   access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
   query: z.strictObject({ ...paging, ...filters, productId: filter(z.string().max(100)) }),
-  data: Sale,
-  list: true,
+  response: listOf(Sale),
 });
 
 export const orders = endpoint({
@@ -82,8 +81,7 @@ export const orders = endpoint({
     seller: z.string().max(100).optional().describe("The id of the seller"),
     product: filter(z.string().max(100), "The id of the product"),
   }),
-  data: AdminOrder,
-  list: true,
+  response: listOf(AdminOrder),
 });
 
 export const order = endpoint({
@@ -93,6 +91,6 @@ export const order = endpoint({
   summary: "Read any order",
   access: { who: "admin" },
   params: z.object({ orderId: z.string() }),
-  data: AdminOrderDetail,
+  response: one(AdminOrderDetail),
   errors: ["ORDER_NOT_FOUND"],
 });

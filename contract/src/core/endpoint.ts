@@ -4,15 +4,94 @@ import type { Access } from "./permissions.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 type Shape = z.ZodObject;
+type NoFields = z.ZodObject<Record<never, never>>;
+
+/** What a request carries beside its path and query. */
+export type EndpointRequest = NoRequest | JsonRequest | UploadRequest | RawRequest;
+
+export interface NoRequest {
+  kind: "none";
+}
+
+export interface JsonRequest<B extends Shape = Shape> {
+  kind: "json";
+  body: B;
+  /** A body that works, for the reference. */
+  example: z.input<B>;
+}
+
+/** multipart/form-data: one part with a file, called `file`, and text fields. */
+export interface UploadRequest<B extends Shape = Shape> {
+  kind: "upload";
+  maxBytes: number;
+  fields: B;
+  example: z.input<B>;
+}
+
+/** The bytes of a file of one of these media types. */
+export interface RawRequest {
+  kind: "raw";
+  types: readonly string[];
+  maxBytes: number;
+}
+
+/** What a success answers. */
+export type EndpointResponse = OneResponse | ListResponse | FileResponse | EventsResponse | ForeignResponse;
+
+/** One object in `data` of the envelope. */
+export interface OneResponse<
+  D extends z.ZodType = z.ZodType,
+  A extends Accepted | null = Accepted | null,
+  S extends boolean = boolean,
+> {
+  kind: "one";
+  data: D;
+  status: 200 | 201;
+  accepted: A;
+  /** Answers server-sent events instead when asked to, by `stream: true` or by Accept. */
+  canStream: S;
+}
+
+/** Why an endpoint also answers 202. */
+export type Accepted =
+  /** The outcome is not known yet; `data` has the same schema. `Prefer: wait=N` waits for the outcome. */
+  | { kind: "pending"; supportsPreferWait?: true }
+  /** The work goes on without its caller, who sent `Prefer: respond-async`; `data` is this. */
+  | { kind: "background"; data: z.ZodType };
+
+/** An array of items in `data`, with page, limit and total in `meta`. */
+export interface ListResponse<D extends z.ZodType = z.ZodType> {
+  kind: "list";
+  item: D;
+}
+
+/** The bytes of a file of one of these media types. */
+export interface FileResponse {
+  kind: "file";
+  types: readonly string[];
+}
+
+/** Server-sent events, each with `data`. */
+export interface EventsResponse<D extends z.ZodType = z.ZodType> {
+  kind: "events";
+  data: D;
+}
+
+/** The shapes of another API, also for errors: `data` is the whole body. */
+export interface ForeignResponse<D extends z.ZodType = z.ZodType, S extends boolean = boolean> {
+  kind: "foreign";
+  api: "openai";
+  data: D;
+  canStream: S;
+}
 
 /** One endpoint as data: validation, handler types, OpenAPI and the reference are all made from it. */
 export interface Endpoint<
+  A extends Access = Access,
   P extends Shape = Shape,
   Q extends Shape = Shape,
-  B extends Shape = Shape,
-  D extends z.ZodType = z.ZodType,
-  A extends Access = Access,
-  L extends boolean = boolean,
+  Req extends EndpointRequest = EndpointRequest,
+  Res extends EndpointResponse = EndpointResponse,
 > {
   /** The operationId, and the name of the method in clients: `products.list`. */
   name: string;
@@ -27,31 +106,8 @@ export interface Endpoint<
   access: A;
   params: P;
   query: Q;
-  /** null: the endpoint takes no body. */
-  body: B | null;
-  /** Takes the bytes of a file of one of these media types as its body, in the place of JSON. */
-  rawBody: { types: readonly string[]; maxBytes: number } | null;
-  /** Its body is multipart/form-data: one part with a file, called `file`, and `body` beside it as text fields. */
-  upload: { maxBytes: number } | null;
-  /** What stands in `data`; of a list, one item. */
-  data: D;
-  /** Answers, and refuses, in the shapes of another API, in the place of the envelope: `data` is the whole body. */
-  responseFormat: "openai" | null;
-  /** Answers a file of one of these media types, in the place of the envelope. */
-  fileTypes: readonly string[] | null;
-  /** Answers events as they come (text/event-stream), in the place of the envelope; `data` is what stands in each. */
-  streamsEvents: boolean;
-  /** Answers them when asked to, by `stream: true` or by Accept. */
-  canStream: boolean;
-  /** A list answers an array in `data` and page, limit, total in `meta`. */
-  list: L;
-  status: 200 | 201;
-  /** Also answers 202, with the same data, when the outcome is not known yet. */
-  mayBePending: boolean;
-  /** Whether `Prefer: wait=N` has it answer 200 instead, where what was begun ends in time. */
-  supportsPreferWait: boolean;
-  /** Also answers 202, with this in `data`, when it goes on without its caller (Prefer: respond-async). */
-  acceptedData: z.ZodType | null;
+  request: Req;
+  response: Res;
   /** A session must come from a sign-in of the last 15 minutes: what the endpoint gives outlives the session. A key or token is not asked. */
   requiresFreshSignIn: boolean;
   /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
@@ -62,47 +118,34 @@ export interface Endpoint<
   countsInQuota: boolean;
   /** The codes of its own; those that follow from its shape are added by errorsOf(). */
   errors: readonly ErrorCode[];
-  /** A request body that works, for the reference. */
-  example?: z.input<B>;
 }
 
 type EndpointInput<
+  A extends Access,
   P extends Shape,
   Q extends Shape,
-  B extends Shape,
-  D extends z.ZodType,
-  A extends Access,
-  L extends boolean,
-> = Omit<Partial<Endpoint<P, Q, B, D, A, L>>, "name" | "method" | "path" | "summary" | "access" | "data"> &
-  Pick<Endpoint<P, Q, B, D, A, L>, "name" | "method" | "path" | "summary" | "access" | "data">;
+  Req extends EndpointRequest,
+  Res extends EndpointResponse,
+> = Partial<Endpoint<A, P, Q, Req, Res>> &
+  Pick<Endpoint<A, P, Q, Req, Res>, "name" | "method" | "path" | "summary" | "access" | "response">;
 
 const nothing = z.strictObject({});
 
+/** Declares an endpoint; without `request` it takes no body. */
 export function endpoint<
   const A extends Access,
-  D extends z.ZodType,
-  P extends Shape = z.ZodObject<Record<never, never>>,
-  Q extends Shape = z.ZodObject<Record<never, never>>,
-  B extends Shape = z.ZodObject<Record<never, never>>,
-  const L extends boolean = false,
->(draft: EndpointInput<P, Q, B, D, A, L>): Endpoint<P, Q, B, D, A, L> {
+  const Res extends EndpointResponse,
+  P extends Shape = NoFields,
+  Q extends Shape = NoFields,
+  const Req extends EndpointRequest = NoRequest,
+>(draft: EndpointInput<A, P, Q, Req, Res>): Endpoint<A, P, Q, Req, Res> {
+  const [room = draft.name] = draft.name.split(".");
   return {
-    tag: draft.name.split(".")[0]!,
+    tag: room,
     params: nothing as unknown as P,
     query: nothing as unknown as Q,
-    body: null,
-    rawBody: null,
-    responseFormat: null,
-    fileTypes: null,
-    streamsEvents: false,
-    canStream: false,
-    upload: null,
-    list: false as L,
-    status: 200,
+    request: { kind: "none" } as Req,
     base: "/v1",
-    mayBePending: false,
-    supportsPreferWait: false,
-    acceptedData: null,
     requiresFreshSignIn: false,
     showsSecret: false,
     supportsIfMatch: false,
@@ -112,15 +155,67 @@ export function endpoint<
   };
 }
 
-/** What a handler is given: parsed and typed. */
+/** A body of JSON, with an example that works. */
+export const json = <B extends Shape>(body: B, example: z.input<B>): JsonRequest<B> => ({
+  kind: "json",
+  body,
+  example,
+});
+
+interface OneOptions<A, S> {
+  status?: 200 | 201;
+  accepted?: A;
+  canStream?: S;
+}
+
+/** 200 with one object in `data`. */
+export const one = <
+  D extends z.ZodType,
+  const A extends Accepted | null = null,
+  const S extends boolean = false,
+>(
+  data: D,
+  { status = 200, accepted = null as A, canStream = false as S }: OneOptions<A, S> = {},
+): OneResponse<D, A, S> => ({ kind: "one", data, status, accepted, canStream });
+
+/** 201 with the new object in `data`. */
+export const created = <D extends z.ZodType, const A extends Accepted | null = null>(
+  data: D,
+  accepted: A = null as A,
+): OneResponse<D, A, false> => one(data, { status: 201, accepted });
+
+/** 200 with a page of these items. */
+export const listOf = <D extends z.ZodType>(item: D): ListResponse<D> => ({ kind: "list", item });
+
+type BodyOf<R extends EndpointRequest> =
+  R extends JsonRequest<infer B> ? B : R extends UploadRequest<infer B> ? B : NoFields;
+type DataOf<R extends EndpointResponse> = R extends { item: infer D } | { data: infer D } ? D : never;
+
+/** What a handler is given: parsed and typed. Of an upload, `body` has the text fields. */
 export type Input<E extends Endpoint> = {
   params: z.output<E["params"]>;
   query: z.output<E["query"]>;
-  body: z.output<NonNullable<E["body"]>>;
+  body: z.output<BodyOf<E["request"]>>;
 };
 
 /** What stands in `data`; of a list, one item. */
-export type Data<E extends Endpoint> = z.input<E["data"]>;
+export type Data<E extends Endpoint> = z.input<DataOf<E["response"]>>;
+
+/** The schema of the fields that a request sends in its body; null: it sends none. */
+export function fieldsOf({ request }: Endpoint): Shape | null {
+  if (request.kind === "json") return request.body;
+  return request.kind === "upload" ? request.fields : null;
+}
+
+/** The status of a success that is complete. */
+export const statusOf = ({ response }: Endpoint): 200 | 201 =>
+  response.kind === "one" ? response.status : 200;
+
+/** Every status of a success. */
+export const statusesOf = (endpoint: Endpoint): (200 | 201 | 202)[] =>
+  endpoint.response.kind === "one" && endpoint.response.accepted
+    ? [statusOf(endpoint), 202]
+    : [statusOf(endpoint)];
 
 /** Every code that the endpoint can answer with: its own and those that follow from its shape. */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {

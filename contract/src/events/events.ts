@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 
 const id = z.string();
@@ -133,8 +133,7 @@ export const list = endpoint({
   summary: "List your events, newest first",
   access,
   query: z.strictObject({ ...paging, type: filter(z.string().max(60).toLowerCase()) }),
-  data: Event,
-  list: true,
+  response: listOf(Event),
 });
 
 export const get = endpoint({
@@ -144,7 +143,7 @@ export const get = endpoint({
   summary: "Read one event",
   access,
   params: z.object({ eventId: z.string() }),
-  data: Event,
+  response: one(Event),
   errors: ["EVENT_NOT_FOUND"],
 });
 
@@ -168,7 +167,6 @@ export const stream = endpoint({
     ),
     lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
-  data: Event,
-  streamsEvents: true,
+  response: { kind: "events", data: Event },
   errors: ["EVENT_NOT_FOUND"],
 });

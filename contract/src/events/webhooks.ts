@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { filter, paging, queryNumber, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
 import { type CallbackType, callbackTypes, type EventType, eventTypes } from "./events.ts";
@@ -214,8 +214,7 @@ export const list = endpoint({
   summary: "List your webhook endpoints, newest first",
   access,
   query: z.strictObject(paging),
-  data: WebhookEndpoint,
-  list: true,
+  response: listOf(WebhookEndpoint),
 });
 
 export const create = endpoint({
@@ -227,12 +226,13 @@ export const create = endpoint({
     "The response shows the secret once. An account can have 20 endpoints; the 21st is 422. The account's owner gets an email.",
   access,
   requiresFreshSignIn: true,
-  body: CreateWebhookEndpoint,
-  data: NewWebhookEndpoint,
-  status: 201,
+  request: json(CreateWebhookEndpoint, {
+    url: "https://example.com/hooks",
+    eventTypes: ["purchase.completed", "purchase.refunded"],
+  }),
+  response: created(NewWebhookEndpoint),
   showsSecret: true,
   errors: ["VALIDATION_ERROR"],
-  example: { url: "https://example.com/hooks", eventTypes: ["purchase.completed", "purchase.refunded"] },
 });
 
 export const get = endpoint({
@@ -242,7 +242,7 @@ export const get = endpoint({
   summary: "Read one webhook endpoint",
   access,
   params,
-  data: WebhookEndpoint,
+  response: one(WebhookEndpoint),
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
@@ -255,11 +255,10 @@ export const change = endpoint({
     "Only the fields that you send change, also for waiting deliveries. These go to the new URL; those of removed event types are canceled. While the endpoint is disabled, they are skipped; recover resends them. A session needs a sign-in of the last 15 minutes to change `url`.",
   access,
   params,
-  body: ChangeWebhookEndpoint,
-  data: WebhookEndpoint,
+  request: json(ChangeWebhookEndpoint, { eventTypes: ["purchase.completed", "payout.completed"] }),
+  response: one(WebhookEndpoint),
   supportsIfMatch: true,
   errors: ["WEBHOOK_NOT_FOUND"],
-  example: { eventTypes: ["purchase.completed", "payout.completed"] },
 });
 
 export const remove = endpoint({
@@ -269,7 +268,7 @@ export const remove = endpoint({
   summary: "Delete a webhook endpoint; its waiting deliveries are canceled",
   access,
   params,
-  data: z.object({ id, deleted: z.literal(true) }),
+  response: one(z.object({ id, deleted: z.literal(true) })),
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
@@ -283,12 +282,10 @@ export const rotateSecret = endpoint({
   access,
   requiresFreshSignIn: true,
   params,
-  body: RotateWebhookSecret,
-  data: RotatedWebhookSecret,
-  status: 201,
+  request: json(RotateWebhookSecret, { overlapHours: 48 }),
+  response: created(RotatedWebhookSecret),
   showsSecret: true,
   errors: ["WEBHOOK_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { overlapHours: 48 },
 });
 
 export const test = endpoint({
@@ -298,8 +295,7 @@ export const test = endpoint({
   summary: "Send a test event to one endpoint",
   access,
   params,
-  data: WebhookDelivery,
-  status: 201,
+  response: created(WebhookDelivery),
   errors: ["WEBHOOK_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -323,8 +319,7 @@ export const deliveries = endpoint({
     status: filter(z.enum(deliveryStatuses)),
     eventId: z.string().max(100).optional(),
   }),
-  data: WebhookDelivery,
-  list: true,
+  response: listOf(WebhookDelivery),
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
@@ -340,7 +335,7 @@ export const stats = endpoint({
       .default(7)
       .describe("For deliveries created in this number of days up to now"),
   }),
-  data: WebhookStats,
+  response: one(WebhookStats),
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
@@ -353,11 +348,9 @@ export const recover = endpoint({
     "Each failed or skipped delivery of an event of that period starts its schedule again; attempts continue to count. A job does it: read its progress below /recoveries.",
   access,
   params,
-  body: RecoverWebhook,
-  data: WebhookRecovery,
-  status: 201,
+  request: json(RecoverWebhook, { since: "2026-06-14T00:00:00Z" }),
+  response: created(WebhookRecovery),
   errors: ["WEBHOOK_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
-  example: { since: "2026-06-14T00:00:00Z" },
 });
 
 export const recovery = endpoint({
@@ -367,7 +360,7 @@ export const recovery = endpoint({
   summary: "Read the progress of a recovery",
   access,
   params: z.object({ webhookId: z.string(), recoveryId: z.string() }),
-  data: WebhookRecovery,
+  response: one(WebhookRecovery),
   errors: ["WEBHOOK_NOT_FOUND", "RECOVERY_NOT_FOUND"],
 });
 
@@ -378,7 +371,7 @@ export const egress = endpoint({
   summary: "List the source addresses of deliveries",
   description: "For a receiver's firewall. Empty if the operator has set none.",
   access: { who: "public" },
-  data: z.object({ addresses: z.array(z.string()) }),
+  response: one(z.object({ addresses: z.array(z.string()) })),
 });
 
 export const all = endpoint({
@@ -396,8 +389,7 @@ export const all = endpoint({
       "failing: enabled, and without a success since an attempt failed",
     ),
   }),
-  data: AdminWebhookEndpoint,
-  list: true,
+  response: listOf(AdminWebhookEndpoint),
 });
 
 const deliveryParams = z.object({ deliveryId: z.string() });
@@ -410,7 +402,7 @@ export const delivery = endpoint({
   summary: "Read one delivery, with the request and the response of each attempt",
   access,
   params: deliveryParams,
-  data: WebhookDeliveryDetail,
+  response: one(WebhookDeliveryDetail),
   errors: ["DELIVERY_NOT_FOUND"],
 });
 
@@ -424,6 +416,6 @@ export const retry = endpoint({
     "Works in any status, and also while the endpoint's Retry-After lasts. It counts as the next attempt, but not in the schedule, which continues afterwards.",
   access,
   params: deliveryParams,
-  data: WebhookDelivery,
+  response: one(WebhookDelivery),
   errors: ["DELIVERY_NOT_FOUND", "INVALID_STATE"],
 });

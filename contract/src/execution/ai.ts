@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { Provider } from "../core/providers.ts";
 import { visibleLine } from "../core/visible-text.ts";
@@ -79,8 +79,7 @@ export const keys = endpoint({
   summary: "List your provider keys",
   access,
   query: z.strictObject(paging),
-  data: ProviderKey,
-  list: true,
+  response: listOf(ProviderKey),
 });
 
 export const createKey = endpoint({
@@ -92,11 +91,13 @@ export const createKey = endpoint({
   description:
     "The key is encrypted before it is stored; later only its last four characters are shown. The provider is asked whether it accepts the key, which costs no tokens. `status` is `invalid` if it refuses, and `unverified` if it does not answer within 5 seconds. The key is stored in any case. An account can have 100; the 101st is 422.",
   access,
-  body: CreateProviderKey,
-  data: ProviderKey,
-  status: 201,
+  request: json(CreateProviderKey, {
+    provider: "openai",
+    name: "My key",
+    key: "sk-…".replace("…", "example"),
+  }),
+  response: created(ProviderKey),
   errors: ["VALIDATION_ERROR"],
-  example: { provider: "openai", name: "My key", key: "sk-…".replace("…", "example") },
 });
 
 export const changeKey = endpoint({
@@ -108,10 +109,9 @@ export const changeKey = endpoint({
   description: "A new `key` is checked like a newly stored one. A new `baseUrl` needs a new `key`.",
   access,
   params: keyParams,
-  body: ChangeProviderKey,
-  data: ProviderKey,
+  request: json(ChangeProviderKey, { name: "My key for prompts", monthlyBudget: 20 }),
+  response: one(ProviderKey),
   errors: ["PROVIDER_KEY_NOT_FOUND"],
-  example: { name: "My key for prompts", monthlyBudget: 20 },
 });
 
 export const removeKey = endpoint({
@@ -122,7 +122,7 @@ export const removeKey = endpoint({
   summary: "Delete a provider key",
   access,
   params: keyParams,
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["PROVIDER_KEY_NOT_FOUND"],
 });
 
@@ -134,6 +134,6 @@ export const verifyKey = endpoint({
   summary: "Check a stored key with its provider",
   access,
   params: keyParams,
-  data: ProviderKey,
+  response: one(ProviderKey),
   errors: ["PROVIDER_KEY_NOT_FOUND", "PROVIDER_ERROR", "PROVIDER_TIMEOUT", "PROVIDER_RATE_LIMITED"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, one } from "../core/endpoint.ts";
 import { Provider } from "../core/providers.ts";
 import { executionTypes } from "./executions.ts";
 
@@ -77,8 +77,8 @@ export const estimate = endpoint({
   description:
     "Makes the checks of POST /ai/execute, and calls no provider. `min` is a run with an empty answer, `max` one that uses everything allowed. Outputs of other steps are not known before a workflow runs: `min` of a step is its text without values, `max` the model's context window.",
   access: { who: "member", permission: "ai:execute" },
-  body: Estimate,
-  data: EstimateResult,
+  request: json(Estimate, { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p", variables: { topic: "autumn" } }),
+  response: one(EstimateResult),
   errors: [
     "PRODUCT_NOT_FOUND",
     "PRODUCT_UNAVAILABLE",
@@ -86,5 +86,4 @@ export const estimate = endpoint({
     "PROVIDER_NOT_SUPPORTED",
     "VALIDATION_ERROR",
   ],
-  example: { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p", variables: { topic: "autumn" } },
 });

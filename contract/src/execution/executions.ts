@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { filter, paging, Timestamp } from "../core/envelope.ts";
 
 export const executionStatuses = ["queued", "running", "waiting", "completed", "failed", "canceled"] as const;
@@ -160,10 +160,16 @@ export const execute = endpoint({
   description:
     "Responds when the run has ended. With `stream: true` or `Accept: text/event-stream` it responds with events: `execution.started`, `output.delta` ({text}), and last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope). A stream without one of these two was cut off.\n\nThe status line waits for the first part of the output, at most 20 seconds; an error before that is a normal error response. The id of an event is the length of the output up to it. Send it as `Last-Event-ID` to `GET /ai/executions/{executionId}/events` to continue.\n\nIf the client disconnects, or reads nothing for 30 seconds, the run is canceled, unless the request had an `Idempotency-Key`. `concurrentRuns` of the plan limits how many prompts an account runs at the same time in each process of the service; one more is 429. If the process has no memory for another answer, the run is refused with 503. An answer that outgrows the memory fails with 503 and `details.reason` `memory_full`. With `Prefer: respond-async` it returns 202, and the run continues in the background.",
   access,
-  body: Execute,
-  data: ExecutionResult,
-  acceptedData: AcceptedExecution,
-  canStream: true,
+  request: json(Execute, {
+    productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
+    apiKeyId: "sandbox",
+    variables: { topic: "autumn" },
+    options: { temperature: 0.7 },
+  }),
+  response: one(ExecutionResult, {
+    accepted: { kind: "background", data: AcceptedExecution },
+    canStream: true,
+  }),
   errors: [
     "PRODUCT_NOT_FOUND",
     "PRODUCT_UNAVAILABLE",
@@ -185,12 +191,6 @@ export const execute = endpoint({
     "PROVIDER_UNAVAILABLE",
     "PROVIDER_TIMEOUT",
   ],
-  example: {
-    productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
-    apiKeyId: "sandbox",
-    variables: { topic: "autumn" },
-    options: { temperature: 0.7 },
-  },
 });
 
 export const executions = endpoint({
@@ -209,8 +209,7 @@ export const executions = endpoint({
     from: z.iso.datetime({ offset: true }).optional().describe("From this time, inclusive"),
     to: z.iso.datetime({ offset: true }).optional().describe("Until this time, exclusive"),
   }),
-  data: Execution,
-  list: true,
+  response: listOf(Execution),
 });
 
 const executionParams = z.object({ executionId: z.string() });
@@ -223,7 +222,7 @@ export const execution = endpoint({
   summary: "Read one execution",
   access,
   params: executionParams,
-  data: ExecutionDetail,
+  response: one(ExecutionDetail),
   errors: ["EXECUTION_NOT_FOUND"],
 });
 
@@ -235,7 +234,7 @@ export const removeExecution = endpoint({
   summary: "Delete an execution from your history",
   access,
   params: executionParams,
-  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  response: one(z.object({ id: z.string(), deleted: z.literal(true) })),
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -252,8 +251,7 @@ export const executionEvents = endpoint({
   query: z.strictObject({
     lastEventId: z.string().max(100).optional().describe("In place of the header Last-Event-ID"),
   }),
-  data: z.unknown(),
-  streamsEvents: true,
+  response: { kind: "events", data: z.unknown() },
   errors: ["EXECUTION_NOT_FOUND"],
 });
 
@@ -267,7 +265,7 @@ export const cancelExecution = endpoint({
     "The provider call is aborted within a second, in any process. The output so far is stored, and its tokens are estimated. A second request does no harm; an execution that ended otherwise is 409.",
   access,
   params: executionParams,
-  data: Execution,
+  response: one(Execution),
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
 });
 
@@ -290,6 +288,6 @@ export const productRuns = endpoint({
   description: "For its author and administrators: only numbers, never variables or outputs.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string() }),
-  data: ProductRuns,
+  response: one(ProductRuns),
   errors: ["PRODUCT_NOT_FOUND"],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, json } from "../core/endpoint.ts";
 import { Execute, execute } from "./executions.ts";
 
 const options = Execute.shape.options.unwrap().shape;
@@ -142,16 +142,13 @@ export const complete = endpoint({
   description:
     'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` says whether a retry is safe.',
   access,
-  body: CreateChatCompletion,
-  data: ChatCompletion,
-  responseFormat: "openai",
-  canStream: true,
-  errors: execute.errors,
-  example: {
+  request: json(CreateChatCompletion, {
     model: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
     messages: [{ role: "user", content: '{"topic": "autumn"}' }],
     temperature: 0.7,
-  },
+  }),
+  response: { kind: "foreign", api: "openai", data: ChatCompletion, canStream: true },
+  errors: execute.errors,
 });
 
 export const models = endpoint({
@@ -163,8 +160,12 @@ export const models = endpoint({
     "Your own prompts and those that you bought, newest first, at most 1,000. OpenAI's list has no pages; query parameters are ignored.",
   access,
   query: z.looseObject({}),
-  data: z.object({ object: z.literal("list"), data: z.array(Model) }),
-  responseFormat: "openai",
+  response: {
+    kind: "foreign",
+    api: "openai",
+    data: z.object({ object: z.literal("list"), data: z.array(Model) }),
+    canStream: false,
+  },
 });
 
 export const model = endpoint({
@@ -175,7 +176,6 @@ export const model = endpoint({
   access,
   params: z.object({ productId: z.string().describe("A product's id, or with a version: prod_…@1.2.0") }),
   query: z.looseObject({}),
-  data: Model,
-  responseFormat: "openai",
+  response: { kind: "foreign", api: "openai", data: Model, canStream: false },
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VERSION_NOT_FOUND"],
 });

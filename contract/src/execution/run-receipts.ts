@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { endpoint, one } from "../core/endpoint.ts";
 import { Timestamp } from "../core/envelope.ts";
 import { executionStatuses, executionTypes } from "./executions.ts";
 
@@ -98,6 +98,6 @@ export const executionReceipt = endpoint({
     "It proves to others which version ran when, on which model, and its cost, without its texts. Each request creates a new one with its own salt.",
   access: { who: "member", permission: "ai:execute" },
   params: z.object({ executionId: z.string() }),
-  data: SignedRunReceipt,
+  response: one(SignedRunReceipt),
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
 });

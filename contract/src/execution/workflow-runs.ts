@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { endpoint } from "../core/endpoint.ts";
+import { created, endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { paging, Timestamp } from "../core/envelope.ts";
 import { Provider } from "../core/providers.ts";
 import { CostLimit, executionStatuses, Usage } from "./executions.ts";
@@ -68,12 +68,9 @@ export const execute = endpoint({
     "Returns 202: the run continues in the background and survives the processes of the service. With `Prefer: wait=N` (at most 60 seconds) it returns 200 if the run has ended by then; `status` says how. One 422 lists all errors in the input and the keys.",
   access,
   params: z.object({ workflowId: z.string() }),
-  body: ExecuteWorkflow,
-  data: WorkflowExecution,
-  mayBePending: true,
-  supportsPreferWait: true,
+  request: json(ExecuteWorkflow, { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } }),
+  response: one(WorkflowExecution, { accepted: { kind: "pending", supportsPreferWait: true } }),
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
-  example: { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } },
 });
 
 export const stepStatuses = [
@@ -131,8 +128,7 @@ export const steps = endpoint({
   access,
   params: executionParams,
   query: z.strictObject(paging),
-  data: WorkflowStep,
-  list: true,
+  response: listOf(WorkflowStep),
   errors: ["EXECUTION_NOT_FOUND"],
 });
 
@@ -146,9 +142,7 @@ export const retry = endpoint({
     "Completed steps are not called again. It runs with the input, the definition and the keys of its start. Prefer works as at the start.",
   access,
   params: executionParams,
-  data: WorkflowExecution,
-  mayBePending: true,
-  supportsPreferWait: true,
+  response: one(WorkflowExecution, { accepted: { kind: "pending", supportsPreferWait: true } }),
   errors: [
     "EXECUTION_NOT_FOUND",
     "INVALID_STATE",
@@ -167,7 +161,7 @@ const decisionOn = (verb: "approve" | "reject", summary: string) =>
     summary,
     access,
     params: stepParams,
-    data: WorkflowStep,
+    response: one(WorkflowStep),
     errors: ["EXECUTION_NOT_FOUND", "STEP_NOT_FOUND", "INVALID_STATE"],
   });
 
@@ -201,7 +195,7 @@ export const callbackSecret = endpoint({
   path: "/account/callback-secret",
   summary: "Read since when your callback secret signs",
   access: { who: "session" },
-  data: CallbackSecret,
+  response: one(CallbackSecret),
 });
 
 export const rotateCallbackSecret = endpoint({
@@ -214,8 +208,7 @@ export const rotateCallbackSecret = endpoint({
     "It signs callbacks to the `webhookUrl` of your runs from now on, and is shown once. The previous one also signs for 24 hours. The first secret is created automatically when it is needed: create your own to verify signatures. The account's owner gets an email.",
   access: { who: "session" },
   requiresFreshSignIn: true,
-  data: NewCallbackSecret,
-  status: 201,
+  response: created(NewCallbackSecret),
   showsSecret: true,
   errors: ["VALIDATION_ERROR"],
 });

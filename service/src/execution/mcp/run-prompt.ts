@@ -26,7 +26,7 @@ export async function runPromptTool(
 ): Promise<CallToolResult> {
   const { apiKeyId, variables } = splitArguments(product, args);
   const input = parseNew(
-    api.ai.execute.body!,
+    api.ai.execute.request.body,
     {
       productId: toId("prod", product.id),
       apiKeyId: apiKeyId ?? (await findDefaultKey(ctx, caller, product, undefined)),

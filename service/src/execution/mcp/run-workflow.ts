@@ -22,7 +22,7 @@ export async function runWorkflowTool(
 ): Promise<CallToolResult> {
   const { apiKeys, input } = splitArguments(product, args);
   const request = parseNew(
-    api.ai.executeWorkflow.body!,
+    api.ai.executeWorkflow.request.body,
     { input, ...(apiKeys !== undefined && { apiKeys }) },
     "arguments",
   );

@@ -31,7 +31,7 @@ export async function executePrompt(
   caller: Member,
   input: Execute,
   facts: Facts,
-): Promise<ExecutionResult | AcceptedResponse | EventStreamResponse> {
+): Promise<ExecutionResult | AcceptedResponse<AcceptedExecution> | EventStreamResponse> {
   const prepared = await prepareRun(ctx, caller, input);
   const mode = findMode(input, facts);
   const leave = acquirePermit(ctx, caller);
@@ -70,7 +70,7 @@ export async function resumePrompt(
   caller: Member,
   executionId: string,
   mode: PromptRun["mode"],
-): Promise<ExecutionResult | AcceptedResponse | EventStreamResponse | null> {
+): Promise<ExecutionResult | AcceptedResponse<AcceptedExecution> | EventStreamResponse | null> {
   const execution = await failIfAbandoned(ctx, caller, executionId);
   const output = await readOutput(ctx, execution);
   const error = toRunError(execution);

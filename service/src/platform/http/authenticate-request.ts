@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Caller } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { authenticate, hasCredentials, type RequestCredentials } from "./authenticate.ts";
 import { isWrongCredential } from "./rate-limit.ts";
 import { credentialsOf } from "./request-credentials.ts";
@@ -28,6 +29,9 @@ export async function authenticateRequest(
   reply.headers(headers);
   if (refusal) throw refusal;
 }
+
+/** The caller of a request that authenticateRequest() let in: of any endpoint that is not public. */
+export const identifiedCallerOf = ({ caller }: FastifyRequest): Caller => required(caller, "the caller");
 
 /** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
 async function callerOf(

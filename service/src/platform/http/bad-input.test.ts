@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, suite, test } from "node:test";
-import { type Endpoint, type ErrorCode, endpoints, errorCatalogue } from "@stoa/contract";
+import { type Endpoint, type ErrorCode, endpoints, errorCatalogue, type JsonRequest } from "@stoa/contract";
 import { allowedCallers } from "../../../test/allowed-callers.ts";
 import { buyProduct, createProduct, haiku } from "../../../test/factories.ts";
 import { isFullSize } from "../../../test/full-size.ts";
@@ -12,7 +12,7 @@ let member: Client;
 let enter: (endpoint: Endpoint) => Client;
 let productId: string;
 const statusOf = (endpoint: Endpoint, code: ErrorCode): number =>
-  endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
+  endpoint.response.kind === "foreign" ? openAiStatusOf(code) : errorCatalogue[code].status;
 /** Path parameters that name something of the member's, so that what is refused is the body. */
 let ids: Record<string, string>;
 let rowsBefore: Record<string, number>;
@@ -67,10 +67,10 @@ function assertRefused(reply: Reply, field: string, status = 400) {
 
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
 /** What uploads refuse stands beside them, in files/. */
-const takers = endpoints.filter(({ body, upload }) => body !== null && upload === null);
-const actions = endpoints.filter(
-  ({ method, body, rawBody }) => body === null && rawBody === null && method !== "GET",
+const takers = endpoints.flatMap((endpoint) =>
+  endpoint.request.kind === "json" ? [{ ...endpoint, ...endpoint.request }] : [],
 );
+const actions = endpoints.filter(({ method, request }) => request.kind === "none" && method !== "GET");
 const deep = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 const utf8 = (...bytes: number[]) => new Uint8Array(bytes);
 
@@ -116,7 +116,8 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
     }
 
     // OpenAI adds fields all the time: at its door they are passed over.
-    const unknown = endpoint.responseFormat ? [] : ["nonsense", "constructor", "toString", "api_key"];
+    const unknown =
+      endpoint.response.kind === "foreign" ? [] : ["nonsense", "constructor", "toString", "api_key"];
     test("an unknown field by its name, and __proto__ too", async () => {
       for (const name of ["__proto__", ...unknown]) {
         assertRefused(await send(endpoint, `{"${name}": {"admin": true}}`), name);
@@ -142,7 +143,7 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
 
     if (at > 0 && !isFullSize) return;
     test("2,000 fields by the names of the first hundred, and commas and brackets in texts are no members", async () => {
-      if (endpoint.responseFormat) return;
+      if (endpoint.response.kind === "foreign") return;
       const text = JSON.stringify("[{,".repeat(2_000));
       const body = `{${Array.from({ length: 1_999 }, (_, at) => `"field${at}":${at ? 1 : text}`)}}`;
       const details = assertError(await send(endpoint, body), 400, "INVALID_REQUEST");
@@ -161,11 +162,11 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
   });
 }
 
-const isRequired = ({ body }: Endpoint, name: string) => !body!.shape[name]!.safeParse(undefined).success;
+const isRequired = ({ body }: JsonRequest, name: string) => !body.shape[name]!.safeParse(undefined).success;
 
 for (const endpoint of takers) {
   const example = endpoint.example as Record<string, unknown>;
-  const required = Object.entries(endpoint.body!.shape).filter(
+  const required = Object.entries(endpoint.body.shape).filter(
     ([, schema]) => !schema.safeParse(undefined).success,
   );
 
@@ -189,12 +190,12 @@ for (const endpoint of takers) {
     for (const [name, value] of Object.entries(example)) {
       test(`of the wrong type: ${name}`, async () => {
         for (const wrong of [true, "seven", 7, [7], { a: 7 }, [], {}, null]) {
-          if (endpoint.body!.shape[name]!.safeParse(wrong).success) continue;
+          if (endpoint.body.shape[name]!.safeParse(wrong).success) continue;
           if (wrong === null && endpoint.method !== "PATCH" && !isRequired(endpoint, name)) continue;
           assertRefused(await send(endpoint, JSON.stringify({ ...example, [name]: wrong })), name);
         }
-        assert.equal(endpoint.body!.shape[name]!.safeParse(value).success, true);
-        assert.equal(endpoint.body!.shape[name]!.safeParse(true).success, false, "something is wrong for it");
+        assert.equal(endpoint.body.shape[name]!.safeParse(value).success, true);
+        assert.equal(endpoint.body.shape[name]!.safeParse(true).success, false, "something is wrong for it");
       });
 
       if (typeof value !== "string") continue;
@@ -312,8 +313,8 @@ suite("what is too long is refused", () => {
     ["ai.execute", "options", { model: long(201) }, "options.model"],
   ] as const) {
     test(`${field} of ${endpoint}${named_ ? `, as ${named_}` : ""}`, async () => {
-      const wish = { ...(named(endpoint).example as object), [field]: tooLong };
-      assertRefused(await send(named(endpoint), JSON.stringify(wish)), named_ ?? field);
+      const { example, ...taker } = takers.find(({ name }) => name === endpoint)!;
+      assertRefused(await send(taker, JSON.stringify({ ...example, [field]: tooLong })), named_ ?? field);
     });
   }
 

@@ -1,6 +1,8 @@
-import type { Endpoint } from "@stoa/contract";
+import type { Endpoint, UploadRequest } from "@stoa/contract";
 import type { FastifyRequest } from "fastify";
 import { callerIdOf } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
+import { identifiedCallerOf } from "./authenticate-request.ts";
 import { uploadDeadlines } from "./body-deadlines.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { parseJsonBody } from "./json-body.ts";
@@ -30,25 +32,45 @@ export function withBody<T>(
   request: FastifyRequest,
   work: Work<T>,
 ): Promise<T> {
-  const { upload, rawBody } = route.endpoint;
-  if (!upload && !rawBody) return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
-  const who = callerIdOf(request.caller!);
-  const done = rawBody
-    ? lines.run(who, async () => work(await readRawBody(request.raw, rawBody.maxBytes, deadlinesOf(server))))
-    : slots.run(who, () => withUpload(server, route, request, work));
-  return done.catch((error) => {
+  const declared = route.endpoint.request;
+  switch (declared.kind) {
+    case "none":
+    case "json":
+      return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
+    case "raw":
+      return drainOnError(
+        request,
+        lines.run(callerIdOf(identifiedCallerOf(request)), async () =>
+          work(await readRawBody(request.raw, declared.maxBytes, deadlinesOf(server))),
+        ),
+      );
+    case "upload":
+      return drainOnError(
+        request,
+        slots.run(callerIdOf(identifiedCallerOf(request)), () =>
+          withUpload(server, route, declared, request, work),
+        ),
+      );
+  }
+}
+
+async function drainOnError<T>(request: FastifyRequest, done: Promise<T>): Promise<T> {
+  try {
+    return await done;
+  } catch (error) {
     drainRequest(request.raw);
     throw error;
-  });
+  }
 }
 
 async function withUpload<T>(
   server: ServerDependencies,
   route: Route,
+  declared: UploadRequest,
   request: FastifyRequest,
   work: Work<T>,
 ): Promise<T> {
-  const upload = await readUpload(server, route, request);
+  const upload = await readUpload(server, route, declared, request);
   try {
     return await work(upload);
   } finally {
@@ -60,11 +82,12 @@ async function withUpload<T>(
 async function readUpload(
   server: ServerDependencies,
   { endpoint, authorizeUpload }: Route,
+  { maxBytes }: UploadRequest,
   request: FastifyRequest,
 ): Promise<Upload> {
-  const { maxBytes } = endpoint.upload!;
   mustBeUpload(request.raw, maxBytes);
-  await authorizeUpload!(server.ctx, request.caller!, validatePath(endpoint, request.params) as never);
+  const authorize = required(authorizeUpload, `authorizeUpload of ${endpoint.name}`);
+  await authorize(server.ctx, request.caller, validatePath(endpoint, request.params) as never);
   const folder = await server.ctx.integrations.storage.incoming();
   return receiveUpload(request.raw, folder, maxBytes, deadlinesOf(server));
 }
@@ -76,13 +99,13 @@ const deadlinesOf = (server: ServerDependencies) => ({
 
 /** What the schema of the body is held against: JSON, or the fields beside a file; of a file alone there is nothing. */
 export function parseBody(
-  { rawBody }: Endpoint,
+  { request }: Endpoint,
   body: RequestBody,
   contentType: string | undefined,
 ): unknown {
   if (isUpload(body)) return body.fields;
-  if (!rawBody) return parseJsonBody(body, contentType);
-  mustHaveAllowedType(rawBody, toRawBody(body, contentType));
+  if (request.kind !== "raw") return parseJsonBody(body, contentType);
+  mustHaveAllowedType(request, toRawBody(body, contentType));
   return undefined;
 }
 

@@ -1,4 +1,13 @@
-import { type Endpoint, type ErrorCode, errorsOf, type Failure, OpenAiError } from "@stoa/contract";
+import {
+  type Endpoint,
+  type ErrorCode,
+  errorsOf,
+  type Failure,
+  type OneResponse,
+  OpenAiError,
+  statusesOf,
+} from "@stoa/contract";
+import type { z } from "zod";
 import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
 
 /** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
@@ -6,22 +15,36 @@ export function mustMatchContract(
   endpoint: Endpoint,
   answer: Pick<RenderedResponse, "status" | "body" | "stream"> & { error?: ErrorCode },
 ): void {
+  const { response } = endpoint;
   if (answer.error) {
     mustNameItsField(endpoint, answer);
-    if (endpoint.responseFormat) mustMatchSchema(endpoint, OpenAiError, JSON.parse(bodyTextOf(answer)));
+    if (response.kind === "foreign") mustMatchSchema(endpoint, OpenAiError, JSON.parse(bodyTextOf(answer)));
     if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
     throw new Error(`${endpoint.name} answered ${answer.error}, which it does not declare`);
   }
-  const statuses = [endpoint.status, ...(endpoint.mayBePending || endpoint.acceptedData ? [202] : [])];
-  if (!statuses.includes(answer.status as 200)) {
+  const statuses: number[] = statusesOf(endpoint);
+  if (!statuses.includes(answer.status)) {
     throw new Error(`${endpoint.name} answered ${answer.status}, declared are ${statuses.join(", ")}`);
   }
-  if (endpoint.fileTypes || endpoint.streamsEvents || (endpoint.canStream && answer.stream)) return;
-  const body = JSON.parse(bodyTextOf(answer)) as { data: unknown };
-  const data = endpoint.responseFormat ? body : body.data;
-  const schema = (answer.status === 202 && endpoint.acceptedData) || endpoint.data;
-  for (const item of endpoint.list ? (data as unknown[]) : [data]) mustMatchSchema(endpoint, schema, item);
+  const bodyOf = () => JSON.parse(bodyTextOf(answer)) as { data: unknown };
+  switch (response.kind) {
+    case "file":
+    case "events":
+      return;
+    case "list":
+      for (const item of bodyOf().data as unknown[]) mustMatchSchema(endpoint, response.item, item);
+      return;
+    case "foreign":
+      if (!(response.canStream && answer.stream)) mustMatchSchema(endpoint, response.data, bodyOf());
+      return;
+    case "one":
+      if (response.canStream && answer.stream) return;
+      mustMatchSchema(endpoint, schemaOf(response, answer.status), bodyOf().data);
+  }
 }
+
+const schemaOf = ({ data, accepted }: OneResponse, status: number): z.ZodType =>
+  status === 202 && accepted?.kind === "background" ? accepted.data : data;
 
 /** The message of a request's fault names the field once, so that it helps a person who sees nothing else. */
 function mustNameItsField(endpoint: Endpoint, answer: Pick<RenderedResponse, "body">): void {
@@ -34,7 +57,7 @@ function mustNameItsField(endpoint: Endpoint, answer: Pick<RenderedResponse, "bo
     throw new Error(`${endpoint.name} answered a message that doubles its field: ${error.message}`);
 }
 
-function mustMatchSchema(endpoint: Endpoint, schema: Endpoint["data"], item: unknown): void {
+function mustMatchSchema(endpoint: Endpoint, schema: z.ZodType, item: unknown): void {
   const result = schema.safeParse(item);
   if (!result.success)
     throw new Error(`${endpoint.name} answered what its schema refuses: ${result.error.message}`);

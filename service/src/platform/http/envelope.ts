@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
-import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
+import { type Endpoint, type ListMeta, type Meta, statusOf } from "@stoa/contract";
 import type { ApiError } from "../../core/errors.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
@@ -124,7 +124,7 @@ export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): Ren
     ([name, value]) => `${JSON.stringify(name)}:${toJson(value)},`,
   );
   return {
-    status: answer.status ?? endpoint.status,
+    status: answer.status ?? statusOf(endpoint),
     body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
     cookies: answer.cookies,
     headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
@@ -132,9 +132,9 @@ export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): Ren
 }
 
 /** In the words of another API: the body is the data alone. */
-export function renderWithoutEnvelope({ method, status }: Endpoint, data: unknown): RenderedResponse<string> {
+export function renderWithoutEnvelope({ method }: Endpoint, data: unknown): RenderedResponse<string> {
   const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
-  return { status, body: JSON.stringify(data), headers };
+  return { status: 200, body: JSON.stringify(data), headers };
 }
 
 /** A file is made anew for each request, and kept by no cache. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { type Endpoint, endpoints, errorCatalogue, errorsOf } from "@stoa/contract";
+import { type Endpoint, endpoints, errorCatalogue, errorsOf, fieldsOf, statusesOf } from "@stoa/contract";
 import fc from "fast-check";
 import { decodeJwt } from "jose";
 import { allowedCallers } from "../../../test/allowed-callers.ts";
@@ -198,11 +198,12 @@ const encode = (value: string) => encodeURIComponent(value.toWellFormed());
 
 /** Mostly the endpoint's example with a field or two replaced; else any JSON, or none. */
 function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
-  const example = (endpoint.example ?? {}) as Record<string, unknown>;
-  const fields = [...Object.keys(example), ...Object.keys(endpoint.body?.shape ?? { nothing: 0 })];
+  const example: Record<string, unknown> = "example" in endpoint.request ? endpoint.request.example : {};
+  const shape = fieldsOf(endpoint)?.shape;
+  const fields = [...Object.keys(example), ...Object.keys(shape ?? { nothing: 0 })];
   // A number for a number: of another type would be refused at the first look.
   const oddField = (name: string) =>
-    endpoint.body?.shape[name]?.safeParse(1).success ? fc.oneof(oddNumber, oddNumber, oddValue) : oddValue;
+    shape?.[name]?.safeParse(1).success ? fc.oneof(oddNumber, oddNumber, oddValue) : oddValue;
   const replacement = fc.oneof(...fields.map((name) => fc.record({ [name]: oddField(name) })));
   const changes = fc
     .array(replacement, { maxLength: 2 })
@@ -230,7 +231,7 @@ function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
     { weight: 1, arbitrary: texts },
     { weight: 1, arbitrary: bytes },
     // Where no body is taken none is the one that works.
-    { weight: endpoint.body ? 1 : 16, arbitrary: fc.constant(null) },
+    { weight: shape ? 1 : 16, arbitrary: fc.constant(null) },
   );
 }
 
@@ -275,14 +276,14 @@ const attemptsAt = (endpoint: Endpoint) =>
     path: fc
       .tuple(oddPath(endpoint), oddQuery(endpoint))
       .map(([path, query]) => (query ? `${path}?${query}` : path)),
-    headers: endpoint.rawBody ? fileHeaders(endpoint.rawBody.types) : oddHeaders,
+    headers: endpoint.request.kind === "raw" ? fileHeaders(endpoint.request.types) : oddHeaders,
     body: endpoint.method === "GET" ? fc.constant(null) : oddBody(endpoint),
   });
 
 /** Where there is a body garbage has most to say: asked three times as often. */
 const attempts = () =>
   fc.oneof(
-    ...endpoints.map((endpoint) => ({ weight: endpoint.body ? 3 : 1, arbitrary: attemptsAt(endpoint) })),
+    ...endpoints.map((endpoint) => ({ weight: fieldsOf(endpoint) ? 3 : 1, arbitrary: attemptsAt(endpoint) })),
   );
 
 /** Not fetch, which would mend the path. */
@@ -309,17 +310,18 @@ async function send({ endpoint, path, headers, body }: Attempt) {
 /** The endpoint's own answers; and 404 or 405 of the door, when the garbage makes another path of it. */
 function assertDeclared(endpoint: Endpoint, status: number, answer: string) {
   if (status === 304) return assert.equal(answer, "");
-  if (status === 200 && (endpoint.fileTypes || endpoint.streamsEvents)) return;
+  const { response } = endpoint;
+  if (status === 200 && (response.kind === "file" || response.kind === "events")) return;
   // A stream is not read.
-  if (status === 200 && endpoint.canStream && answer === "") return;
+  if (status === 200 && "canStream" in response && response.canStream && answer === "") return;
   const body = JSON.parse(answer);
   // The door judges by the path alone, and garbage may make another one of it.
-  const isBare = endpoint.responseFormat !== null && body.success === undefined;
+  const isBare = response.kind === "foreign" && body.success === undefined;
   assert.ok(isBare || (body.meta.request_id && body.meta.timestamp), answer);
   if (status < 300) {
     assert.equal(body.success, isBare ? undefined : true);
     assert.ok(
-      status === endpoint.status || (status === 202 && (endpoint.mayBePending || endpoint.acceptedData)),
+      statusesOf(endpoint).some((declared) => declared === status),
       `${status} ${answer}`,
     );
     return;

@@ -2,6 +2,7 @@ import { type Endpoint, isRepeatable, type Meta } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Context, callerIdOf } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { comparableBytesOf, parseBody, type RequestBody, withBody } from "./body.ts";
 import {
@@ -27,7 +28,13 @@ import { noRetryHeaders } from "./openai-error.ts";
 import { authChannelOf, isWrongCredential } from "./rate-limit.ts";
 import { requestInfoOf } from "./request-info.ts";
 import { isOpenAi, pathOf, targetOf } from "./request-path.ts";
-import { AcceptedResponse, DataResponse, EventStreamResponse, FileResponse, type Route } from "./route.ts";
+import {
+  AcceptedResponse,
+  DataResponse,
+  EventStreamResponse,
+  type FileResponse,
+  type Route,
+} from "./route.ts";
 import { sendResponse } from "./send-response.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
 import { validate } from "./validate.ts";
@@ -47,8 +54,7 @@ export function handleRequest(
     const first = repeatable
       ? withRetryHeaders(request, await runOnce(server.ctx, repeatable, actionsOf(exchange)))
       : await runWith(exchange)(server.ctx);
-    const outcome =
-      first.streamName === undefined ? first : await replayStream(server, route, request, first);
+    const outcome = await withStream(server, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET" && !route.changesNoCache) await server.ctx.notifications.catchUp();
     if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
@@ -110,16 +116,20 @@ async function render(
 }
 
 /** A repeat hears the stream of the first request from its beginning, while it goes on and afterwards. */
-const replayStream = (
+async function withStream(
   server: ServerDependencies,
   route: Route,
   request: FastifyRequest,
-  { streamName, headers }: IdempotentResponse,
-) =>
-  render(server, route, request, async () => {
-    const stream = renderStream(await route.replayStream!(server.ctx, request.caller!, streamName!));
+  first: IdempotentResponse,
+): Promise<IdempotentResponse> {
+  const { streamName, headers } = first;
+  if (streamName === undefined) return first;
+  return render(server, route, request, async () => {
+    const streams = required(route.streams, `the streams of ${route.endpoint.name}`);
+    const stream = renderStream(await streams.replay(server.ctx, request.caller, streamName));
     return { ...stream, headers: { ...stream.headers, ...headers } };
   });
+}
 
 interface HandledRequest {
   server: ServerDependencies;
@@ -133,7 +143,7 @@ interface HandledRequest {
 async function runHandler(exchange: HandledRequest, ctx: Context): Promise<IdempotentResponse> {
   const { server, route, request } = exchange;
   const { input, info } = parseInput(exchange);
-  const result = await route.handle(ctx, request.caller!, input as never, info);
+  const result = await route.handle(ctx, request.caller, input as never, info);
   const outcome = renderHandled(exchange, input, result);
   if (route.endpoint.showsSecret)
     outcome.replayAs = renderErrorResponse(server, request, secretAlreadyShown(idOf(result)));
@@ -148,13 +158,9 @@ const actionsOf = (exchange: HandledRequest): IdempotentActions => ({
   resume: resumeWith(exchange),
   findRunningStream: async (resource) => {
     const { server, route, request } = exchange;
-    if (!route.findRunningStream) return null;
-    return route.findRunningStream(
-      server.ctx,
-      request.caller!,
-      resource,
-      parseInput(exchange).input as never,
-    );
+    if (!route.streams) return null;
+    const { input } = parseInput(exchange);
+    return route.streams.findRunning(server.ctx, request.caller, resource, input as never);
   },
 });
 
@@ -176,7 +182,8 @@ const resumeWith =
 async function resume(exchange: HandledRequest, ctx: Context, resource: string) {
   const { route, request } = exchange;
   const { input, info } = parseInput(exchange);
-  return { input, result: await route.resume!(ctx, request.caller!, resource, input as never, info) };
+  const read = required(route.resume, `resume of ${route.endpoint.name}`);
+  return { input, result: await read(ctx, request.caller, resource, input as never, info) };
 }
 
 function parseInput({ route: { endpoint }, request, reply, body }: HandledRequest) {
@@ -202,12 +209,21 @@ function renderResult(
   paging: Paging,
   meta: Meta,
 ): RenderedResponse {
-  if (result instanceof AcceptedResponse) return renderAccepted(result, meta);
-  if (result instanceof FileResponse) return renderFile(result);
-  if (result instanceof EventStreamResponse) return renderStream(result);
-  if (endpoint.responseFormat) return renderWithoutEnvelope(endpoint, result);
-  if (!endpoint.list) return renderData(endpoint, result, meta);
-  return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
+  switch (endpoint.response.kind) {
+    case "list":
+      return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
+    case "file":
+      return renderFile(result as FileResponse);
+    case "events":
+      return renderStream(result as EventStreamResponse);
+    case "foreign":
+      if (result instanceof EventStreamResponse) return renderStream(result);
+      return renderWithoutEnvelope(endpoint, result);
+    case "one":
+      if (result instanceof EventStreamResponse) return renderStream(result);
+      if (result instanceof AcceptedResponse) return renderAccepted(result, meta);
+      return renderData(endpoint, result, meta);
+  }
 }
 
 /** A wrong credential counts against its address, and is one too many at some point. */

@@ -32,7 +32,7 @@ export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
     "X-Request-Id",
     ...(isLimited(endpoint) ? RATE_LIMIT : []),
     ...(hasEtag ? ["ETag"] : []),
-    ...(endpoint.list ? ["Link"] : []),
+    ...(endpoint.response.kind === "list" ? ["Link"] : []),
   ]);
 
 /** Of a failure: Retry-After where a code of this status knows when to come back. */

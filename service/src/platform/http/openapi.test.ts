@@ -12,6 +12,7 @@ import {
   eventTypes,
   isRepeatable,
   permissions,
+  statusOf,
 } from "@stoa/contract";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { openAiStatusOf } from "./openai-error.ts";
@@ -31,7 +32,9 @@ const operationOf = ({ path, method }: Endpoint) =>
   served.paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
 
 const contentOf = (endpoint: Endpoint) =>
-  operationOf(endpoint).requestBody.content[endpoint.upload ? "multipart/form-data" : "application/json"];
+  operationOf(endpoint).requestBody.content[
+    endpoint.request.kind === "upload" ? "multipart/form-data" : "application/json"
+  ];
 /** The fields that must be there, beside the file of an upload. */
 const requiredText = ({ required = [] }: Json): string[] =>
   required.filter((name: string) => name !== "file");
@@ -142,48 +145,52 @@ for (const endpoint of endpoints) {
       }
     });
 
-    if (endpoint.streamsEvents)
+    const { request, response } = endpoint;
+    if (response.kind === "events")
       test("has the media type of a stream, and says how to come back to it", () => {
         const { responses, parameters } = operationOf(endpoint);
-        assert.deepEqual(Object.keys(responses[endpoint.status].content), ["text/event-stream"]);
+        assert.deepEqual(Object.keys(responses[statusOf(endpoint)].content), ["text/event-stream"]);
         assert.ok(parameters.some((parameter: Json) => parameter.name === "Last-Event-ID"));
       });
-    else if (endpoint.fileTypes)
+    else if (response.kind === "file")
       test("has the media types of the file that it answers", () => {
-        const { content } = operationOf(endpoint).responses[endpoint.status];
-        assert.deepEqual(Object.keys(content), endpoint.fileTypes);
+        const { content } = operationOf(endpoint).responses[statusOf(endpoint)];
+        assert.deepEqual(Object.keys(content), response.types);
       });
-    else if (endpoint.responseFormat)
+    else if (response.kind === "foreign")
       test("has the schema of its answer, which is the whole body", () => {
         const { responses } = operationOf(endpoint);
-        const { schema } = responses[endpoint.status].content["application/json"];
+        const { schema } = responses[statusOf(endpoint)].content["application/json"];
         assert.equal(resolved(schema).properties.object.const, wordsOf[endpoint.name]);
         assert.equal(304 in responses, endpoint.method === "GET");
       });
     else
       test("has the schema of its answer, in the envelope", () => {
         const operation = operationOf(endpoint);
-        const { schema } = operation.responses[endpoint.status].content["application/json"];
+        const { schema } = operation.responses[statusOf(endpoint)].content["application/json"];
         assert.deepEqual(schema.required, ["success", "data", "meta"]);
         const { data, meta } = schema.properties;
-        assert.equal(data.type === "array", endpoint.list);
-        const item = resolved(endpoint.list ? data.items : data);
+        const isList = response.kind === "list";
+        assert.equal(data.type === "array", isList);
+        const item = resolved(isList ? data.items : data);
         assert.ok(Object.keys(item.properties).length > 0);
-        const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
+        const wanted = isList ? ["page", "limit", "total"] : ["timestamp", "request_id"];
         for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
-        assert.equal(202 in operation.responses, endpoint.mayBePending || endpoint.acceptedData !== null);
+        const accepted = isList ? null : response.accepted;
+        assert.equal(202 in operation.responses, accepted !== null);
         const takesPrefer = operation.parameters.some(({ name }: Json) => name === "Prefer");
-        assert.equal(takesPrefer, endpoint.supportsPreferWait || endpoint.acceptedData !== null);
+        const isPreferable = accepted?.kind === "background" || accepted?.supportsPreferWait === true;
+        assert.equal(takesPrefer, isPreferable);
         assert.equal(304 in operation.responses, endpoint.method === "GET");
       });
 
     test("has every error that it can answer with, under its status, with an example", () => {
       const { responses } = operationOf(endpoint);
       for (const code of errorsOf(endpoint)) {
-        const status = endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
+        const status = response.kind === "foreign" ? openAiStatusOf(code) : errorCatalogue[code].status;
         const { content } = responses[status];
         const { schema, examples } = content["application/json"];
-        const shape = endpoint.responseFormat ? "OpenAiError" : "Failure";
+        const shape = response.kind === "foreign" ? "OpenAiError" : "Failure";
         assert.equal(schema.$ref, `#/components/schemas/${shape}`);
         assert.equal(examples[code].value.error.code, code);
       }
@@ -193,31 +200,32 @@ for (const endpoint of endpoints) {
       assert.deepEqual(told.sort(), errorsOf(endpoint).sort());
     });
 
-    if (endpoint.body) {
+    if (request.kind === "json" || request.kind === "upload") {
+      const schemaOfFields = request.kind === "json" ? request.body : request.fields;
       test("has the schema of its body, and an example that its own schema takes as it is", () => {
-        const { schema, example = endpoint.example } = contentOf(endpoint);
+        const { schema, example = request.example } = contentOf(endpoint);
         const fields = resolved(schema);
         const { file, ...texts } = fields.properties;
-        assert.deepEqual(Object.keys(texts).sort(), Object.keys(endpoint.body!.shape).sort());
-        assert.equal(file?.format, endpoint.upload ? "binary" : undefined);
+        assert.deepEqual(Object.keys(texts).sort(), Object.keys(schemaOfFields.shape).sort());
+        assert.equal(file?.format, request.kind === "upload" ? "binary" : undefined);
         // OpenAI adds fields all the time.
-        const unknown = endpoint.responseFormat ? {} : false;
+        const unknown = response.kind === "foreign" ? {} : false;
         assert.deepEqual(fields.additionalProperties, unknown, "unknown fields are refused");
-        const result = endpoint.body!.safeParse(example);
+        const result = schemaOfFields.safeParse(example);
         assert.ok(result.success, result.error?.message);
         for (const name of requiredText(fields)) assert.ok(name in example, `the example lacks ${name}`);
       });
 
       test("asks for no field that its schema does without", () => {
         const { schema } = contentOf(endpoint);
-        const needed = Object.entries(endpoint.body!.shape)
+        const needed = Object.entries(schemaOfFields.shape)
           .filter(([, field]) => !field.safeParse(undefined).success)
           .map(([name]) => name);
         assert.deepEqual(requiredText(resolved(schema)).sort(), needed.sort());
       });
-    } else if (endpoint.rawBody) {
+    } else if (request.kind === "raw") {
       test("has the media types of the file that it takes", () =>
-        assert.deepEqual(Object.keys(operationOf(endpoint).requestBody.content), endpoint.rawBody!.types));
+        assert.deepEqual(Object.keys(operationOf(endpoint).requestBody.content), request.types));
     } else {
       test("has no body", () => assert.equal(operationOf(endpoint).requestBody, undefined));
     }
@@ -280,8 +288,8 @@ test("the document has the version of the package", async () => {
 });
 
 test("everything below /openai is in OpenAI's words, and nothing else is", () => {
-  for (const { path, responseFormat, name } of endpoints)
-    assert.equal(responseFormat === "openai", path.startsWith("/openai/"), name);
+  for (const { path, response, name } of endpoints)
+    assert.equal(response.kind === "foreign", path.startsWith("/openai/"), name);
 });
 
 test("every error code has a status of its own class and a message that is a sentence", () => {

@@ -1,5 +1,8 @@
 import {
+  type Accepted,
   type Endpoint,
+  type EndpointRequest,
+  type EndpointResponse,
   type ErrorCode,
   errorCatalogue,
   errorsOf,
@@ -9,6 +12,7 @@ import {
   ListMeta,
   Meta,
   OpenAiError,
+  statusOf,
 } from "@stoa/contract";
 import type { z } from "zod";
 import { VERSION } from "../../core/version.ts";
@@ -51,8 +55,8 @@ const withAll = (schema: Json): Json => ({
   ...(schema["type"] === "string" && { default: "all" }),
 });
 
-const hasEtag = ({ method, fileTypes, streamsEvents }: Endpoint) =>
-  method === "GET" && !fileTypes && !streamsEvents;
+const hasEtag = ({ method, response }: Endpoint) =>
+  method === "GET" && response.kind !== "file" && response.kind !== "events";
 
 /** A file by the media types that it may have. */
 const filesOf = (types: readonly string[]): Json =>
@@ -78,33 +82,58 @@ function headersOf(endpoint: Endpoint): Json[] {
   }
   if (endpoint.supportsIfMatch)
     headers.push(header("If-Match", "Change the resource only if this is still its ETag"));
-  if (endpoint.streamsEvents) headers.push(header("Last-Event-ID", "Continue after this event"));
-  if (endpoint.acceptedData) {
-    headers.push(header("Prefer", "`respond-async`: return 202 at once and continue in the background"));
-  }
-  if (endpoint.supportsPreferWait) {
-    headers.push(
-      header("Prefer", "`wait=N`: return 200 if the run ends within N seconds (at most 60), else 202"),
-    );
-  }
+  if (endpoint.response.kind === "events") headers.push(header("Last-Event-ID", "Continue after this event"));
+  const preference = preferenceOf(acceptedOf(endpoint));
+  if (preference) headers.push(header("Prefer", preference));
   if (hasEtag(endpoint)) {
     headers.push(header("If-None-Match", "Return 304 if this is still the ETag"));
   }
   return headers;
 }
 
-function successOf(endpoint: Endpoint, schemas: Schemas): Json {
-  const { headers } = successHeadersOf(endpoint, hasEtag(endpoint));
-  if (endpoint.fileTypes) return { description: "A file", headers, content: filesOf(endpoint.fileTypes) };
-  const data = schemas.of(endpoint.data, "output");
-  if (endpoint.streamsEvents) return { description: "A stream of events", headers, content: eventsContent };
-  const whole = endpoint.list ? { type: "array", items: data } : data;
-  const content = {
-    ...(endpoint.responseFormat ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
-    ...(endpoint.canStream && eventsContent),
-  };
-  const description = endpoint.canStream ? "Success, or a stream of events if requested" : "Success";
-  return { description, headers, content };
+const acceptedOf = ({ response }: Endpoint): Accepted | null =>
+  response.kind === "one" ? response.accepted : null;
+
+function preferenceOf(accepted: Accepted | null): string | null {
+  if (accepted?.kind === "background")
+    return "`respond-async`: return 202 at once and continue in the background";
+  return accepted?.supportsPreferWait
+    ? "`wait=N`: return 200 if the run ends within N seconds (at most 60), else 202"
+    : null;
+}
+
+const successOf = (endpoint: Endpoint, schemas: Schemas): Json => ({
+  description: descriptionOf(endpoint.response),
+  headers: successHeadersOf(endpoint, hasEtag(endpoint))["headers"],
+  content: responseContentOf(endpoint.response, schemas),
+});
+
+function descriptionOf(response: EndpointResponse): string {
+  if (response.kind === "file") return "A file";
+  if (response.kind === "events") return "A stream of events";
+  return "canStream" in response && response.canStream
+    ? "Success, or a stream of events if requested"
+    : "Success";
+}
+
+function responseContentOf(response: EndpointResponse, schemas: Schemas): Json {
+  switch (response.kind) {
+    case "file":
+      return filesOf(response.types);
+    case "list":
+      return enveloped({ type: "array", items: schemas.of(response.item, "output") }, ListMeta, schemas);
+    case "events":
+      // Only adds the schema to the components: the content of an event stream names none.
+      schemas.of(response.data, "output");
+      return eventsContent;
+    case "foreign":
+      return { ...bare(schemas.of(response.data, "output")), ...(response.canStream && eventsContent) };
+    case "one":
+      return {
+        ...enveloped(schemas.of(response.data, "output"), Meta, schemas),
+        ...(response.canStream && eventsContent),
+      };
+  }
 }
 
 const eventsContent: Json = {
@@ -123,19 +152,28 @@ const enveloped = (data: Json, meta: z.ZodType, schemas: Schemas): Json => ({
   },
 });
 
-function acceptedOf(endpoint: Endpoint, schemas: Schemas): Json {
-  const { acceptedData } = endpoint;
-  if (!acceptedData) return {};
-  const content = enveloped(schemas.of(acceptedData, "output"), Meta, schemas);
-  const { headers } = successHeadersOf(endpoint, false);
-  return { 202: { description: "Accepted: the run continues in the background", headers, content } };
+function acceptedResponseOf(endpoint: Endpoint, success: Json, schemas: Schemas): Json {
+  const accepted = acceptedOf(endpoint);
+  switch (accepted?.kind) {
+    case "pending":
+      return { 202: { ...success, description: "Accepted: the result is not known yet" } };
+    case "background": {
+      const content = enveloped(schemas.of(accepted.data, "output"), Meta, schemas);
+      const { headers } = successHeadersOf(endpoint, false);
+      return { 202: { description: "Accepted: the run continues in the background", headers, content } };
+    }
+    case undefined:
+      return {};
+  }
 }
 
-function exampleOf({ responseFormat }: Endpoint, code: ErrorCode): Json {
+const isForeign = ({ response }: Endpoint) => response.kind === "foreign";
+
+function exampleOf(endpoint: Endpoint, code: ErrorCode): Json {
   const { message } = errorCatalogue[code];
   const field = { field: "price", reason: "price must be positive" };
   const details = code === "INVALID_REQUEST" ? { details: { ...field, errors: [field] } } : {};
-  if (responseFormat) return { value: toOpenAiError({ code, message, details: details.details }) };
+  if (isForeign(endpoint)) return { value: toOpenAiError({ code, message, details: details.details }) };
   const meta = { timestamp: "2026-01-31T12:00:00.000Z", request_id: "01kf5v8q-example" };
   return {
     value: { success: false, error: { code, message, ...details, docUrl: `/docs/errors#${code}` }, meta },
@@ -145,10 +183,10 @@ function exampleOf({ responseFormat }: Endpoint, code: ErrorCode): Json {
 function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(endpoint).sort(REFUSALS_FIRST)) {
-    const status = endpoint.responseFormat ? openAiStatusOf(code) : errorCatalogue[code].status;
+    const status = isForeign(endpoint) ? openAiStatusOf(code) : errorCatalogue[code].status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  const schema = schemas.of(endpoint.responseFormat ? OpenAiError : Failure, "output");
+  const schema = schemas.of(isForeign(endpoint) ? OpenAiError : Failure, "output");
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
       const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(endpoint, code)]));
@@ -178,17 +216,27 @@ function whoMayCall({ access, requiresFreshSignIn }: Endpoint): string | null {
   return `Needs the permission \`${access.permission}\`.${role}`;
 }
 
-function requestOf({ body, rawBody, upload, example }: Endpoint, schemas: Schemas): Json {
-  if (rawBody) return { requestBody: { required: true, content: filesOf(rawBody.types) } };
-  if (!body) return {};
-  const schema = schemas.of(body, "input");
-  const content = upload
-    ? { "multipart/form-data": { schema: withFile(schema, upload) } }
-    : { "application/json": { schema, ...(example && { example }) } };
-  return { requestBody: { required: true, content } };
+const requestOf = ({ request }: Endpoint, schemas: Schemas): Json =>
+  request.kind === "none"
+    ? {}
+    : { requestBody: { required: true, content: requestContentOf(request, schemas) } };
+
+function requestContentOf(request: Exclude<EndpointRequest, { kind: "none" }>, schemas: Schemas): Json {
+  switch (request.kind) {
+    case "json":
+      return {
+        "application/json": { schema: schemas.of(request.body, "input"), example: request.example },
+      };
+    case "upload":
+      return {
+        "multipart/form-data": { schema: withFile(schemas.of(request.fields, "input"), request.maxBytes) },
+      };
+    case "raw":
+      return filesOf(request.types);
+  }
 }
 
-const withFile = (fields: Json, { maxBytes }: NonNullable<Endpoint["upload"]>): Json => ({
+const withFile = (fields: Json, maxBytes: number): Json => ({
   ...fields,
   required: [...((fields["required"] as string[] | undefined) ?? []), "file"],
   properties: {
@@ -212,11 +260,8 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     parameters: parametersOf(endpoint, schemas),
     ...requestOf(endpoint, schemas),
     responses: {
-      [endpoint.status]: success,
-      ...(endpoint.mayBePending && {
-        202: { ...success, description: "Accepted: the result is not known yet" },
-      }),
-      ...acceptedOf(endpoint, schemas),
+      [statusOf(endpoint)]: success,
+      ...acceptedResponseOf(endpoint, success, schemas),
       ...(hasEtag(endpoint) && { 304: { description: "Not modified" } }),
       ...failuresOf(endpoint, schemas),
     },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { endpoint } from "@stoa/contract";
+import { endpoint, json, one } from "@stoa/contract";
 import { Registry } from "prom-client";
 import { z } from "zod";
 import { createProduct } from "../../../test/factories.ts";
@@ -361,8 +361,10 @@ suite("wrong passwords and sign-in tokens", () => {
     path: "/login",
     summary: "Sign in",
     access: { who: "public" },
-    body: z.strictObject({ code: z.enum(["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"]) }),
-    data: z.object({}),
+    request: json(z.strictObject({ code: z.enum(["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"]) }), {
+      code: "INVALID_CREDENTIALS",
+    }),
+    response: one(z.object({})),
   });
 
   test("count against their address as wrong keys do, and a code that is still to be given does not", async () => {

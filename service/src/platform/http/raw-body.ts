@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Endpoint } from "@stoa/contract";
+import type { RawRequest } from "@stoa/contract";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { rejectOnDisconnect } from "./multipart.ts";
@@ -15,10 +15,7 @@ export const mediaTypeOf = (contentType: string | undefined): string =>
   (contentType ?? "").split(";")[0]!.trim().toLowerCase();
 
 /** What is in the bytes is the handler's to read. */
-export function mustHaveAllowedType(
-  { types }: NonNullable<Endpoint["rawBody"]>,
-  { type, bytes }: RawBody,
-): void {
+export function mustHaveAllowedType({ types }: RawRequest, { type, bytes }: RawBody): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
   if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
 }

@@ -1,6 +1,8 @@
 import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
+import type { z } from "zod";
 import type { Caller, Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import type { Page } from "../db/paging.ts";
 import type { RawPage } from "./envelope.ts";
 import type { UploadedFile } from "./multipart.ts";
@@ -47,11 +49,11 @@ export class DataResponse<D> {
 }
 
 /** 202: what was asked for goes on without its caller. */
-export class AcceptedResponse {
-  readonly data: unknown;
+export class AcceptedResponse<D = unknown> {
+  readonly data: D;
   /** Whether the caller had asked for that, by `Prefer: respond-async`. */
   readonly asPreferred: boolean;
-  constructor(data: unknown, asPreferred: boolean) {
+  constructor(data: D, asPreferred: boolean) {
     this.data = data;
     this.asPreferred = asPreferred;
   }
@@ -131,9 +133,21 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
     : E["access"] extends { who: "public" }
       ? null
       : Caller;
-type Result<E extends Endpoint> = E["list"] extends true
-  ? Page<Data<E> | RawJson> | RawPage
-  : Data<E> | DataResponse<Data<E>> | AcceptedResponse | FileResponse | EventStreamResponse;
+
+type Result<E extends Endpoint> = ResultByKind<E>[E["response"]["kind"]];
+
+interface ResultByKind<E extends Endpoint> {
+  one: Data<E> | DataResponse<Data<E>> | StreamOf<E["response"]> | BackgroundOf<E["response"]>;
+  list: Page<Data<E> | RawJson> | RawPage;
+  file: FileResponse;
+  events: EventStreamResponse;
+  foreign: Data<E> | StreamOf<E["response"]>;
+}
+
+type StreamOf<R> = R extends { canStream: true } ? EventStreamResponse : never;
+type BackgroundOf<R> = R extends { accepted: { kind: "background"; data: infer D extends z.ZodType } }
+  ? AcceptedResponse<z.input<D>>
+  : never;
 
 export type Handler<E extends Endpoint> = (
   ctx: Context,
@@ -154,18 +168,27 @@ export type Resume<E extends Endpoint> = (
 export interface Route {
   endpoint: Endpoint;
   /** Of an upload: throws before a byte of it is read when this caller may not send it. */
-  authorizeUpload?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
-  handle(ctx: Context, caller: Caller, input: never, info: RequestInfo): Promise<unknown>;
+  authorizeUpload?(ctx: Context, caller: Caller | null, params: never): Promise<unknown>;
+  handle(ctx: Context, caller: Caller | null, input: never, info: RequestInfo): Promise<unknown>;
   /** Why a repeat of its Idempotency-Key may act again after the first request's process died. */
   repeatableBecause?: string;
   /** Of a handler that binds the Idempotency-Key to what it writes. */
-  resume?(ctx: Context, caller: Caller, resource: string, input: never, info: RequestInfo): Promise<unknown>;
+  resume?(
+    ctx: Context,
+    caller: Caller | null,
+    resource: string,
+    input: never,
+    info: RequestInfo,
+  ): Promise<unknown>;
   /** What it changes is nothing that a process remembers, so that its answer waits for no process to forget. */
   changesNoCache?: true;
-  /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
-  replayStream?(ctx: Context, caller: Caller, name: string): Promise<EventStreamResponse>;
-  /** The name of the stream that a request which still runs will answer, by the resource it is bound to; null: it answers no stream. */
-  findRunningStream?(ctx: Context, caller: Caller, resource: string, input: never): Promise<string | null>;
+  /** Of an endpoint that may answer with a stream. */
+  streams?: {
+    /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
+    replay(ctx: Context, caller: Caller | null, name: string): Promise<EventStreamResponse>;
+    /** The name of the stream that a request which still runs will answer, by the resource it is bound to; null: it answers no stream. */
+    findRunning(ctx: Context, caller: Caller | null, resource: string, input: never): Promise<string | null>;
+  };
 }
 
 /** Ties an endpoint of the contract to the verb that answers it. */
@@ -211,8 +234,7 @@ export const streamRoute = <E extends Endpoint>(
   { replayStream, findRunningStream, resume }: StreamReplay<E>,
 ): Route => ({
   ...resumableRoute(endpoint, handle, resume),
-  replayStream: replayStream as Route["replayStream"] & {},
-  findRunningStream: findRunningStream as Route["findRunningStream"] & {},
+  streams: { replay: replayStream, findRunning: findRunningStream } as Route["streams"] & {},
 });
 
 /** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
@@ -226,6 +248,8 @@ export const uploadRoute = <E extends Endpoint>(
     info: RequestInfo,
   ) => Promise<Result<E>>,
 ): Route => ({
-  ...route(endpoint, (ctx, caller, input, info) => handle(ctx, caller, { ...input, file: info.file! }, info)),
+  ...route(endpoint, (ctx, caller, input, info) =>
+    handle(ctx, caller, { ...input, file: required(info.file, "the file of an upload") }, info),
+  ),
   authorizeUpload: admit as Route["authorizeUpload"] & {},
 });

@@ -10,7 +10,7 @@ import { invalidRequest } from "../../core/errors.ts";
 import { originAt } from "../../core/loopback.ts";
 import { removePorts } from "../../core/network.ts";
 import { mustBeAllowed } from "./authenticate.ts";
-import { authenticateRequest } from "./authenticate-request.ts";
+import { authenticateRequest, identifiedCallerOf } from "./authenticate-request.ts";
 import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
 import { BODY_LIMIT_BYTES, notFound, rejectUnreadable, sendError } from "./error-response.ts";
 import { mustBeFresh } from "./fresh-sign-in.ts";
@@ -137,7 +137,7 @@ export async function buildServer(server: ServerDependencies): Promise<FastifyIn
   return app;
 }
 
-const isLarge = ({ upload, rawBody }: Endpoint): boolean => upload !== null || rawBody !== null;
+const isLarge = ({ request }: Endpoint): boolean => request.kind === "upload" || request.kind === "raw";
 
 /** Its body is read by body.ts, when it is its turn. */
 function isReadInTurn(request: FastifyRequest): boolean {
@@ -188,7 +188,7 @@ function addRoute(app: FastifyInstance, server: ServerDependencies, route: Route
       if (endpoint.access.who === "public") return;
       await authenticateRequest(server, request, reply, { countsInQuota: endpoint.countsInQuota });
       await checkAccess(server, endpoint, request);
-      if (endpoint.requiresFreshSignIn) mustBeFresh(server.ctx, request.caller!);
+      if (endpoint.requiresFreshSignIn) mustBeFresh(server.ctx, identifiedCallerOf(request));
     },
     handler: (request, reply) => handleRequest(server, route, request, reply),
   });
@@ -199,7 +199,7 @@ async function checkAccess(
   endpoint: Endpoint,
   request: FastifyRequest,
 ): Promise<void> {
-  const caller = request.caller!;
+  const caller = identifiedCallerOf(request);
   try {
     mustBeAllowed(caller, endpoint.access);
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Endpoint, Method } from "@stoa/contract";
+import { type Endpoint, fieldsOf, type Method } from "@stoa/contract";
 import { z } from "zod";
 import {
   type FieldProblem,
@@ -118,6 +118,10 @@ export function validate(endpoint: Endpoint, raw: RawInput) {
   return {
     params: validatePath(endpoint, raw.params),
     query: parseQuery(endpoint, raw.query),
-    body: (WHOLE_BODIES.has(endpoint.method) ? parseNew : parse)(endpoint.body ?? NO_FIELDS, body, "body"),
+    body: (WHOLE_BODIES.has(endpoint.method) ? parseNew : parse)(
+      fieldsOf(endpoint) ?? NO_FIELDS,
+      body,
+      "body",
+    ),
   };
 }
