@@ -9,13 +9,27 @@ const PICTURES = process.env["STOA_PICTURES"];
 /** For whatever a page shall do: a machine with much else to do takes its time. */
 const TIMEOUT_MS = 120_000;
 
+// No page of ours draws with WebGL, and drawing as if there were a graphics card takes twice the time.
+chromium.setGraphicsMode = false;
+
+/**
+ * Left out of the package's arguments: those that make the browser forgive a page what a visitor's browser refuses, its one-process mode,
+ * made for tiny machines, which dies with the first page that is closed, and the start of a whole program for each page.
+ */
+const UNWANTED_ARGUMENTS = new Set([
+  "--single-process",
+  "--no-zygote",
+  "--allow-running-insecure-content",
+  "--disable-site-isolation-trials",
+  "--disable-web-security",
+]);
+
 export const openBrowser = async (): Promise<Browser> =>
   playwright.launch({
     timeout: TIMEOUT_MS,
     executablePath: process.env["CHROMIUM_PATH"] ?? (await unpackedBrowser()),
     args: [
-      // Its one-process mode, made for tiny machines, dies with the first page that is closed.
-      ...chromium.args.filter((argument) => argument !== "--single-process"),
+      ...chromium.args.filter((argument) => !UNWANTED_ARGUMENTS.has(argument)),
       "--disable-background-networking",
       "--disable-component-update",
     ],
