@@ -8,6 +8,7 @@ import {
 } from "../../../test/crash-setup.ts";
 import type { CrashingService } from "../../../test/crashing-service.ts";
 import { createProduct } from "../../../test/factories.ts";
+import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { rollUpSales } from "../analytics/sales-sums.ts";
@@ -87,7 +88,7 @@ async function buyInTheEnd(input: Purchase): Promise<void> {
 }
 
 suite("a process that is killed", () => {
-  for (const [step, outcome] of Object.entries(steps)) {
+  for (const [step, outcome] of sampleOf(Object.entries(steps))) {
     test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
       const input = await hasWish();
       await buyOf(await site.startDoomed(step), input);
@@ -112,7 +113,7 @@ suite("a process that is killed", () => {
     await assertBoughtOnce(input);
   });
 
-  for (const step of Object.keys(steps)) {
+  for (const step of sampleOf(Object.keys(steps), 1)) {
     test(`at "${step}", repeated at once under its Idempotency-Key: one order, charged once`, async () => {
       const input = await hasWish();
       const key = { "idempotency-key": "the same" };

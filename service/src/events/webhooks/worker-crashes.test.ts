@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Forked, forkProgram } from "../../../test/child.ts";
 import type { DeliveryWorkerOptions } from "../../../test/delivery-worker-process.ts";
+import { isFullSize } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { urlOf } from "../../../test/temporary-postgres.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
@@ -13,7 +14,7 @@ import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded
 import { publishEvent } from "../outbox/outbox.ts";
 
 const PROGRAM = new URL("../../../test/delivery-worker-process.ts", import.meta.url);
-const EVENTS = 10_000;
+const EVENTS = isFullSize ? 10_000 : 3_000;
 const ACCOUNTS = 20;
 /** Of events that are committed together. */
 const AT_ONCE = 500;
