@@ -27,7 +27,14 @@ async function tableTypes(): Promise<string> {
     await migrate(pool, new Date());
     const file = join(folder, "tables.ts");
     await run(process.execPath, [
-      ...[codegen, "--dialect", "postgres", "--url", urlOf(server, server.connection.database)],
+      ...[
+        codegen,
+        "--dialect",
+        "postgres",
+        "--camel-case",
+        "--url",
+        urlOf(server, server.connection.database),
+      ],
       ...[
         "--type-mapping",
         '{"int8":"ColumnType<number, bigint | number, bigint | number>"}',

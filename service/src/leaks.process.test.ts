@@ -29,11 +29,27 @@ const marks = {
 const DEADLINES = { connectMs: 1_000, firstByteMs: 150, idleMs: 150, totalMs: 400 };
 const formats = ["openai", "anthropic", "google"] as const;
 const misbehaviours: Misbehaviour[] = [
-  ...(["cut", "reset", "hang", "stall", "trickle", "bad-json"] as const),
-  ...(["filter", "context", "quota", "no-model", "bad-key"] as const),
+  "cut",
+  "reset",
+  "hang",
+  "stall",
+  "trickle",
+  "bad-json",
+  "filter",
+  "context",
+  "quota",
+  "no-model",
+  "bad-key",
 ];
 const breaks: Break[] = [
-  ...(["cut", "cut-in-frame", "close", "no-finish", "bad-json", "error", "stall", "trickle"] as const),
+  "cut",
+  "cut-in-frame",
+  "close",
+  "no-finish",
+  "bad-json",
+  "error",
+  "stall",
+  "trickle",
 ];
 /** Quotes all that it was sent and all that it would have said, as providers do. */
 const quoting = { error: { message: Object.values(marks).join(" "), type: "error", code: "error" } };

@@ -63,44 +63,37 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await tx
       .insertInto("orders")
       .values({
-        ...{
-          id: order.id,
-          buyer_id: await anotherBuyer(tx),
-          seller_id: people.sellerId,
-          product_id: people.productId,
-        },
-        ...{ buyer_name: "", buyer_email: "", seller_name: "", product_title: "", product_type: "PROMPT" },
-        ...{
-          product_version: "1.0.0",
-          status: "completed",
-          refund_days: 14,
-          created_at: ctx.now(),
-          currency,
-        },
-        ...{
-          subtotal_minor: split.subtotalMinor,
-          discount_minor: split.discountMinor,
-          tax_minor: split.taxMinor,
-        },
-        ...{
-          total_minor: split.totalMinor,
-          fee_minor: split.feeMinor,
-          commission_minor: split.commissionMinor,
-        },
-        ...{
-          seller_minor: split.sellerMinor,
-          fee_basis_points: terms.feeBasisPoints,
-          commission_basis_points: terms.commissionBasisPoints,
-          tax_basis_points: terms.tax.basisPoints,
-          tax_inclusive: terms.tax.inclusive,
-        },
-        ...{
-          referrer_id: people.referrerId,
-          processor_fee_minor: processorFeeMinor,
-          completed_at: ctx.now(),
-        },
-        ...{ matures_at: order.maturesAt, receipt_year: ctx.now().getUTCFullYear() },
-        receipt_number: await nextReceipt(tx),
+        id: order.id,
+        buyerId: await anotherBuyer(tx),
+        sellerId: people.sellerId,
+        productId: people.productId,
+        buyerName: "",
+        buyerEmail: "",
+        sellerName: "",
+        productTitle: "",
+        productType: "PROMPT",
+        productVersion: "1.0.0",
+        status: "completed",
+        refundDays: 14,
+        createdAt: ctx.now(),
+        currency,
+        subtotalMinor: split.subtotalMinor,
+        discountMinor: split.discountMinor,
+        taxMinor: split.taxMinor,
+        totalMinor: split.totalMinor,
+        feeMinor: split.feeMinor,
+        commissionMinor: split.commissionMinor,
+        sellerMinor: split.sellerMinor,
+        feeBasisPoints: terms.feeBasisPoints,
+        commissionBasisPoints: terms.commissionBasisPoints,
+        taxBasisPoints: terms.tax.basisPoints,
+        taxInclusive: terms.tax.inclusive,
+        referrerId: people.referrerId,
+        processorFeeMinor,
+        completedAt: ctx.now(),
+        maturesAt: order.maturesAt,
+        receiptYear: ctx.now().getUTCFullYear(),
+        receiptNumber: await nextReceipt(tx),
       })
       .execute();
     await write(
@@ -150,8 +143,15 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await tx
       .insertInto("refunds")
       .values({
-        ...{ id: refundId, order_id: id, status: "succeeded", amount_minor: amount, currency, reason: "" },
-        ...{ origin: "service", created_at: ctx.now(), completed_at: ctx.now() },
+        id: refundId,
+        orderId: id,
+        status: "succeeded",
+        amountMinor: amount,
+        currency,
+        reason: "",
+        origin: "service",
+        createdAt: ctx.now(),
+        completedAt: ctx.now(),
       })
       .execute();
     const fromHold = most(0n, amount - freeOf(order));
@@ -177,8 +177,14 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await tx
       .insertInto("refunds")
       .values({
-        ...{ id: ctx.newId(), order_id: id, status, amount_minor: amount, currency, reason: "" },
-        ...{ origin: "service", created_at: ctx.now() },
+        id: ctx.newId(),
+        orderId: id,
+        status,
+        amountMinor: amount,
+        currency,
+        reason: "",
+        origin: "service",
+        createdAt: ctx.now(),
       })
       .execute();
   }
@@ -203,8 +209,15 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await tx
       .insertInto("disputes")
       .values({
-        ...{ id, order_id: order.id, provider_dispute_id: id, status: "open", amount_minor: amount },
-        ...{ held_minor: heldMinor, fee_minor: DISPUTE_FEE, reason: "", opened_at: ctx.now() },
+        id,
+        orderId: order.id,
+        providerDisputeId: id,
+        status: "open",
+        amountMinor: amount,
+        heldMinor,
+        feeMinor: DISPUTE_FEE,
+        reason: "",
+        openedAt: ctx.now(),
       })
       .execute();
     await move(tx, order, "dispute_opened", id, [
@@ -281,9 +294,16 @@ export function ledgerWriter(ctx: Context, people: LedgerParties) {
     await tx
       .insertInto("payouts")
       .values({
-        ...{ id, seller_id: people.sellerId, status, amount_minor: amountMinor, currency },
-        ...{ commission_minor: referrer, destination: "acct_test" },
-        ...{ period_start: ctx.now(), period_end: ctx.now(), created_at: ctx.now() },
+        id,
+        sellerId: people.sellerId,
+        status,
+        amountMinor,
+        currency,
+        commissionMinor: referrer,
+        destination: "acct_test",
+        periodStart: ctx.now(),
+        periodEnd: ctx.now(),
+        createdAt: ctx.now(),
       })
       .execute();
     const whose = { ownerId: people.sellerId, maturesAt: new Date(0) };

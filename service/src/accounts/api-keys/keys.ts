@@ -60,13 +60,13 @@ export async function createKey(ctx: Context, tx: Tx, input: CreateKeyInput): Pr
   const id = ctx.newId();
   await insertKey(tx, {
     id,
-    user_id: input.userId,
+    userId: input.userId,
     lookup: minted.lookup,
     digest: minted.digest,
     name: input.name,
     permissions: input.permissions,
-    created_at: ctx.now(),
-    expires_at: input.expiresAt ?? null,
+    createdAt: ctx.now(),
+    expiresAt: input.expiresAt ?? null,
   });
   return { id, key: minted.value, prefix: toKeyPrefix(environment, minted.lookup) };
 }

@@ -34,32 +34,32 @@ export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow
 /** The condition lets one of many parallel requests write. */
 export function updateKeyLastUsed({ db }: Context, id: string, now: Date, before: Date) {
   return db
-    .updateTable("api_keys")
-    .set({ last_used_at: now })
+    .updateTable("apiKeys")
+    .set({ lastUsedAt: now })
     .where("id", "=", id)
-    .where((row) => row.or([row("last_used_at", "is", null), row("last_used_at", "<", before)]))
+    .where((row) => row.or([row("lastUsedAt", "is", null), row("lastUsedAt", "<", before)]))
     .execute();
 }
 
 export interface NewKey {
   id: string;
-  user_id: string;
+  userId: string;
   lookup: string;
   digest: Buffer;
   name: string;
   permissions: string[];
-  created_at: Date;
-  expires_at: Date | null;
+  createdAt: Date;
+  expiresAt: Date | null;
 }
 
-export const insertKey = (db: Queries, key: NewKey) => db.insertInto("api_keys").values(key).execute();
+export const insertKey = (db: Queries, key: NewKey) => db.insertInto("apiKeys").values(key).execute();
 
 export const revokeKeysOfUser = (db: Queries, userId: string, now: Date) =>
   db
-    .updateTable("api_keys")
-    .set({ revoked_at: now })
-    .where("user_id", "=", userId)
-    .where("revoked_at", "is", null)
+    .updateTable("apiKeys")
+    .set({ revokedAt: now })
+    .where("userId", "=", userId)
+    .where("revokedAt", "is", null)
     .returning("id")
     .execute();
 
@@ -78,31 +78,38 @@ export interface OwnKey {
 
 const ownKeys = (db: Queries) =>
   db
-    .selectFrom("api_keys")
+    .selectFrom("apiKeys")
     .select([
-      ...(["id", "user_id as userId", "lookup", "name", "permissions", "created_at as createdAt"] as const),
-      ...(["expires_at as expiresAt", "replaced_at as replacedAt", "revoked_at as revokedAt"] as const),
-      "last_used_at as lastUsedAt",
+      "id",
+      "userId",
+      "lookup",
+      "name",
+      "permissions",
+      "createdAt",
+      "expiresAt",
+      "replacedAt",
+      "revokedAt",
+      "lastUsedAt",
     ])
     .$castTo<OwnKey>();
 
 export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<OwnKey>> {
   const items = await ownKeys(db)
-    .where("user_id", "=", userId)
+    .where("userId", "=", userId)
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
     .execute();
   const { total } = await db
-    .selectFrom("api_keys")
-    .where("user_id", "=", userId)
+    .selectFrom("apiKeys")
+    .where("userId", "=", userId)
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items, total };
 }
 
 export const lockKey = (tx: Tx, userId: string, id: string) =>
-  ownKeys(tx).where("user_id", "=", userId).where("id", "=", id).forUpdate().executeTakeFirst();
+  ownKeys(tx).where("userId", "=", userId).where("id", "=", id).forUpdate().executeTakeFirst();
 
 /** By id, or by the parts of a pasted key. */
 export const lockAnyKey = (tx: Tx, by: { id: string } | { lookup: string; digest: Buffer }) =>
@@ -121,22 +128,18 @@ export const lockOwner = (tx: Tx, userId: string) =>
 
 export const countValidKeys = (tx: Tx, userId: string, now: Date) =>
   tx
-    .selectFrom("api_keys")
+    .selectFrom("apiKeys")
     .select((row) => row.fn.countAll<number>().as("count"))
-    .where("user_id", "=", userId)
-    .where("revoked_at", "is", null)
-    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", now)]))
+    .where("userId", "=", userId)
+    .where("revokedAt", "is", null)
+    .where((row) => row.or([row("expiresAt", "is", null), row("expiresAt", ">", now)]))
     .executeTakeFirstOrThrow();
 
 export const markKeyReplaced = (tx: Tx, id: string, replacedAt: Date, expiresAt: Date) =>
-  tx
-    .updateTable("api_keys")
-    .set({ replaced_at: replacedAt, expires_at: expiresAt })
-    .where("id", "=", id)
-    .execute();
+  tx.updateTable("apiKeys").set({ replacedAt, expiresAt }).where("id", "=", id).execute();
 
 export const revokeKey = (tx: Tx, id: string, now: Date) =>
-  tx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
+  tx.updateTable("apiKeys").set({ revokedAt: now }).where("id", "=", id).execute();
 
 export interface ExpiringKey {
   name: string;
@@ -151,23 +154,21 @@ export interface ExpiringKey {
  */
 export const claimExpiringKeys = (tx: Tx, days: number, now: Date, until: Date) =>
   tx
-    .updateTable("api_keys as k")
+    .updateTable("apiKeys as k")
     .from("users as u")
-    .set({ expiry_emailed_days: days })
-    .whereRef("u.id", "=", "k.user_id")
-    .where("u.banned_at", "is", null)
-    .where("u.closed_at", "is", null)
-    .where("k.revoked_at", "is", null)
-    .where("k.replaced_at", "is", null)
-    .where("k.expires_at", ">", now)
-    .where("k.expires_at", "<=", until)
+    .set({ expiryEmailedDays: days })
+    .whereRef("u.id", "=", "k.userId")
+    .where("u.bannedAt", "is", null)
+    .where("u.closedAt", "is", null)
+    .where("k.revokedAt", "is", null)
+    .where("k.replacedAt", "is", null)
+    .where("k.expiresAt", ">", now)
+    .where("k.expiresAt", "<=", until)
     .where(sql<boolean>`k.created_at <= k.expires_at - make_interval(days => ${days})`)
-    .where((row) =>
-      row.or([row("k.expiry_emailed_days", "is", null), row("k.expiry_emailed_days", ">", days)]),
-    )
-    .returning(["k.name", "k.lookup", "k.expires_at as expiresAt", "u.email"])
+    .where((row) => row.or([row("k.expiryEmailedDays", "is", null), row("k.expiryEmailedDays", ">", days)]))
+    .returning(["k.name", "k.lookup", "k.expiresAt", "u.email"])
     .$castTo<ExpiringKey>()
     .execute();
 
 export const deleteKeysOfUser = (db: Queries, userId: string) =>
-  db.deleteFrom("api_keys").where("user_id", "=", userId).execute();
+  db.deleteFrom("apiKeys").where("userId", "=", userId).execute();

@@ -55,14 +55,14 @@ export async function createClient(
     await mustBeBelowClientLimit(tx, caller.userId);
     await insertOwnClient(tx, {
       id,
-      owner_id: caller.userId,
+      ownerId: caller.userId,
       name: input.name,
-      redirect_uris: input.redirectUris,
-      post_logout_redirect_uris: input.postLogoutRedirectUris,
-      grant_types: input.grantTypes,
+      redirectUris: input.redirectUris,
+      postLogoutRedirectUris: input.postLogoutRedirectUris,
+      grantTypes: input.grantTypes,
       permissions: input.scopes,
-      secret_digest: digestOf(secret),
-      created_at: ctx.now(),
+      secretDigest: digestOf(secret),
+      createdAt: ctx.now(),
     });
     await ctx.idempotencyKey?.bind(tx, id);
     const { name, redirectUris, grantTypes, scopes } = input;

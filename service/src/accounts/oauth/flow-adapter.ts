@@ -22,7 +22,7 @@ export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
       kind,
       uid: uid ?? null,
       payload: JSON.stringify(withoutSecrets(payload)),
-      expires_at: fromSeconds(exp!),
+      expiresAt: fromSeconds(exp!),
     });
   },
   async find(value) {

@@ -11,8 +11,8 @@ export interface FlowRow {
 
 const flows = (db: Queries, kind: FlowKind) =>
   db
-    .selectFrom("oauth_flows")
-    .select(["payload", "expires_at as expiresAt", "consumed_at as consumedAt"])
+    .selectFrom("oauthFlows")
+    .select(["payload", "expiresAt", "consumedAt"])
     .where("kind", "=", kind)
     .$castTo<FlowRow>();
 
@@ -27,29 +27,29 @@ export interface NewFlow {
   kind: FlowKind;
   uid: string | null;
   payload: string;
-  expires_at: Date;
+  expiresAt: Date;
 }
 
 export const upsertFlow = (db: Queries, flow: NewFlow) =>
   db
-    .insertInto("oauth_flows")
+    .insertInto("oauthFlows")
     .values(flow)
     .onConflict((conflict) =>
       conflict
         .column("digest")
-        .doUpdateSet({ uid: flow.uid, payload: flow.payload, expires_at: flow.expires_at }),
+        .doUpdateSet({ uid: flow.uid, payload: flow.payload, expiresAt: flow.expiresAt }),
     )
     .execute();
 
 export async function consumeFlow(db: Queries, digest: Buffer, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
-    .updateTable("oauth_flows")
-    .set({ consumed_at: now })
+    .updateTable("oauthFlows")
+    .set({ consumedAt: now })
     .where("digest", "=", digest)
-    .where("consumed_at", "is", null)
+    .where("consumedAt", "is", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
 }
 
 export const deleteFlow = (db: Queries, digest: Buffer) =>
-  db.deleteFrom("oauth_flows").where("digest", "=", digest).execute();
+  db.deleteFrom("oauthFlows").where("digest", "=", digest).execute();

@@ -30,11 +30,11 @@ export const grantAdapter = (ctx: Context): Adapter => ({
       const known = await mustBeOnlyActiveGrant(ctx, tx, id, userId, payload.clientId!);
       await upsertGrant(tx, {
         id,
-        user_id: userId,
-        client_id: payload.clientId!,
+        userId,
+        clientId: payload.clientId!,
         allowed: JSON.stringify({ openid, resources }),
-        created_at: ctx.now(),
-        expires_at: fromSeconds(payload.exp!),
+        createdAt: ctx.now(),
+        expiresAt: fromSeconds(payload.exp!),
       });
       await recordAudit(ctx, tx, {
         actorId: userId,

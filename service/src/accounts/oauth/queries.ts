@@ -14,10 +14,10 @@ export interface AccountRow {
 export const findAccount = (db: Queries, id: string): Promise<AccountRow | undefined> =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "email_verified_at as emailVerifiedAt"])
+    .select(["id", "email", "name", "emailVerifiedAt"])
     .where("id", "=", id)
-    .where("banned_at", "is", null)
-    .where("closed_at", "is", null)
+    .where("bannedAt", "is", null)
+    .where("closedAt", "is", null)
     .executeTakeFirst();
 
 export interface ClientRow {
@@ -34,28 +34,33 @@ export interface ClientRow {
 
 const clients = (db: Queries) =>
   db
-    .selectFrom("oauth_clients as c")
+    .selectFrom("oauthClients as c")
     .select([
-      ...(["c.id", "c.name", "c.redirect_uris as redirectUris", "c.grant_types as grantTypes"] as const),
-      ...(["c.post_logout_redirect_uris as postLogoutRedirectUris", "c.permissions"] as const),
-      ...(["c.id_token_algorithm as idTokenAlgorithm", "c.secret_digest as secretDigest"] as const),
-      "c.created_at as createdAt",
+      "c.id",
+      "c.name",
+      "c.redirectUris",
+      "c.grantTypes",
+      "c.postLogoutRedirectUris",
+      "c.permissions",
+      "c.idTokenAlgorithm",
+      "c.secretDigest",
+      "c.createdAt",
     ])
     .$castTo<ClientRow>();
 
 /** The owner, where there is one, is neither banned nor closed. */
 export const findActiveClient = (db: Queries, id: string) =>
   clients(db)
-    .leftJoin("users as o", "o.id", "c.owner_id")
+    .leftJoin("users as o", "o.id", "c.ownerId")
     .where("c.id", "=", id)
-    .where("o.banned_at", "is", null)
-    .where("o.closed_at", "is", null)
+    .where("o.bannedAt", "is", null)
+    .where("o.closedAt", "is", null)
     .executeTakeFirst();
 
 export async function listOwnClients(db: Queries, ownerId: string, paging: Paging): Promise<Page<ClientRow>> {
   const items = await clients(db)
-    .where("c.owner_id", "=", ownerId)
-    .orderBy("c.created_at", "desc")
+    .where("c.ownerId", "=", ownerId)
+    .orderBy("c.createdAt", "desc")
     .orderBy("c.id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -65,8 +70,8 @@ export async function listOwnClients(db: Queries, ownerId: string, paging: Pagin
 
 export async function countOwnClients(db: Queries, ownerId: string): Promise<number> {
   const { count } = await db
-    .selectFrom("oauth_clients")
-    .where("owner_id", "=", ownerId)
+    .selectFrom("oauthClients")
+    .where("ownerId", "=", ownerId)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   return count;
@@ -78,51 +83,51 @@ export const lockAccount = (tx: Tx, id: string) =>
 
 export interface NewOwnClient {
   id: string;
-  owner_id: string;
+  ownerId: string;
   name: string;
-  redirect_uris: string[];
-  post_logout_redirect_uris: string[];
-  grant_types: string[];
+  redirectUris: string[];
+  postLogoutRedirectUris: string[];
+  grantTypes: string[];
   permissions: string[];
-  secret_digest: Buffer;
-  created_at: Date;
+  secretDigest: Buffer;
+  createdAt: Date;
 }
 
 export const insertOwnClient = (db: Queries, client: NewOwnClient) =>
-  db.insertInto("oauth_clients").values(client).execute();
+  db.insertInto("oauthClients").values(client).execute();
 
 /** undefined: the owner has no such client. */
 export const replaceSecret = (tx: Queries, ownerId: string, id: string, secretDigest: Buffer) =>
   tx
-    .updateTable("oauth_clients")
-    .set({ secret_digest: secretDigest })
+    .updateTable("oauthClients")
+    .set({ secretDigest })
     .where("id", "=", id)
-    .where("owner_id", "=", ownerId)
+    .where("ownerId", "=", ownerId)
     .returning("id")
     .executeTakeFirst();
 
 /** The digest of a random value: no secret matches until the owner rotates it. */
 export const invalidateSecretsOfUser = (tx: Queries, ownerId: string) =>
   tx
-    .updateTable("oauth_clients")
-    .set({ secret_digest: sql<Buffer>`sha256(uuid_send(gen_random_uuid()))` })
-    .where("owner_id", "=", ownerId)
+    .updateTable("oauthClients")
+    .set({ secretDigest: sql<Buffer>`sha256(uuid_send(gen_random_uuid()))` })
+    .where("ownerId", "=", ownerId)
     .returning("id")
     .execute();
 
 export const deleteOwnClient = (tx: Queries, ownerId: string, id: string) =>
   tx
-    .deleteFrom("oauth_clients")
+    .deleteFrom("oauthClients")
     .where("id", "=", id)
-    .where("owner_id", "=", ownerId)
+    .where("ownerId", "=", ownerId)
     .returning(["id", "name"])
     .executeTakeFirst();
 
 export const deleteOwnClients = (tx: Queries, ownerId: string) =>
-  tx.deleteFrom("oauth_clients").where("owner_id", "=", ownerId).execute();
+  tx.deleteFrom("oauthClients").where("ownerId", "=", ownerId).execute();
 
 export const findOwnClient = (db: Queries, ownerId: string, id: string) =>
-  clients(db).where("c.id", "=", id).where("c.owner_id", "=", ownerId).executeTakeFirst();
+  clients(db).where("c.id", "=", id).where("c.ownerId", "=", ownerId).executeTakeFirst();
 
 export interface RegisteredClient {
   id: string;
@@ -142,64 +147,65 @@ export async function insertRegisteredClient(tx: Tx, client: RegisteredClient): 
     tx,
   );
   const { count } = await tx
-    .selectFrom("oauth_clients")
-    .where("registered_from", "=", client.network)
-    .where("created_at", ">", client.limit.since)
+    .selectFrom("oauthClients")
+    .where("registeredFrom", "=", client.network)
+    .where("createdAt", ">", client.limit.since)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   if (count >= client.limit.count) return false;
   await tx
-    .insertInto("oauth_clients")
+    .insertInto("oauthClients")
     .values({
       id: client.id,
       name: client.name,
-      redirect_uris: client.redirectUris,
-      post_logout_redirect_uris: client.postLogoutRedirectUris,
-      grant_types: client.grantTypes,
-      id_token_algorithm: client.idTokenAlgorithm,
-      registered_from: client.network,
-      created_at: client.now,
+      redirectUris: client.redirectUris,
+      postLogoutRedirectUris: client.postLogoutRedirectUris,
+      grantTypes: client.grantTypes,
+      idTokenAlgorithm: client.idTokenAlgorithm,
+      registeredFrom: client.network,
+      createdAt: client.now,
     })
     .execute();
   return true;
 }
 
-export interface GrantRow {
+export interface NewGrant {
   id: string;
   userId: string;
   clientId: string;
+  allowed: string;
+  createdAt: Date;
+  expiresAt: Date;
+}
+
+export interface GrantRow extends Omit<NewGrant, "allowed"> {
   clientName: string;
   redirectUris: string[];
   allowed: { openid?: { scope?: string }; resources?: Record<string, string> };
-  createdAt: Date;
   lastUsedAt: Date | null;
-  expiresAt: Date;
 }
 
 const grants = (db: Queries) =>
   db
-    .selectFrom("oauth_grants as g")
-    .innerJoin("oauth_clients as c", "c.id", "g.client_id")
-    .select([
-      ...(["g.id", "g.user_id as userId", "g.client_id as clientId", "c.name as clientName"] as const),
-      ...(["c.redirect_uris as redirectUris", "g.allowed", "g.created_at as createdAt"] as const),
-      ...(["g.last_used_at as lastUsedAt", "g.expires_at as expiresAt"] as const),
-    ])
+    .selectFrom("oauthGrants as g")
+    .innerJoin("oauthClients as c", "c.id", "g.clientId")
+    .selectAll("g")
+    .select(["c.name as clientName", "c.redirectUris"])
     .$castTo<GrantRow>();
 
 export const findGrant = (db: Queries, id: string) => grants(db).where("g.id", "=", id).executeTakeFirst();
 
 export const findActiveGrant = (db: Queries, userId: string, clientId: string, now: Date) =>
   grants(db)
-    .where("g.user_id", "=", userId)
-    .where("g.client_id", "=", clientId)
-    .where("g.expires_at", ">", now)
+    .where("g.userId", "=", userId)
+    .where("g.clientId", "=", clientId)
+    .where("g.expiresAt", ">", now)
     .orderBy("g.id", "desc")
     .limit(1)
     .executeTakeFirst();
 
 export async function listActiveGrants(db: Queries, userId: string, now: Date, paging: Paging) {
-  const own = grants(db).where("g.user_id", "=", userId).where("g.expires_at", ">", now);
+  const own = grants(db).where("g.userId", "=", userId).where("g.expiresAt", ">", now);
   const items = await own.orderBy("g.id", "desc").limit(paging.limit).offset(offsetOf(paging)).execute();
   const { total } = await own
     .clearSelect()
@@ -208,57 +214,48 @@ export async function listActiveGrants(db: Queries, userId: string, now: Date, p
   return { items, total };
 }
 
-export interface NewGrant {
-  id: string;
-  user_id: string;
-  client_id: string;
-  allowed: string;
-  created_at: Date;
-  expires_at: Date;
-}
-
 export const upsertGrant = (tx: Queries, grant: NewGrant) =>
   tx
-    .insertInto("oauth_grants")
+    .insertInto("oauthGrants")
     .values(grant)
     .onConflict((conflict) =>
-      conflict.column("id").doUpdateSet({ allowed: grant.allowed, expires_at: grant.expires_at }),
+      conflict.column("id").doUpdateSet({ allowed: grant.allowed, expiresAt: grant.expiresAt }),
     )
     .execute();
 
 /** undefined: the client was deleted. The lock serialises decisions about it. */
 export const lockClient = (tx: Tx, id: string) =>
-  tx.selectFrom("oauth_clients").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+  tx.selectFrom("oauthClients").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
 export const updateGrantLastUsed = (db: Queries, id: string, now: Date) =>
-  db.updateTable("oauth_grants").set({ last_used_at: now }).where("id", "=", id).execute();
+  db.updateTable("oauthGrants").set({ lastUsedAt: now }).where("id", "=", id).execute();
 
 /** Its tokens are deleted with it. */
 export const deleteGrant = (tx: Queries, id: string) =>
   tx
-    .deleteFrom("oauth_grants")
+    .deleteFrom("oauthGrants")
     .where("id", "=", id)
-    .returning(["id", "user_id as userId", "client_id as clientId"])
+    .returning(["id", "userId", "clientId"])
     .executeTakeFirst();
 
 export const deleteOwnGrant = (tx: Queries, userId: string, id: string) =>
   tx
-    .deleteFrom("oauth_grants")
+    .deleteFrom("oauthGrants")
     .where("id", "=", id)
-    .where("user_id", "=", userId)
-    .returning(["id", "client_id as clientId"])
+    .where("userId", "=", userId)
+    .returning(["id", "clientId"])
     .executeTakeFirst();
 
 export const deleteGrantsOfUser = (tx: Queries, userId: string) =>
-  tx.deleteFrom("oauth_grants").where("user_id", "=", userId).returning("id").execute();
+  tx.deleteFrom("oauthGrants").where("userId", "=", userId).returning("id").execute();
 
 /** Self-registered clients without any grant. */
 export const deleteUnusedClients = (db: Queries, registeredBefore: Date) =>
   db
-    .deleteFrom("oauth_clients as c")
-    .where("c.owner_id", "is", null)
-    .where("c.created_at", "<", registeredBefore)
+    .deleteFrom("oauthClients as c")
+    .where("c.ownerId", "is", null)
+    .where("c.createdAt", "<", registeredBefore)
     .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom("oauth_grants as g").select("g.id").whereRef("g.client_id", "=", "c.id"))),
+      not(exists(selectFrom("oauthGrants as g").select("g.id").whereRef("g.clientId", "=", "c.id"))),
     )
     .execute();

@@ -39,7 +39,7 @@ async function createSigningKey(ctx: Context, algorithm: string): Promise<void> 
   const jwk = { ...(await exportJWK(privateKey)), alg: algorithm, use: "sig" };
   await insertSigningKey(ctx.db, {
     algorithm,
-    sealed_jwk: ctx.vault.seal(JSON.stringify(jwk), sealContext(algorithm)),
-    created_at: ctx.now(),
+    sealedJwk: ctx.vault.seal(JSON.stringify(jwk), sealContext(algorithm)),
+    createdAt: ctx.now(),
   });
 }

@@ -61,13 +61,13 @@ async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, p
       digest: digestOf(value),
       kind,
       userId: payload.accountId === undefined ? null : toUuid("usr", payload.accountId),
-      client_id: payload.clientId!,
-      grant_id: payload.grantId ?? null,
+      clientId: payload.clientId!,
+      grantId: payload.grantId ?? null,
       audience: readAudience(payload),
       scope: payload.scope ?? "",
       payload: JSON.stringify(kept),
-      created_at: ctx.now(),
-      expires_at: fromSeconds(exp!),
+      createdAt: ctx.now(),
+      expiresAt: fromSeconds(exp!),
     });
   } catch (error) {
     // Its grant or client was deleted meanwhile.

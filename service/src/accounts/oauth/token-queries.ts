@@ -11,21 +11,21 @@ export interface NewToken {
   kind: TokenKind;
   /** null: the owner of the client. */
   userId: string | null;
-  client_id: string;
-  grant_id: string | null;
+  clientId: string;
+  grantId: string | null;
   audience: string | null;
   scope: string;
   payload: string;
-  created_at: Date;
-  expires_at: Date;
+  createdAt: Date;
+  expiresAt: Date;
 }
 
 export const insertToken = (db: Queries, { userId, ...token }: NewToken) =>
   db
-    .insertInto("oauth_tokens")
+    .insertInto("oauthTokens")
     .values({
       ...token,
-      user_id: userId ?? sql<string>`(select owner_id from oauth_clients where id = ${token.client_id})`,
+      userId: userId ?? sql<string>`(select owner_id from oauth_clients where id = ${token.clientId})`,
     })
     .execute();
 
@@ -37,8 +37,8 @@ export interface TokenRow {
 
 export const findActiveToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
   db
-    .selectFrom("oauth_usable_tokens")
-    .select(["payload", "expires_at as expiresAt", "consumed_at as consumedAt"])
+    .selectFrom("oauthUsableTokens")
+    .select(["payload", "expiresAt", "consumedAt"])
     .where("digest", "=", digest)
     .where("kind", "=", kind)
     .$castTo<TokenRow>()
@@ -47,22 +47,22 @@ export const findActiveToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
 /** Of parallel calls, one returns true. */
 export async function consumeToken(db: Queries, digest: Buffer, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
-    .updateTable("oauth_tokens")
-    .set({ consumed_at: now })
+    .updateTable("oauthTokens")
+    .set({ consumedAt: now })
     .where("digest", "=", digest)
-    .where("consumed_at", "is", null)
+    .where("consumedAt", "is", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
 }
 
 export const deleteToken = (db: Queries, digest: Buffer) =>
-  db.deleteFrom("oauth_tokens").where("digest", "=", digest).execute();
+  db.deleteFrom("oauthTokens").where("digest", "=", digest).execute();
 
 export const deleteTokensOfGrant = (db: Queries, kind: TokenKind, grantId: string) =>
-  db.deleteFrom("oauth_tokens").where("grant_id", "=", grantId).where("kind", "=", kind).execute();
+  db.deleteFrom("oauthTokens").where("grantId", "=", grantId).where("kind", "=", kind).execute();
 
 export const deleteTokensOfUser = (db: Queries, userId: string) =>
-  db.deleteFrom("oauth_tokens").where("user_id", "=", userId).execute();
+  db.deleteFrom("oauthTokens").where("userId", "=", userId).execute();
 
 export interface BearerRow {
   userId: string;
@@ -88,7 +88,7 @@ export async function findBearer({ pool }: Context, digest: Buffer, audience: st
 
 /** Used codes and tokens stay a day longer, so that a second use is detected. */
 export async function deleteExpiredRows(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
-  await db.deleteFrom("oauth_flows").where("expires_at", "<", over.flows).execute();
-  await db.deleteFrom("oauth_tokens").where("expires_at", "<", over.tokens).execute();
-  await db.deleteFrom("oauth_grants").where("expires_at", "<", over.tokens).execute();
+  await db.deleteFrom("oauthFlows").where("expiresAt", "<", over.flows).execute();
+  await db.deleteFrom("oauthTokens").where("expiresAt", "<", over.tokens).execute();
+  await db.deleteFrom("oauthGrants").where("expiresAt", "<", over.tokens).execute();
 }

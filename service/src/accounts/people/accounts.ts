@@ -39,9 +39,9 @@ export async function anonymizeAccount(ctx: Context, tx: Tx, user: AccountRow): 
     bio: "",
     role: user.role === "admin" ? "user" : user.role,
     quota: null,
-    password_hash: null,
+    passwordHash: null,
     country: null,
-    closed_at: ctx.now(),
+    closedAt: ctx.now(),
   });
   return name;
 }

@@ -35,11 +35,11 @@ export function createVerifiedAccount(
     bio: "",
     role: "user",
     plan: "free",
-    email_verified_at: ctx.now(),
+    emailVerifiedAt: ctx.now(),
     verified: false,
-    password_hash: passwordHash,
+    passwordHash,
     demo: false,
-    created_at: ctx.now(),
+    createdAt: ctx.now(),
   });
 }
 

@@ -13,7 +13,7 @@ export async function findUserIdOfIdentity(tx: Tx, { provider, subject }: Identi
 }
 
 export const linkIdentity = (ctx: Context, tx: Tx, { provider, subject }: Identity, userId: string) =>
-  insertIdentity(tx, { provider, subject, user_id: userId, created_at: ctx.now() });
+  insertIdentity(tx, { provider, subject, userId, createdAt: ctx.now() });
 
 export async function unlinkIdentities(tx: Tx, userId: string): Promise<void> {
   await deleteIdentitiesOfUser(tx, userId);

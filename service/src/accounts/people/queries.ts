@@ -9,11 +9,11 @@ export interface NewUser {
   bio: string;
   role: Role;
   plan: string;
-  email_verified_at: Date | null;
+  emailVerifiedAt: Date | null;
   verified: boolean;
-  password_hash: string | null;
+  passwordHash: string | null;
   demo: boolean;
-  created_at: Date;
+  createdAt: Date;
 }
 
 export const insertUser = (db: Queries, user: NewUser) => db.insertInto("users").values(user).execute();
@@ -67,9 +67,9 @@ export async function insertUserIfNew(db: Queries, user: NewUser): Promise<boole
 const signInAccounts = (db: Queries) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "email_verified_at as emailVerifiedAt", "password_hash as passwordHash"])
-    .where("banned_at", "is", null)
-    .where("closed_at", "is", null);
+    .select(["id", "email", "name", "emailVerifiedAt", "passwordHash"])
+    .where("bannedAt", "is", null)
+    .where("closedAt", "is", null);
 
 export const findSignInAccount = (db: Queries, userId: string) =>
   signInAccounts(db).where("id", "=", userId).executeTakeFirst();
@@ -86,39 +86,39 @@ export const lockSignInAccount = (tx: Queries, userId: string) =>
 export const updateEmailVerified = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("users")
-    .set({ email_verified_at: now, password_hash: null })
+    .set({ emailVerifiedAt: now, passwordHash: null })
     .where("id", "=", userId)
-    .where("email_verified_at", "is", null)
+    .where("emailVerifiedAt", "is", null)
     .returning("id")
     .executeTakeFirst();
 
 export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
-  db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();
+  db.updateTable("users").set({ passwordHash }).where("id", "=", userId).execute();
 
 export async function findPasswordHash(db: Queries, userId: string): Promise<string | null> {
   const user = await db
     .selectFrom("users")
-    .select("password_hash")
+    .select("passwordHash")
     .where("id", "=", userId)
     .executeTakeFirst();
-  return user?.password_hash ?? null;
+  return user?.passwordHash ?? null;
 }
 
 export const findIdentity = (db: Queries, provider: string, subject: string) =>
   db
     .selectFrom("identities")
-    .select("user_id as userId")
+    .select("userId")
     .where("provider", "=", provider)
     .where("subject", "=", subject)
     .executeTakeFirst();
 
 export const deleteIdentitiesOfUser = (db: Queries, userId: string) =>
-  db.deleteFrom("identities").where("user_id", "=", userId).execute();
+  db.deleteFrom("identities").where("userId", "=", userId).execute();
 
 /** Unless a parallel request linked it. */
 export const insertIdentity = (
   db: Queries,
-  identity: { provider: string; subject: string; user_id: string; created_at: Date },
+  identity: { provider: string; subject: string; userId: string; createdAt: Date },
 ) =>
   db
     .insertInto("identities")
@@ -150,11 +150,22 @@ const accounts = (db: Queries) =>
   db
     .selectFrom("users")
     .select([
-      ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
-      ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
-      ...(["email_verified_at as emailVerifiedAt", "refund_days as refundDays"] as const),
-      ...(["commission_basis_points as commissionBasisPoints", "country"] as const),
-      "created_at as createdAt",
+      "id",
+      "email",
+      "name",
+      "bio",
+      "role",
+      "plan",
+      "quota",
+      "verified",
+      "bannedAt",
+      "banReason",
+      "closedAt",
+      "emailVerifiedAt",
+      "refundDays",
+      "commissionBasisPoints",
+      "country",
+      "createdAt",
     ])
     .$castTo<AccountRow>();
 
@@ -179,8 +190,8 @@ export const lockActiveAdmins = (tx: Tx) =>
     .selectFrom("users")
     .select("id")
     .where("role", "=", "admin")
-    .where("banned_at", "is", null)
-    .where("closed_at", "is", null)
+    .where("bannedAt", "is", null)
+    .where("closedAt", "is", null)
     .orderBy("id")
     .forNoKeyUpdate()
     .execute();
@@ -194,8 +205,8 @@ export const lockOpenAccounts = (tx: Tx, ids: string[]) =>
     .selectFrom("users")
     .select(["id", "name", "email"])
     .where("id", "in", ids)
-    .where("banned_at", "is", null)
-    .where("closed_at", "is", null)
+    .where("bannedAt", "is", null)
+    .where("closedAt", "is", null)
     .orderBy("id")
     .forShare()
     .execute();
@@ -207,12 +218,12 @@ export interface AccountValues {
   role: Role;
   quota: string | null;
   verified: boolean;
-  password_hash: null;
-  banned_at: Date | null;
-  ban_reason: string | null;
-  closed_at: Date;
-  refund_days: number;
-  commission_basis_points: number;
+  passwordHash: null;
+  bannedAt: Date | null;
+  banReason: string | null;
+  closedAt: Date;
+  refundDays: number;
+  commissionBasisPoints: number;
   country: string | null;
 }
 

@@ -44,11 +44,11 @@ export async function createUser(ctx: Context, input: CreateUserInput): Promise<
       bio: input.bio ?? "",
       role: input.role ?? "user",
       plan: input.plan ?? "free",
-      email_verified_at: (input.emailVerified ?? true) ? ctx.now() : null,
+      emailVerifiedAt: (input.emailVerified ?? true) ? ctx.now() : null,
       verified: input.verified ?? false,
-      password_hash: input.passwordHash ?? null,
+      passwordHash: input.passwordHash ?? null,
       demo: input.demo ?? false,
-      created_at: ctx.now(),
+      createdAt: ctx.now(),
     });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;

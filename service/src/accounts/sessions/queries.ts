@@ -31,33 +31,28 @@ export async function findActiveSession({ pool }: Context, id: string, now: Date
 
 export interface NewSession {
   id: string;
-  user_id: string;
-  second_factor: boolean;
+  userId: string;
+  secondFactor: boolean;
   via: string;
   ip: string;
-  user_agent: string | null;
-  created_at: Date;
-  last_seen_at: Date;
-  expires_at: Date;
+  userAgent: string | null;
+  createdAt: Date;
+  lastSeenAt: Date;
+  expiresAt: Date;
 }
 
 export const insertSession = (db: Queries, session: NewSession) =>
   db.insertInto("sessions").values(session).execute();
 
 export const findSessionNotEnded = (db: Queries, id: string) =>
-  db
-    .selectFrom("sessions")
-    .select("id")
-    .where("id", "=", id)
-    .where("ended_at", "is", null)
-    .executeTakeFirst();
+  db.selectFrom("sessions").select("id").where("id", "=", id).where("endedAt", "is", null).executeTakeFirst();
 
 export const updateLastSeen = ({ db }: Context, id: string, now: Date, before: Date) =>
   db
     .updateTable("sessions")
-    .set({ last_seen_at: now })
+    .set({ lastSeenAt: now })
     .where("id", "=", id)
-    .where("last_seen_at", "<", before)
+    .where("lastSeenAt", "<", before)
     .execute();
 
 export const endSessionsOfUser = (
@@ -68,9 +63,9 @@ export const endSessionsOfUser = (
 ) => {
   let live = db
     .updateTable("sessions")
-    .set({ ended_at: now })
-    .where("user_id", "=", userId)
-    .where("ended_at", "is", null);
+    .set({ endedAt: now })
+    .where("userId", "=", userId)
+    .where("endedAt", "is", null);
   if (which.only !== undefined) live = live.where("id", "=", which.only);
   if (which.but !== undefined) live = live.where("id", "!=", which.but);
   return live.returning("id").execute();
@@ -79,13 +74,13 @@ export const endSessionsOfUser = (
 export const endOldestSessions = (db: Queries, userId: string, kept: number, now: Date) =>
   db
     .updateTable("sessions")
-    .set({ ended_at: now })
+    .set({ endedAt: now })
     .where("id", "in", (select) =>
       select
         .selectFrom("sessions")
         .select("id")
-        .where("user_id", "=", userId)
-        .where("ended_at", "is", null)
+        .where("userId", "=", userId)
+        .where("endedAt", "is", null)
         .orderBy("id", "desc")
         .offset(kept),
     )
@@ -94,24 +89,16 @@ export const endOldestSessions = (db: Queries, userId: string, kept: number, now
 export const deleteSessionsEndedBefore = (db: Queries, moment: Date) =>
   db
     .deleteFrom("sessions")
-    .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
+    .where((row) => row(row.fn.coalesce("endedAt", "expiresAt"), "<", moment))
     .execute();
 
 /** Of one session, or of all sessions of the account. */
 export const setSecondFactor = (db: Queries, userId: string, given: boolean, only?: string) => {
-  const all = db.updateTable("sessions").set({ second_factor: given }).where("user_id", "=", userId);
+  const all = db.updateTable("sessions").set({ secondFactor: given }).where("userId", "=", userId);
   return (only === undefined ? all : all.where("id", "=", only)).execute();
 };
 
-export interface OwnSessionRow {
-  id: string;
-  via: string;
-  secondFactor: boolean;
-  ip: string;
-  userAgent: string | null;
-  createdAt: Date;
-  lastSeenAt: Date;
-}
+export type OwnSessionRow = Omit<NewSession, "userId" | "expiresAt">;
 
 export async function listActiveSessions(
   db: Queries,
@@ -122,13 +109,12 @@ export async function listActiveSessions(
 ): Promise<Page<OwnSessionRow>> {
   const live = db
     .selectFrom("sessions")
-    .where("user_id", "=", userId)
-    .where("ended_at", "is", null)
-    .where("expires_at", ">", now)
-    .where("last_seen_at", ">", seenAfter);
+    .where("userId", "=", userId)
+    .where("endedAt", "is", null)
+    .where("expiresAt", ">", now)
+    .where("lastSeenAt", ">", seenAfter);
   const items = await live
-    .select(["id", "via", "second_factor as secondFactor", "ip", "user_agent as userAgent"])
-    .select(["created_at as createdAt", "last_seen_at as lastSeenAt"])
+    .select(["id", "via", "secondFactor", "ip", "userAgent", "createdAt", "lastSeenAt"])
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -140,4 +126,4 @@ export async function listActiveSessions(
 }
 
 export const deleteSessionsOfUser = (db: Queries, userId: string) =>
-  db.deleteFrom("sessions").where("user_id", "=", userId).execute();
+  db.deleteFrom("sessions").where("userId", "=", userId).execute();

@@ -37,14 +37,14 @@ export async function startSession(ctx: Context, db: Queries, input: StartSessio
   const id = ctx.newId();
   await insertSession(db, {
     id,
-    user_id: input.user.id,
-    second_factor: input.secondFactor,
+    userId: input.user.id,
+    secondFactor: input.secondFactor,
     via: input.via,
     ip: input.source.ip,
-    user_agent: input.source.userAgent,
-    created_at: now,
-    last_seen_at: now,
-    expires_at: new Date(now.getTime() + SESSION_SECONDS * 1000),
+    userAgent: input.source.userAgent,
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: new Date(now.getTime() + SESSION_SECONDS * 1000),
   });
   await endOldestSessions(db, input.user.id, MAX_SESSIONS_PER_ACCOUNT, now);
   const { email, name } = input.user;

@@ -35,10 +35,10 @@ export async function mintOneTimeToken(ctx: Context, db: Queries, input: MintTok
     digest: digestOf(value),
     purpose: input.purpose,
     email: input.email ?? null,
-    user_id: input.userId ?? null,
+    userId: input.userId ?? null,
     data: JSON.stringify(input.data ?? {}),
-    created_at: now,
-    expires_at: new Date(now.getTime() + input.lifetimeMs),
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + input.lifetimeMs),
   });
   return value;
 }

@@ -54,12 +54,12 @@ export async function addFailure(db: Queries, { kind, subject, at, seconds }: Ne
 
 export async function listAttempts(db: Queries, kind: string, subject: Buffer): Promise<Date[]> {
   const row = await db
-    .selectFrom("sign_in_attempts")
-    .select("tried_at")
+    .selectFrom("signInAttempts")
+    .select("triedAt")
     .where("kind", "=", kind)
     .where("subject", "=", subject)
     .executeTakeFirst();
-  return (row?.tried_at ?? []) as Date[];
+  return (row?.triedAt ?? []) as Date[];
 }
 
 /** One entry of that time, not all. */
@@ -71,68 +71,64 @@ export const deleteAttempt = (db: Queries, kind: string, subject: Buffer, at: Da
      where kind = ${kind} and subject = ${subject} and ${at}::timestamptz = any (tried_at)`.execute(db);
 
 export const deleteAttemptsBefore = (db: Queries, moment: Date) =>
-  db.deleteFrom("sign_in_attempts").where("last_at", "<", moment).execute();
+  db.deleteFrom("signInAttempts").where("lastAt", "<", moment).execute();
 
 export interface NewToken {
   digest: Buffer;
   purpose: TokenPurpose;
   email: string | null;
-  user_id: string | null;
+  userId: string | null;
   data: string;
-  created_at: Date;
-  expires_at: Date;
+  createdAt: Date;
+  expiresAt: Date;
 }
 
 export const insertToken = (db: Queries, token: NewToken) =>
-  db.insertInto("one_time_tokens").values(token).execute();
+  db.insertInto("oneTimeTokens").values(token).execute();
 
-const TOKEN_COLUMNS = ["email", "user_id as userId", "data"] as const;
+const TOKEN_COLUMNS = ["email", "userId", "data"] as const;
 
 export const consumeToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], now: Date) =>
   db
-    .updateTable("one_time_tokens")
-    .set({ used_at: now })
+    .updateTable("oneTimeTokens")
+    .set({ usedAt: now })
     .where("digest", "=", digest)
     .where("purpose", "in", purposes)
-    .where("used_at", "is", null)
-    .where("expires_at", ">", now)
+    .where("usedAt", "is", null)
+    .where("expiresAt", ">", now)
     .returning(TOKEN_COLUMNS)
     .$castTo<OneTimeToken>()
     .executeTakeFirst();
 
 export const findActiveToken = (db: Queries, digest: Buffer, purpose: TokenPurpose, now: Date) =>
   db
-    .selectFrom("one_time_tokens")
+    .selectFrom("oneTimeTokens")
     .select(TOKEN_COLUMNS)
     .where("digest", "=", digest)
     .where("purpose", "=", purpose)
-    .where("used_at", "is", null)
-    .where("expires_at", ">", now)
+    .where("usedAt", "is", null)
+    .where("expiresAt", ">", now)
     .$castTo<OneTimeToken>()
     .executeTakeFirst();
 
 export const consumeTokensForPurpose = (db: Queries, purpose: TokenPurpose, now: Date) =>
   db
-    .updateTable("one_time_tokens")
-    .set({ used_at: now })
+    .updateTable("oneTimeTokens")
+    .set({ usedAt: now })
     .where("purpose", "=", purpose)
-    .where("used_at", "is", null)
+    .where("usedAt", "is", null)
     .execute();
 
 export const deleteTokensOfUser = (db: Queries, { userId, email }: { userId: string; email: string }) =>
   db
-    .deleteFrom("one_time_tokens")
+    .deleteFrom("oneTimeTokens")
     .where((row) =>
-      row.or([row("user_id", "=", userId), row(row.fn("lower", ["email"]), "=", email.toLowerCase())]),
+      row.or([row("userId", "=", userId), row(row.fn("lower", ["email"]), "=", email.toLowerCase())]),
     )
     .execute();
 
 export const deleteTokensBefore = (db: Queries, moment: Date) =>
-  db.deleteFrom("one_time_tokens").where("expires_at", "<", moment).execute();
+  db.deleteFrom("oneTimeTokens").where("expiresAt", "<", moment).execute();
 
 export const deleteChallengesOfUser = (db: Queries, userId: string) =>
-  db
-    .deleteFrom("one_time_tokens")
-    .where("user_id", "=", userId)
-    .where("purpose", "=", "two-factor")
-    .execute();
+  db.deleteFrom("oneTimeTokens").where("userId", "=", userId).where("purpose", "=", "two-factor").execute();

@@ -4,25 +4,25 @@ import type { Queries } from "../../platform/db/database.ts";
 export const findAuthenticator = (db: Queries, userId: string) =>
   db
     .selectFrom("authenticators")
-    .select(["confirmed_at as confirmedAt", "locked_until as lockedUntil"])
-    .where("user_id", "=", userId)
+    .select(["confirmedAt", "lockedUntil"])
+    .where("userId", "=", userId)
     .executeTakeFirst();
 
 /** Replaces the secret of an unconfirmed app. Returns false when an app is confirmed already. */
 export async function upsertPendingAuthenticator(
   db: Queries,
-  authenticator: { user_id: string; sealed_secret: string; created_at: Date },
+  authenticator: { userId: string; sealedSecret: string; createdAt: Date },
 ): Promise<boolean> {
   const row = await db
     .insertInto("authenticators")
     .values(authenticator)
     .onConflict((conflict) =>
       conflict
-        .column("user_id")
-        .doUpdateSet({ ...authenticator, last_step: 0, tries: 0, locked_until: null })
-        .where("authenticators.confirmed_at", "is", null),
+        .column("userId")
+        .doUpdateSet({ ...authenticator, lastStep: 0, tries: 0, lockedUntil: null })
+        .where("authenticators.confirmedAt", "is", null),
     )
-    .returning("user_id")
+    .returning("userId")
     .executeTakeFirst();
   return row !== undefined;
 }
@@ -46,24 +46,24 @@ export const incrementTries = (
     .set({
       // After a lock has expired, the count restarts.
       tries: sql<number>`case when locked_until is null then tries + 1 else 1 end`,
-      locked_until: sql<Date | null>`
+      lockedUntil: sql<Date | null>`
         case when locked_until is null and tries + 1 >= ${limit.tries} then ${limit.lockedUntil}::timestamptz end`,
     })
-    .where("user_id", "=", userId)
-    .where("confirmed_at", stage === "confirmed" ? "is not" : "is", null)
-    .where((row) => row.or([row("locked_until", "is", null), row("locked_until", "<=", limit.now)]))
-    .returning(["sealed_secret as sealedSecret", "tries"])
+    .where("userId", "=", userId)
+    .where("confirmedAt", stage === "confirmed" ? "is not" : "is", null)
+    .where((row) => row.or([row("lockedUntil", "is", null), row("lockedUntil", "<=", limit.now)]))
+    .returning(["sealedSecret", "tries"])
     .executeTakeFirst();
 
-const NO_TRIES = { tries: 0, locked_until: null };
+const NO_TRIES = { tries: 0, lockedUntil: null };
 
 /** A time step works once: of parallel calls, one wins. */
 export async function acceptTimeStep(db: Queries, userId: string, step: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("authenticators")
-    .set({ last_step: step, ...NO_TRIES })
-    .where("user_id", "=", userId)
-    .where("last_step", "<", step)
+    .set({ lastStep: step, ...NO_TRIES })
+    .where("userId", "=", userId)
+    .where("lastStep", "<", step)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
 }
@@ -76,35 +76,35 @@ export async function confirmAuthenticator(
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("authenticators")
-    .set({ confirmed_at: verified.now, last_step: verified.step, ...NO_TRIES })
-    .where("user_id", "=", userId)
-    .where("sealed_secret", "=", verified.sealedSecret)
-    .where("confirmed_at", "is", null)
+    .set({ confirmedAt: verified.now, lastStep: verified.step, ...NO_TRIES })
+    .where("userId", "=", userId)
+    .where("sealedSecret", "=", verified.sealedSecret)
+    .where("confirmedAt", "is", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
 }
 
 export const resetTries = (db: Queries, userId: string) =>
-  db.updateTable("authenticators").set(NO_TRIES).where("user_id", "=", userId).execute();
+  db.updateTable("authenticators").set(NO_TRIES).where("userId", "=", userId).execute();
 
 export async function deleteConfirmedAuthenticator(db: Queries, userId: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("authenticators")
-    .where("user_id", "=", userId)
-    .where("confirmed_at", "is not", null)
+    .where("userId", "=", userId)
+    .where("confirmedAt", "is not", null)
     .executeTakeFirst();
   return numDeletedRows === 1n;
 }
 
 /** Confirmed or not, with its backup codes. */
 export const deleteAuthenticator = (db: Queries, userId: string) =>
-  db.deleteFrom("authenticators").where("user_id", "=", userId).execute();
+  db.deleteFrom("authenticators").where("userId", "=", userId).execute();
 
 export async function replaceBackupCodes(db: Queries, userId: string, digests: Buffer[]): Promise<void> {
-  await db.deleteFrom("backup_codes").where("user_id", "=", userId).execute();
+  await db.deleteFrom("backupCodes").where("userId", "=", userId).execute();
   await db
-    .insertInto("backup_codes")
-    .values(digests.map((digest) => ({ user_id: userId, digest })))
+    .insertInto("backupCodes")
+    .values(digests.map((digest) => ({ userId, digest })))
     .execute();
 }
 
@@ -116,21 +116,21 @@ export async function consumeBackupCode(
   now: Date,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
-    .updateTable("backup_codes")
-    .set({ used_at: now })
-    .where("user_id", "=", userId)
+    .updateTable("backupCodes")
+    .set({ usedAt: now })
+    .where("userId", "=", userId)
     .where("digest", "=", digest)
-    .where("used_at", "is", null)
+    .where("usedAt", "is", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
 }
 
 export async function countBackupCodes(db: Queries, userId: string): Promise<number> {
   const { left } = await db
-    .selectFrom("backup_codes")
+    .selectFrom("backupCodes")
     .select((row) => row.fn.countAll<number>().as("left"))
-    .where("user_id", "=", userId)
-    .where("used_at", "is", null)
+    .where("userId", "=", userId)
+    .where("usedAt", "is", null)
     .executeTakeFirstOrThrow();
   return left;
 }

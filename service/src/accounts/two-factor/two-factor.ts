@@ -61,9 +61,9 @@ export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
   const { email } = await findUser(ctx, toUserId(caller.userId));
   const secret = generateTotpSecret();
   const isPut = await upsertPendingAuthenticator(ctx.db, {
-    user_id: caller.userId,
-    sealed_secret: sealSecret(ctx, caller.userId, secret),
-    created_at: ctx.now(),
+    userId: caller.userId,
+    sealedSecret: sealSecret(ctx, caller.userId, secret),
+    createdAt: ctx.now(),
   });
   if (!isPut) throw alreadyEnabled();
   const uri = toOtpauthUri(secret, email);

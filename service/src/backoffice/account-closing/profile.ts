@@ -51,8 +51,8 @@ const applyChange = (user: AccountRow, change: ChangeAccount): AccountRow => ({
 const toColumns = (user: AccountRow) => ({
   name: user.name,
   bio: user.bio,
-  refund_days: user.refundDays,
-  commission_basis_points: user.commissionBasisPoints,
+  refundDays: user.refundDays,
+  commissionBasisPoints: user.commissionBasisPoints,
   country: user.country,
 });
 

@@ -24,7 +24,7 @@ export async function banUser(ctx: Context, actor: AdminActor, userId: string, r
   mustNotBeSelf(actor, id);
   const ban = async (tx: Tx) => {
     mustHaveStatus(await lockOpenAccount(tx, id, { unmakesAdmin: true }), "active");
-    await updateAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
+    await updateAccount(tx, id, { bannedAt: ctx.now(), banReason: reason });
     await relistProductsOfAuthor(tx, id);
     await skipDeliveriesOfUser(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
@@ -43,7 +43,7 @@ export async function unbanUser(ctx: Context, actor: AdminActor, userId: string)
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockOpenAccount(tx, id, { unmakesAdmin: false });
     mustHaveStatus(user, "banned");
-    await updateAccount(tx, id, { banned_at: null, ban_reason: null });
+    await updateAccount(tx, id, { bannedAt: null, banReason: null });
     await relistProductsOfAuthor(tx, id);
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);

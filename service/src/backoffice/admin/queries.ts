@@ -20,9 +20,9 @@ type Row = ExpressionBuilder<DB, "users">;
 const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 const hasStatus = (row: Row, status: NonNullable<UserFilter["status"]>) => {
-  const isClosed = row("closed_at", "is not", null);
+  const isClosed = row("closedAt", "is not", null);
   if (status === "closed") return isClosed;
-  const isBanned = row("banned_at", "is not", null);
+  const isBanned = row("bannedAt", "is not", null);
   return row.and([row.not(isClosed), status === "banned" ? isBanned : row.not(isBanned)]);
 };
 
@@ -43,10 +43,24 @@ function matchesFilter(row: Row, { id, search, role, plan, status }: UserFilter)
 export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<AccountRow>> {
   const found = db.selectFrom("users").where((row) => matchesFilter(row, filter));
   const items = await found
-    .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
-    .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
-    .select(["email_verified_at as emailVerifiedAt", "refund_days as refundDays", "created_at as createdAt"])
-    .select(["commission_basis_points as commissionBasisPoints", "country"])
+    .select([
+      "id",
+      "email",
+      "name",
+      "bio",
+      "role",
+      "plan",
+      "quota",
+      "verified",
+      "bannedAt",
+      "banReason",
+      "closedAt",
+      "emailVerifiedAt",
+      "refundDays",
+      "createdAt",
+      "commissionBasisPoints",
+      "country",
+    ])
     .orderBy("id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
@@ -79,9 +93,9 @@ export interface ClientFilter extends Paging {
 }
 
 function selectClients(db: Queries, { search, ownerId }: ClientFilter) {
-  let found = db.selectFrom("oauth_clients as c");
-  if (ownerId === null) found = found.where("c.owner_id", "is", null);
-  else if (ownerId !== undefined) found = found.where("c.owner_id", "=", ownerId);
+  let found = db.selectFrom("oauthClients as c");
+  if (ownerId === null) found = found.where("c.ownerId", "is", null);
+  else if (ownerId !== undefined) found = found.where("c.ownerId", "=", ownerId);
   if (!search) return found;
   return found.where((row) =>
     row.or([row("c.id", "=", search), row("c.name", "ilike", likePattern(search))]),
@@ -91,20 +105,28 @@ function selectClients(db: Queries, { search, ownerId }: ClientFilter) {
 export async function listClients(db: Queries, filter: ClientFilter, now: Date): Promise<Page<ClientRow>> {
   const found = selectClients(db, filter);
   const items = await found
-    .leftJoin("users as o", "o.id", "c.owner_id")
-    .select(["c.id", "c.name", "c.redirect_uris as redirectUris", "c.grant_types as grantTypes"])
-    .select(["c.post_logout_redirect_uris as postLogoutRedirectUris", "c.permissions"])
-    .select(["c.owner_id as ownerId", "o.name as ownerName", "c.registered_from as registeredFrom"])
-    .select(["c.created_at as createdAt"])
+    .leftJoin("users as o", "o.id", "c.ownerId")
+    .select([
+      "c.id",
+      "c.name",
+      "c.redirectUris",
+      "c.grantTypes",
+      "c.postLogoutRedirectUris",
+      "c.permissions",
+      "c.ownerId",
+      "o.name as ownerName",
+      "c.registeredFrom",
+      "c.createdAt",
+    ])
     .select((row) =>
       row
-        .selectFrom("oauth_grants as g")
-        .whereRef("g.client_id", "=", "c.id")
-        .where("g.expires_at", ">", now)
-        .select((grant) => grant.fn.count<number>("g.user_id").distinct().as("count"))
+        .selectFrom("oauthGrants as g")
+        .whereRef("g.clientId", "=", "c.id")
+        .where("g.expiresAt", ">", now)
+        .select((grant) => grant.fn.count<number>("g.userId").distinct().as("count"))
         .as("grants"),
     )
-    .orderBy("c.created_at", "desc")
+    .orderBy("c.createdAt", "desc")
     .orderBy("c.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))

@@ -84,7 +84,7 @@ export async function listProviderUse(db: Queries, time: TimeRange): Promise<Pro
               from executions where ${isCreatedIn(time)}
             union all
             select provider, status, prompt_tokens, completion_tokens, cost_usd
-              from execution_steps where ${isCreatedIn(time, "execution_id")}) as call
+              from execution_steps where ${isCreatedIn(time, "executionId")}) as call
      where provider is not null group by provider order by calls desc, provider`.execute(db);
   return rows;
 }

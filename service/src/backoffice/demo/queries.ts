@@ -17,7 +17,7 @@ export const setDemoState = (db: Database, demo: DemoState) =>
 export const listDemoProducts = (db: Database) =>
   db
     .selectFrom("products as p")
-    .innerJoin("users as u", "u.id", "p.author_id")
+    .innerJoin("users as u", "u.id", "p.authorId")
     .select(["p.id", "p.title"])
     .where("u.demo", "=", true)
     .orderBy("p.title")
@@ -37,13 +37,13 @@ export const setViews = (db: Database, views: { productId: string; views: number
 const listReviewsOfOthers = (tx: Tx) =>
   tx
     .selectFrom("reviews as r")
-    .innerJoin("users as u", "u.id", "r.author_id")
-    .innerJoin("products as p", "p.id", "r.product_id")
-    .innerJoin("users as seller", "seller.id", "p.author_id")
+    .innerJoin("users as u", "u.id", "r.authorId")
+    .innerJoin("products as p", "p.id", "r.productId")
+    .innerJoin("users as seller", "seller.id", "p.authorId")
     .where("u.demo", "=", true)
     .where("seller.demo", "=", false)
-    .select(["r.author_id as authorId", "r.product_id as productId"])
-    .orderBy("r.product_id")
+    .select(["r.authorId", "r.productId"])
+    .orderBy("r.productId")
     .execute();
 
 export interface DemoRows {
@@ -86,8 +86,8 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
   const unsold = sql`(select p.id from products p where p.author_id in ${PEOPLE}
                          and not exists (select from orders o where o.product_id = p.id))`;
   for (const table of [
-    ...["executions", "reviews", "product_views", "product_days", "listings", "product_stats"],
-    "discount_codes",
+    ...["executions", "reviews", "productViews", "productDays", "listings", "productStats"],
+    "discountCodes",
   ])
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
   // Their versions go with them: by themselves, published ones would stay.
@@ -110,8 +110,8 @@ async function deleteUnbookedPeople(tx: Tx): Promise<void> {
     and not exists (select from subscription_payments where user_id = u.id and status = 'completed'))`;
   await sql`delete from discount_codes where seller_id in ${unbooked}`.execute(tx);
   for (const table of [
-    ...["executions", "referral_codes", "payment_methods", "payment_customers"],
-    "subscription_payments",
+    ...["executions", "referralCodes", "paymentMethods", "paymentCustomers"],
+    "subscriptionPayments",
   ])
     await sql`delete from ${sql.table(table)} where user_id in ${unbooked}`.execute(tx);
   await sql`delete from users where id in ${unbooked}`.execute(tx);

@@ -21,11 +21,11 @@ export const grantEntitlement = (
   order: { id: string; buyerId: string; productId: string; version: string },
 ) =>
   insertEntitlement(tx, {
-    buyer_id: order.buyerId,
-    product_id: order.productId,
-    order_id: order.id,
+    buyerId: order.buyerId,
+    productId: order.productId,
+    orderId: order.id,
     major: majorOf(order.version),
-    created_at: ctx.now(),
+    createdAt: ctx.now(),
   });
 
 /** Includes held entitlements, whose money is being refunded. */

@@ -1,11 +1,11 @@
 import type { Queries, Tx } from "../../platform/db/database.ts";
 
 export interface NewEntitlement {
-  buyer_id: string;
-  product_id: string;
-  order_id: string;
+  buyerId: string;
+  productId: string;
+  orderId: string;
   major: number;
-  created_at: Date;
+  createdAt: Date;
 }
 
 export const insertEntitlement = (tx: Tx, entitlement: NewEntitlement) =>
@@ -17,9 +17,9 @@ export const insertEntitlement = (tx: Tx, entitlement: NewEntitlement) =>
 export const findLive = (db: Queries, buyerId: string, productId: string) =>
   db
     .selectFrom("entitlements")
-    .select(["order_id", "major", "status", "used_at"])
-    .where("buyer_id", "=", buyerId)
-    .where("product_id", "=", productId)
+    .select(["orderId", "major", "status", "usedAt"])
+    .where("buyerId", "=", buyerId)
+    .where("productId", "=", productId)
     .where("status", "<>", "revoked")
     .executeTakeFirst();
 
@@ -27,9 +27,9 @@ export const findLive = (db: Queries, buyerId: string, productId: string) =>
 export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
   tx
     .selectFrom("entitlements")
-    .select("order_id")
-    .where("buyer_id", "=", buyerId)
-    .where("product_id", "=", productId)
+    .select("orderId")
+    .where("buyerId", "=", buyerId)
+    .where("productId", "=", productId)
     .where("status", "=", "active")
     .forShare()
     .executeTakeFirst();
@@ -37,16 +37,16 @@ export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
 export const findByOrder = (db: Queries, orderId: string) =>
   db
     .selectFrom("entitlements")
-    .select(["buyer_id", "product_id", "major", "status", "used_at as usedAt"])
-    .where("order_id", "=", orderId)
+    .select(["buyerId", "productId", "major", "status", "usedAt"])
+    .where("orderId", "=", orderId)
     .executeTakeFirst();
 
 /** Blocks every other use, hold and revocation until the transaction ends. */
 export const lockByOrder = (tx: Tx, orderId: string) =>
   tx
     .selectFrom("entitlements")
-    .select(["status", "used_at as usedAt"])
-    .where("order_id", "=", orderId)
+    .select(["status", "usedAt"])
+    .where("orderId", "=", orderId)
     .forNoKeyUpdate()
     .executeTakeFirst();
 
@@ -59,9 +59,9 @@ export async function setStatus(
   const moved = await tx
     .updateTable("entitlements")
     .set({ status })
-    .where("order_id", "=", orderId)
+    .where("orderId", "=", orderId)
     .where("status", "not in", ["revoked", status])
-    .returning("order_id")
+    .returning("orderId")
     .executeTakeFirst();
   return moved !== undefined;
 }
@@ -75,12 +75,12 @@ export async function setFirstUse(
 ): Promise<boolean> {
   const stamped = await db
     .updateTable("entitlements")
-    .set({ used_at: now })
-    .where("buyer_id", "=", buyerId)
-    .where("product_id", "=", productId)
+    .set({ usedAt: now })
+    .where("buyerId", "=", buyerId)
+    .where("productId", "=", productId)
     .where("status", "=", "active")
-    .where("used_at", "is", null)
-    .returning("order_id")
+    .where("usedAt", "is", null)
+    .returning("orderId")
     .executeTakeFirst();
   return stamped !== undefined;
 }

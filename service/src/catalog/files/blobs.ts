@@ -24,7 +24,7 @@ export async function storeBlob(ctx: Context, { key, sha256, size, source }: Blo
     key,
     name: `${sha256}-${randomUUID()}`,
     size,
-    touched_at: ctx.now(),
+    touchedAt: ctx.now(),
   });
   await unavailableOnStorageError(ctx, async () => {
     if (!(await ctx.integrations.storage.has(name))) await ctx.integrations.storage.put(name, source);

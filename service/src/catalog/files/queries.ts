@@ -9,12 +9,12 @@ const BLOBS_LOCK_KEY = "blobs are held";
 /** Marks the bytes as in use and returns their name in the storage. One statement, so that two uploads share a name. */
 export async function touchBlob(
   db: Queries,
-  blob: { key: string; name: string; size: number; touched_at: Date },
+  blob: { key: string; name: string; size: number; touchedAt: Date },
 ): Promise<string> {
   const { name } = await db
     .insertInto("blobs")
     .values(blob)
-    .onConflict((conflict) => conflict.column("key").doUpdateSet({ touched_at: blob.touched_at }))
+    .onConflict((conflict) => conflict.column("key").doUpdateSet({ touchedAt: blob.touchedAt }))
     .returning("name")
     .executeTakeFirstOrThrow();
   return name;

@@ -33,9 +33,9 @@ export async function listExportRows(
   { after, limit }: { after: string | null; limit: number },
 ): Promise<ExportRow[]> {
   const { rows } = await sql<ExportRow>`
-    select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor as "priceMinor",
-           p.currency, v.content, v.content_format as "contentFormat", p.preview, p.requirements, p.features, p.tags,
-           p.commission_basis_points as "commissionBasisPoints", p.compatibility, p.models, v.variables, v.version, v.changelog
+    select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor,
+           p.currency, v.content, v.content_format, p.preview, p.requirements, p.features, p.tags,
+           p.commission_basis_points, p.compatibility, p.models, v.variables, v.version, v.changelog
       from products p
       join product_versions v on v.product_id = p.id and v.version = p.version
      where p.author_id = ${authorId} and p.status <> 'deleted' and (${after}::uuid is null or p.id > ${after})
@@ -54,7 +54,7 @@ export async function listOwnIds(db: Queries, authorId: string, ids: string[]): 
 /** The products that the author's own names stand for; of a deleted one the name is free. */
 export async function listByName(db: Queries, authorId: string, names: string[]) {
   const { rows } = await sql<{ name: string; productId: string }>`
-    select i.name, i.product_id as "productId"
+    select i.name, i.product_id
       from imported_names i join products p on p.id = i.product_id
      where i.author_id = ${authorId} and i.name = any (${names}::text[]) and p.status <> 'deleted'`.execute(
     db,
@@ -70,4 +70,4 @@ export const upsertNames = (tx: Tx, authorId: string, names: { name: string; pro
     on conflict (author_id, name) do update set product_id = excluded.product_id`.execute(tx);
 
 export const deleteNames = (tx: Tx, authorId: string) =>
-  tx.deleteFrom("imported_names").where("author_id", "=", authorId).execute();
+  tx.deleteFrom("importedNames").where("authorId", "=", authorId).execute();

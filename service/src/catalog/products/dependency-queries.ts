@@ -25,7 +25,7 @@ export async function findDependencies(
   readerId: string | null,
 ): Promise<DependencyRow[]> {
   const { rows } = await sql<DependencyRow>`
-    select p.id, p.title, p.type, p.price_minor as "priceMinor", p.currency,
+    select p.id, p.title, p.type, p.price_minor, p.currency,
            p.status = 'published' and u.banned_at is null as "onSale", v.version, v.content,
            coalesce(line.versions, '{}') as versions,
            (p.author_id = ${readerId} or e.order_id is not null) is true as owned

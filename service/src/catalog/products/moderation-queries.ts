@@ -40,7 +40,7 @@ const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 function matchingProducts(db: Queries, { status, authorId, id, search }: ModeratedFilter) {
   let found = db.selectFrom("products as p");
   if (status) found = found.where("p.status", "=", status);
-  if (authorId) found = found.where("p.author_id", "=", authorId);
+  if (authorId) found = found.where("p.authorId", "=", authorId);
   if (id) found = found.where("p.id", "=", id);
   else if (search) found = found.where("p.title", "ilike", likePattern(search));
   return found;
@@ -49,21 +49,36 @@ function matchingProducts(db: Queries, { status, authorId, id, search }: Moderat
 export async function listModerated(db: Queries, filter: ModeratedFilter): Promise<Page<ModeratedRow>> {
   const direction = filter.order === "newest" ? "desc" : "asc";
   const items = await matchingProducts(db, filter)
-    .innerJoin("users as u", "u.id", "p.author_id")
-    .select(["p.id", "p.title", "p.type", "p.status", "p.category", "p.currency", "p.version"])
-    .select(["p.moved_at as movedAt", "p.price_minor as priceMinor", "p.author_id as authorId"])
-    .select(["p.created_at as createdAt", "p.updated_at as updatedAt"])
-    .select(["p.first_published_at as firstPublishedAt", "p.moderation_code as moderationCode"])
-    .select(["p.moderation_reason as moderationReason", "p.moderated_at as moderatedAt"])
-    .select(["u.name as sellerName", "u.email as sellerEmail", "u.verified as sellerVerified"])
-    .select("u.banned_at as sellerBannedAt")
+    .innerJoin("users as u", "u.id", "p.authorId")
+    .select([
+      "p.id",
+      "p.title",
+      "p.type",
+      "p.status",
+      "p.category",
+      "p.currency",
+      "p.version",
+      "p.movedAt",
+      "p.priceMinor",
+      "p.authorId",
+      "p.createdAt",
+      "p.updatedAt",
+      "p.firstPublishedAt",
+      "p.moderationCode",
+      "p.moderationReason",
+      "p.moderatedAt",
+      "u.name as sellerName",
+      "u.email as sellerEmail",
+      "u.verified as sellerVerified",
+      "u.bannedAt as sellerBannedAt",
+    ])
     .select(
       sql`(select jsonb_object_agg(status, count) from
             (select status, count(*) from products where author_id = p.author_id group by status) c)`.as(
         "sellerProducts",
       ),
     )
-    .orderBy("p.moved_at", direction)
+    .orderBy("p.movedAt", direction)
     .orderBy("p.id", direction)
     .limit(filter.limit)
     .offset(offsetOf(filter))
@@ -100,8 +115,8 @@ export async function listLastMoves(
   { deeds, most }: { deeds: string[]; most: number },
 ): Promise<AuditedMoveRow[]> {
   const { rows } = await sql<AuditedMoveRow>`
-    select p.id as "productId", p.author_id as "authorId", a.actor_id as "actorId", a.action, a.details,
-           a.created_at as "createdAt"
+    select p.id as "productId", p.author_id, a.actor_id, a.action, a.details,
+           a.created_at
       from unnest(${products.map(({ productId }) => productId)}::text[],
                   ${products.map(({ authorId }) => authorId)}::uuid[]) as p (id, author_id)
      cross join lateral (
@@ -116,9 +131,9 @@ export async function listMoves(
   { productId, authorId }: ProductRef,
   { deeds, ...paging }: Paging & { deeds: string[] },
 ): Promise<Page<AuditedMoveRow>> {
-  const found = db.selectFrom("audit_log").where("target_id", "=", productId).where("action", "in", deeds);
+  const found = db.selectFrom("auditLog").where("targetId", "=", productId).where("action", "in", deeds);
   const items = await found
-    .select(["actor_id as actorId", "action", "details", "created_at as createdAt"])
+    .select(["actorId", "action", "details", "createdAt"])
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))

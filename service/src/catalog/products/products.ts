@@ -134,7 +134,7 @@ export async function insertDraft(
     publishedAt: null,
     released: null,
   };
-  const row = { id, author_id: author.id, created_at: now };
+  const row = { id, authorId: author.id, createdAt: now };
   await insertProduct(tx, { ...row, ...toProductValues(product) });
   await insertVersion(tx, id, product, now);
   await updateListing(tx, product);
@@ -154,9 +154,9 @@ const toProductValues = (product: ProductFields): ProductValues => ({
   lang: product.lang,
   type: product.type,
   category: product.category,
-  price_minor: product.priceMinor,
+  priceMinor: product.priceMinor,
   currency: product.currency,
-  commission_basis_points: product.commissionBasisPoints,
+  commissionBasisPoints: product.commissionBasisPoints,
   compatibility: product.compatibility,
   tags: product.tags,
   requirements: product.requirements,
@@ -171,20 +171,27 @@ const toProductValues = (product: ProductFields): ProductValues => ({
 
 /** In the order in which events list them. */
 const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
-  ...([
-    "title",
-    "description",
-    "lang",
-    "type",
-    "category",
-    "priceMinor",
-    "currency",
-    "compatibility",
-  ] as const),
+  "title",
+  "description",
+  "lang",
+  "type",
+  "category",
+  "priceMinor",
+  "currency",
+  "compatibility",
   "commissionBasisPoints",
-  ...(["tags", "requirements", "features", "models", "preview"] as const),
-  ...(["content", "contentFormat", "variables", "files", "images"] as const),
-  ...(["version", "changelog"] as const),
+  "tags",
+  "requirements",
+  "features",
+  "models",
+  "preview",
+  "content",
+  "contentFormat",
+  "variables",
+  "files",
+  "images",
+  "version",
+  "changelog",
 ];
 const VERSIONED_FIELDS: readonly (keyof LockedProduct)[] = ["content", "contentFormat", "variables", "files"];
 

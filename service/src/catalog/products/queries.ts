@@ -180,7 +180,7 @@ export async function findVersion(
 export const findModerationDecision = (db: Queries, id: string) =>
   db
     .selectFrom("products")
-    .select("moderation_code as moderationCode")
+    .select("moderationCode")
     .where("id", "=", id)
     .$castTo<Pick<ModerationDecision, "moderationCode">>()
     .executeTakeFirst();
@@ -199,12 +199,12 @@ export async function listVersions(
   { released, ...paging }: Paging & { released: boolean },
 ): Promise<Page<ListedVersion>> {
   const found = db
-    .selectFrom("product_versions as v")
-    .innerJoin("products as p", "p.id", "v.product_id")
-    .where("v.product_id", "=", productId)
+    .selectFrom("productVersions as v")
+    .innerJoin("products as p", "p.id", "v.productId")
+    .where("v.productId", "=", productId)
     .$if(released, (versions) => versions.whereRef("v.numbers", "<=", "p.released"));
   const items = await found
-    .select(["v.version", "v.numbers", "v.changelog", "v.created_at as createdAt"])
+    .select(["v.version", "v.numbers", "v.changelog", "v.createdAt"])
     .orderBy("v.numbers", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -217,10 +217,18 @@ export async function listVersions(
 
 export const findOneVersion = (db: Queries, productId: string, version: string) =>
   db
-    .selectFrom("product_versions")
-    .select(["version", "numbers", "content", "content_format as contentFormat", "variables"])
-    .select(["changelog", "files", "created_at as createdAt"])
-    .where("product_id", "=", productId)
+    .selectFrom("productVersions")
+    .select([
+      "version",
+      "numbers",
+      "content",
+      "contentFormat",
+      "variables",
+      "changelog",
+      "files",
+      "createdAt",
+    ])
+    .where("productId", "=", productId)
     .where("version", "=", version)
     .$castTo<ListedVersion & VersionRow>()
     .executeTakeFirst();
@@ -231,9 +239,9 @@ export interface ProductValues {
   lang: string | null;
   type: string;
   category: string | null;
-  price_minor: number;
+  priceMinor: number;
   currency: string;
-  commission_basis_points: number | null;
+  commissionBasisPoints: number | null;
   compatibility: string[];
   tags: string[];
   requirements: string[];
@@ -248,20 +256,20 @@ export interface ProductValues {
 
 export async function insertProduct(
   tx: Tx,
-  product: ProductValues & { id: string; author_id: string; created_at: Date },
+  product: ProductValues & { id: string; authorId: string; createdAt: Date },
 ): Promise<void> {
-  const at = product.created_at;
+  const at = product.createdAt;
   await tx
     .insertInto("products")
-    .values({ ...product, status: "draft", updated_at: at, moved_at: at })
+    .values({ ...product, status: "draft", updatedAt: at, movedAt: at })
     .execute();
-  await tx.insertInto("product_stats").values({ product_id: product.id }).execute();
+  await tx.insertInto("productStats").values({ productId: product.id }).execute();
 }
 
 export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Date) =>
   tx
     .updateTable("products")
-    .set((row) => ({ ...values, updated_at: now, revision: row("revision", "+", 1) }))
+    .set((row) => ({ ...values, updatedAt: now, revision: row("revision", "+", 1) }))
     .where("id", "=", id)
     .execute();
 
@@ -270,27 +278,27 @@ type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
 
 export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
   tx
-    .insertInto("product_versions")
+    .insertInto("productVersions")
     .values({
-      product_id: productId,
+      productId,
       version: version.version,
       numbers: parseVersion(version.version),
       title: version.title,
       description: version.description,
       content: version.content,
-      content_format: version.contentFormat,
+      contentFormat: version.contentFormat,
       variables: JSON.stringify(version.variables),
       changelog: version.changelog,
       files: JSON.stringify(version.files),
-      created_at: now,
+      createdAt: now,
     })
     .execute();
 
 /** Only for a product that was never published: a version that a buyer may own is immutable. */
 export async function replaceVersion(tx: Tx, productId: string, old: string, version: NewVersion, now: Date) {
   await tx
-    .deleteFrom("product_versions")
-    .where("product_id", "=", productId)
+    .deleteFrom("productVersions")
+    .where("productId", "=", productId)
     .where("version", "=", old)
     .execute();
   await insertVersion(tx, productId, version, now);
@@ -305,17 +313,17 @@ export async function writeMove(tx: Tx, product: ProductRow, card: string): Prom
       status,
       card,
       released: product.released,
-      moderation_code: product.moderationCode,
-      moderation_reason: product.moderationReason,
-      moderated_at: product.moderatedAt,
-      moved_at: at,
-      updated_at: at,
+      moderationCode: product.moderationCode,
+      moderationReason: product.moderationReason,
+      moderatedAt: product.moderatedAt,
+      movedAt: at,
+      updatedAt: at,
       revision: row("revision", "+", 1),
       ...(status === "published" && {
-        published_at: at,
-        first_published_at: row.fn.coalesce("first_published_at", row.val(at)),
+        publishedAt: at,
+        firstPublishedAt: row.fn.coalesce("firstPublishedAt", row.val(at)),
       }),
-      ...(status === "deleted" && { deleted_at: at }),
+      ...(status === "deleted" && { deletedAt: at }),
     }))
     .where("id", "=", product.id)
     .execute();

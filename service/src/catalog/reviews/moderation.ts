@@ -26,7 +26,7 @@ export async function reportReview(ctx: Context, caller: Member, path: ReviewPat
   if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own review: change or delete it");
   return ctx.db.transaction().execute(async (tx) => {
     await lockVisibleReview(tx, caller, id);
-    const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
+    const report = { reviewId: id, reporterId: caller.userId, reason, createdAt: ctx.now() };
     if (!(await insertReport(tx, report)))
       throw new ApiError("CONFLICT", "You have reported this review already.");
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
@@ -63,7 +63,7 @@ interface AdminActor {
 /** What is done to a review, and the word of the audit log for it. */
 interface ModerationAction {
   action: "review.hidden" | "review.restored";
-  change: ReviewChange & { hidden_at: Date | null };
+  change: ReviewChange & { hiddenAt: Date | null };
   details: Record<string, unknown>;
 }
 
@@ -74,7 +74,7 @@ export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reaso
       throw new ApiError("INVALID_STATE", "The review is already hidden.", { current: "hidden" });
     return {
       action: "review.hidden",
-      change: { hidden_at: ctx.now(), hidden_reason: reason },
+      change: { hiddenAt: ctx.now(), hiddenReason: reason },
       details: { reason },
     };
   });
@@ -86,7 +86,7 @@ export const restoreReview = (ctx: Context, by: AdminActor, reviewId: string) =>
       throw new ApiError("INVALID_STATE", "The review is neither hidden nor reported.", { current: "shown" });
     return {
       action: "review.restored",
-      change: { hidden_at: null, hidden_reason: null },
+      change: { hiddenAt: null, hiddenReason: null },
       details: review.hiddenAt ? { reason: review.hiddenReason } : {},
     };
   });
@@ -104,7 +104,7 @@ async function moderate(
     const resolved = await resolveReports(tx, review.id, ctx.now());
     const { action, change, details } = decide(review, resolved);
     await writeReview(tx, review.id, change);
-    await updateRating(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
+    await updateRating(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hiddenAt } });
     await auditModeration(ctx, tx, by, { action, review, details: { ...details, settledReports: resolved } });
     await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
     return toModerated((await findModerated(tx, review.id))!);

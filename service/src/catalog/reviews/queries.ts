@@ -3,14 +3,17 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
 
-export interface ReviewRow {
+export interface NewReview {
   id: string;
   productId: string;
   authorId: string;
-  authorName: string;
   rating: number;
   comment: string;
   createdAt: Date;
+}
+
+export interface ReviewRow extends NewReview {
+  authorName: string;
   updatedAt: Date | null;
   reply: string | null;
   repliedAt: Date | null;
@@ -20,18 +23,12 @@ export interface ReviewRow {
   refunded: boolean;
 }
 
-const COLUMNS = [
-  ...(["r.id", "r.product_id as productId", "r.author_id as authorId", "u.name as authorName"] as const),
-  ...(["r.rating", "r.comment", "r.created_at as createdAt", "r.updated_at as updatedAt"] as const),
-  ...(["r.reply", "r.replied_at as repliedAt", "r.reply_updated_at as replyUpdatedAt"] as const),
-  ...(["r.hidden_at as hiddenAt", "r.hidden_reason as hiddenReason", "r.refunded"] as const),
-] as const;
-
 const reviews = (db: Queries) =>
   db
     .selectFrom("reviews as r")
-    .innerJoin("users as u", "u.id", "r.author_id")
-    .select(COLUMNS)
+    .innerJoin("users as u", "u.id", "r.authorId")
+    .selectAll("r")
+    .select("u.name as authorName")
     .$castTo<ReviewRow>();
 
 export const findReview = (db: Queries, id: string) => reviews(db).where("r.id", "=", id).executeTakeFirst();
@@ -41,14 +38,14 @@ export const lockReview = (tx: Tx, id: string) =>
 
 export const lockReviewOf = (tx: Tx, authorId: string, productId: string) =>
   reviews(tx)
-    .where("r.author_id", "=", authorId)
-    .where("r.product_id", "=", productId)
+    .where("r.authorId", "=", authorId)
+    .where("r.productId", "=", productId)
     .forUpdate(["r"])
     .executeTakeFirst();
 
 /** A hidden review is its author's alone. */
 const isShownTo = (readerId: string | null) => (row: ExpressionBuilder<{ r: DB["reviews"] }, "r">) =>
-  row.or([row("r.hidden_at", "is", null), ...(readerId ? [row("r.author_id", "=", readerId)] : [])]);
+  row.or([row("r.hiddenAt", "is", null), ...(readerId ? [row("r.authorId", "=", readerId)] : [])]);
 
 export interface ReviewFilter extends Paging {
   rating?: number | undefined;
@@ -56,7 +53,7 @@ export interface ReviewFilter extends Paging {
 
 export const listReviews = (db: Queries, productId: string, readerId: string | null, asked: ReviewFilter) =>
   reviews(db)
-    .where("r.product_id", "=", productId)
+    .where("r.productId", "=", productId)
     .where(isShownTo(readerId))
     .$if(asked.rating !== undefined, (found) => found.where("r.rating", "=", asked.rating!))
     .orderBy("r.id", "desc")
@@ -74,7 +71,7 @@ export interface StarsRow {
 export const countStars = (db: Queries, productId: string, readerId: string | null): Promise<StarsRow[]> =>
   db
     .selectFrom("reviews as r")
-    .where("r.product_id", "=", productId)
+    .where("r.productId", "=", productId)
     .where(isShownTo(readerId))
     .groupBy("r.rating")
     .select((row) => [
@@ -82,26 +79,17 @@ export const countStars = (db: Queries, productId: string, readerId: string | nu
       row.fn.countAll<number>().as("shown"),
       row.fn
         .countAll<number>()
-        .filterWhere((one) => one.and([one("r.hidden_at", "is", null), one("r.refunded", "=", false)]))
+        .filterWhere((one) => one.and([one("r.hiddenAt", "is", null), one("r.refunded", "=", false)]))
         .as("counted"),
     ])
     .execute();
-
-export interface NewReview {
-  id: string;
-  product_id: string;
-  author_id: string;
-  rating: number;
-  comment: string;
-  created_at: Date;
-}
 
 /** False when this author has reviewed this product already. */
 export async function insertReview(tx: Tx, review: NewReview): Promise<boolean> {
   const written = await tx
     .insertInto("reviews")
     .values(review)
-    .onConflict((conflict) => conflict.columns(["product_id", "author_id"]).doNothing())
+    .onConflict((conflict) => conflict.columns(["productId", "authorId"]).doNothing())
     .returning("id")
     .executeTakeFirst();
   return written !== undefined;
@@ -110,12 +98,12 @@ export async function insertReview(tx: Tx, review: NewReview): Promise<boolean> 
 export interface ReviewChange {
   rating?: number;
   comment?: string;
-  updated_at?: Date;
+  updatedAt?: Date;
   reply?: string | null;
-  replied_at?: Date | null;
-  reply_updated_at?: Date | null;
-  hidden_at?: Date | null;
-  hidden_reason?: string | null;
+  repliedAt?: Date | null;
+  replyUpdatedAt?: Date | null;
+  hiddenAt?: Date | null;
+  hiddenReason?: string | null;
   refunded?: boolean;
 }
 
@@ -127,13 +115,13 @@ export const deleteReview = (tx: Tx, id: string) => tx.deleteFrom("reviews").whe
 /** False when this member has reported this review already. */
 export async function insertReport(
   tx: Tx,
-  report: { review_id: string; reporter_id: string; reason: string; created_at: Date },
+  report: { reviewId: string; reporterId: string; reason: string; createdAt: Date },
 ): Promise<boolean> {
   const written = await tx
-    .insertInto("review_reports")
+    .insertInto("reviewReports")
     .values(report)
-    .onConflict((conflict) => conflict.columns(["review_id", "reporter_id"]).doNothing())
-    .returning("review_id")
+    .onConflict((conflict) => conflict.columns(["reviewId", "reporterId"]).doNothing())
+    .returning("reviewId")
     .executeTakeFirst();
   return written !== undefined;
 }
@@ -141,10 +129,10 @@ export async function insertReport(
 /** Returns the number of resolved reports. */
 export async function resolveReports(tx: Tx, reviewId: string, now: Date): Promise<number> {
   const { numUpdatedRows } = await tx
-    .updateTable("review_reports")
-    .set({ resolved_at: now })
-    .where("review_id", "=", reviewId)
-    .where("resolved_at", "is", null)
+    .updateTable("reviewReports")
+    .set({ resolvedAt: now })
+    .where("reviewId", "=", reviewId)
+    .where("resolvedAt", "is", null)
     .executeTakeFirst();
   return Number(numUpdatedRows);
 }
@@ -167,7 +155,7 @@ const SHOWN_REPORTS = 20;
 
 const moderated = (db: Queries) =>
   reviews(db)
-    .innerJoin("products as p", "p.id", "r.product_id")
+    .innerJoin("products as p", "p.id", "r.productId")
     .select([
       "p.title as productTitle",
       sql<number>`(select count(*) from review_reports o where o.review_id = r.id and o.resolved_at is null)`.as(
@@ -182,8 +170,8 @@ const moderationQueue = { reported, hidden, any: sql`${reported} union ${hidden}
 
 async function withReports(db: Queries, rows: Omit<ModeratedRow, "reports">[]): Promise<ModeratedRow[]> {
   const { rows: reports } = await sql<ReportRow & { reviewId: string }>`
-    select o.review_id as "reviewId", o.reporter_id as "reporterId", u.name as "reporterName", o.reason,
-           o.created_at as "createdAt"
+    select o.review_id, o.reporter_id, u.name as "reporterName", o.reason,
+           o.created_at
       from unnest(${rows.map((row) => row.id)}::uuid[]) as asked (id)
       cross join lateral (
         select * from review_reports o where o.review_id = asked.id and o.resolved_at is null

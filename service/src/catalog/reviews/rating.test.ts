@@ -63,8 +63,8 @@ const setEntitled = (buyer: Client, productId: string, entitled: boolean) =>
     await tx
       .updateTable("entitlements")
       .set({ status: entitled ? "active" : "revoked" })
-      .where("buyer_id", "=", buyer.userId)
-      .where("product_id", "=", id)
+      .where("buyerId", "=", buyer.userId)
+      .where("productId", "=", id)
       .execute();
     await (entitled ? includeReviewInRating : excludeReviewFromRating)(tx, buyer.userId, id);
   });

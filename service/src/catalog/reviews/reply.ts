@@ -18,8 +18,8 @@ export async function replyToReview(ctx: Context, caller: Member, path: ReviewPa
   return ctx.db.transaction().execute(async (tx) => {
     const { reply } = await lockVisibleReview(tx, caller, id);
     const now = ctx.now();
-    if (reply === null) await writeReview(tx, id, { reply: comment, replied_at: now });
-    else if (reply !== comment) await writeReview(tx, id, { reply: comment, reply_updated_at: now });
+    if (reply === null) await writeReview(tx, id, { reply: comment, repliedAt: now });
+    else if (reply !== comment) await writeReview(tx, id, { reply: comment, replyUpdatedAt: now });
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
     return readUpdatedReview(tx, id);
   });
@@ -31,7 +31,7 @@ export async function removeReply(ctx: Context, caller: Member, path: ReviewPath
     const { reply } = await lockVisibleReview(tx, caller, id);
     if (reply === null)
       throw new ApiError("INVALID_STATE", "The review has no reply.", { current: "unanswered" });
-    await writeReview(tx, id, { reply: null, replied_at: null, reply_updated_at: null });
+    await writeReview(tx, id, { reply: null, repliedAt: null, replyUpdatedAt: null });
     return readUpdatedReview(tx, id);
   });
 }

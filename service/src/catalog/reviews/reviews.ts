@@ -70,9 +70,9 @@ export async function postReview(ctx: Context, caller: Member, productId: string
     const written = await insertReview(tx, {
       ...review,
       id,
-      product_id: product.id,
-      author_id: caller.userId,
-      created_at: ctx.now(),
+      productId: product.id,
+      authorId: caller.userId,
+      createdAt: ctx.now(),
     });
     if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
     await ctx.idempotencyKey?.bind(tx, toId("rev", id));
@@ -120,7 +120,7 @@ export async function changeReview(
     mustMatch(ifMatch, etagOf(toReview(review)));
     const { rating = review.rating, comment = review.comment } = change;
     if (rating !== review.rating || comment !== review.comment) {
-      await writeReview(tx, id, { rating, comment, updated_at: ctx.now() });
+      await writeReview(tx, id, { rating, comment, updatedAt: ctx.now() });
       await updateRating(tx, productId, { from: review, to: { ...review, rating } });
     }
     const data = await readUpdatedReview(tx, id);

@@ -114,7 +114,7 @@ export async function listCustomers(
 ): Promise<CustomerRow[]> {
   const order = by === "spent" ? sql`spent desc, buyer_id` : sql`buyer_id`;
   const { rows } = await sql<CustomerRow>`
-    select c.buyer_id as id, u.name, c.purchases, c.spent, c.first_at as "firstAt", c.last_at as "lastAt"
+    select c.buyer_id as id, u.name, c.purchases, c.spent, c.first_at, c.last_at
       from (select buyer_id, count(*) filter (where completed_at >= ${from}) as purchases,
                    ${revenue} filter (where completed_at >= ${from}) as spent,
                    min(completed_at) as first_at, max(completed_at) as last_at

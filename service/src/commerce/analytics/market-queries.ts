@@ -48,7 +48,9 @@ export async function listTopSellers(tx: Tx, days: DayRange, limit: number): Pro
       join users u on u.id = ranked.id
      where rank <= ${limit} order by currency, rank`.execute(tx);
   return rows.map((row) => ({
-    ...{ currency: row["currency"]!, id: row["id"]!, name: row["name"]! },
+    currency: row["currency"]!,
+    id: row["id"]!,
+    name: row["name"]!,
     ...toSums(row, saleSums),
   }));
 }

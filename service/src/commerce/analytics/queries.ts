@@ -56,15 +56,15 @@ export const isAuthor = async (db: Queries, userId: string, productId: string): 
     .selectFrom("products")
     .select("id")
     .where("id", "=", productId)
-    .where("author_id", "=", userId)
+    .where("authorId", "=", userId)
     .executeTakeFirst()) !== undefined;
 
 /** By who they are. */
 export async function listReferralCodes(db: Queries, userIds: string[]): Promise<Map<string, string>> {
   const rows = await db
-    .selectFrom("referral_codes")
-    .select(["user_id as userId", "code"])
-    .where("user_id", "=", sql<string>`any (${userIds})`)
+    .selectFrom("referralCodes")
+    .select(["userId", "code"])
+    .where("userId", "=", sql<string>`any (${userIds})`)
     .execute();
   return new Map(rows.map(({ userId, code }) => [userId, code]));
 }

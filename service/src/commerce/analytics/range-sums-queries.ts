@@ -73,7 +73,7 @@ export async function sumRange<Name extends SumName>(
       from (${sql.join(parts, sql` union all `)}) as parts
      group by currency, of_id, bucket order by currency`.execute(db);
   return rows.map((row) => {
-    const of = { currency: row["currency"]!, ofId: row["of_id"]!, bucket: Number(row["bucket"]) };
+    const of = { currency: row["currency"]!, ofId: row["ofId"]!, bucket: Number(row["bucket"]) };
     return Object.assign(toSums(row, names), of);
   });
 }
@@ -127,7 +127,7 @@ const edgeSums = (wanted: SumQuery, names: readonly SumName[], { grain, at, move
    cross join lateral (values (s.number - 1, s.sign), (s.number, -s.sign)) as side (bucket, sign)
    where side.bucket between 1 and ${wanted.edges.length - 1}`;
 
-const ofMovement = { all: "seller_id", product: "product_id", referrer: "referrer_id" };
+const ofMovement = { all: "sellerId", product: "productId", referrer: "referrerId" };
 
 function pendingMovements({ sellerId, scope, ofId, currencies, edges }: SumQuery, names: readonly SumName[]) {
   const of = sql.ref(`s.${ofMovement[scope]}`);

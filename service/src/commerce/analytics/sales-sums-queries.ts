@@ -4,7 +4,7 @@ import type { SalesMovements } from "../../platform/db/tables.gen.ts";
 import { eachColumn } from "../ledger/sales-sums.ts";
 
 export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
-  tx.insertInto("sales_movements").values(movement).execute();
+  tx.insertInto("salesMovements").values(movement).execute();
 
 /** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
 export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;

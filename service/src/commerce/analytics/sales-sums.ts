@@ -27,11 +27,11 @@ export async function recordMovement(
   if (kind !== "sale" && Object.values(moved).every((minor) => minor === 0n)) return;
   await insertMovement(tx, {
     id: ctx.newId(),
-    seller_id: order.sellerId,
-    product_id: order.productId,
-    referrer_id: order.referrerId,
+    sellerId: order.sellerId,
+    productId: order.productId,
+    referrerId: order.referrerId,
     currency: order.currency,
-    moved_at: at,
+    movedAt: at,
     ...moved,
     ...(kind === "sale" && { sales: 1, gross: charged, discounts: order.discountMinor }),
     ...(kind === "refund" && { refunds: -charged }),

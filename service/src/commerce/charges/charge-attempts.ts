@@ -26,17 +26,17 @@ export type Settlement = Paid | Unpaid;
 /** The columns for an unpaid charge. */
 export function toUnpaidChange(unpaid: Unpaid) {
   const known = {
-    payment_id: unpaid.paymentId,
-    payment_method: JSON.stringify(unpaid.method),
-    action_url: null,
+    paymentId: unpaid.paymentId,
+    paymentMethod: JSON.stringify(unpaid.method),
+    actionUrl: null,
   };
   switch (unpaid.state) {
     case "requires_action":
-      return { ...known, status: "requires_action" as const, action_url: unpaid.url };
+      return { ...known, status: "requires_action" as const, actionUrl: unpaid.url };
     case "processing":
       return { ...known, status: "pending" as const };
     case "declined":
-      return { ...known, status: "failed" as const, decline_code: unpaid.declineCode };
+      return { ...known, status: "failed" as const, declineCode: unpaid.declineCode };
     case "canceled":
       return { ...known, status: "canceled" as const };
   }

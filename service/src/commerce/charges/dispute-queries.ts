@@ -15,34 +15,34 @@ export async function listOpenDisputes(db: Queries): Promise<{ id: string }[]> {
 /** Listed disputes that could not be applied, by the provider's ids. */
 export const listUnapplied = (db: Queries) =>
   db
-    .selectFrom("unapplied_disputes")
-    .select("provider_dispute_id as id")
+    .selectFrom("unappliedDisputes")
+    .select("providerDisputeId as id")
     .orderBy("since")
-    .orderBy("provider_dispute_id")
+    .orderBy("providerDisputeId")
     .execute();
 
 interface Unapplied {
-  provider_dispute_id: string;
-  order_id: string | null;
-  payment_id: string | null;
+  providerDisputeId: string;
+  orderId: string | null;
+  paymentId: string | null;
   since: Date;
 }
 
 export const insertUnapplied = (db: Queries, dispute: Unapplied) =>
   db
-    .insertInto("unapplied_disputes")
+    .insertInto("unappliedDisputes")
     .values(dispute)
     .onConflict((conflict) => conflict.doNothing())
     .execute();
 
 export const deleteUnapplied = (db: Queries, providersId: string) =>
-  db.deleteFrom("unapplied_disputes").where("provider_dispute_id", "=", providersId).execute();
+  db.deleteFrom("unappliedDisputes").where("providerDisputeId", "=", providersId).execute();
 
 /** Until when a list of the provider's has been read; null: never. */
 export async function readCursor(db: Queries, list: string): Promise<Date | null> {
   const row = await db
-    .selectFrom("provider_cursors")
-    .select("read_until as readUntil")
+    .selectFrom("providerCursors")
+    .select("readUntil")
     .where("list", "=", list)
     .executeTakeFirst();
   return row?.readUntil ?? null;
@@ -50,7 +50,7 @@ export async function readCursor(db: Queries, list: string): Promise<Date | null
 
 export const writeCursor = (db: Queries, list: string, readUntil: Date) =>
   db
-    .insertInto("provider_cursors")
-    .values({ list, read_until: readUntil })
-    .onConflict((conflict) => conflict.column("list").doUpdateSet({ read_until: readUntil }))
+    .insertInto("providerCursors")
+    .values({ list, readUntil })
+    .onConflict((conflict) => conflict.column("list").doUpdateSet({ readUntil }))
     .execute();

@@ -13,12 +13,12 @@ export const notPaidYetError = (current: string | undefined) =>
 
 export const newDisputeRow = (ctx: Context, reported: Dispute) => ({
   id: ctx.newId(),
-  provider_dispute_id: reported.disputeId,
-  amount_minor: reported.amountMinor,
-  fee_minor: reported.feeMinor,
+  providerDisputeId: reported.disputeId,
+  amountMinor: reported.amountMinor,
+  feeMinor: reported.feeMinor,
   reason: reported.reason,
-  answer_by: reported.evidenceDueBy,
-  opened_at: ctx.now(),
+  answerBy: reported.evidenceDueBy,
+  openedAt: ctx.now(),
 });
 
 export interface AuditedDispute extends Pick<Dispute, "amountMinor" | "reason"> {

@@ -62,9 +62,9 @@ async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispu
       "a dispute could not be applied: each round tries it",
     );
     await insertUnapplied(ctx.db, {
-      provider_dispute_id: disputeId,
-      order_id: toUuid("ord", orderId),
-      payment_id: toUuid("pay", orderId),
+      providerDisputeId: disputeId,
+      orderId: toUuid("ord", orderId),
+      paymentId: toUuid("pay", orderId),
       since: ctx.now(),
     });
   }

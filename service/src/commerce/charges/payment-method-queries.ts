@@ -6,9 +6,9 @@ import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 /** Null when the user chose none, or removed it. */
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
   const row = await db
-    .selectFrom("payment_customers")
-    .select("default_method_id as methodId")
-    .where("user_id", "=", userId)
+    .selectFrom("paymentCustomers")
+    .select("defaultMethodId as methodId")
+    .where("userId", "=", userId)
     .executeTakeFirst();
   return row?.methodId ?? null;
 }
@@ -18,24 +18,21 @@ export interface MethodRow extends PaymentMethod {
 }
 
 const methods = (db: Queries, userId: string) =>
-  db
-    .selectFrom("payment_methods")
-    .select(["id", "brand", "last4", "created_at as createdAt"])
-    .where("user_id", "=", userId);
+  db.selectFrom("paymentMethods").select(["id", "brand", "last4", "createdAt"]).where("userId", "=", userId);
 
 export const findMethod = (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
   methods(db, userId).where("id", "=", id).executeTakeFirst();
 
 export const countMethods = (db: Queries, userId: string) =>
   db
-    .selectFrom("payment_methods")
-    .where("user_id", "=", userId)
+    .selectFrom("paymentMethods")
+    .where("userId", "=", userId)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
 
 export async function listMethods({ db }: Context, userId: string, paging: Paging): Promise<Page<MethodRow>> {
   const items = await methods(db, userId)
-    .orderBy("created_at", "desc")
+    .orderBy("createdAt", "desc")
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -46,14 +43,14 @@ export async function listMethods({ db }: Context, userId: string, paging: Pagin
 /** Serializes changes of one user's methods. Returns the default method. */
 export async function lockCustomer(tx: Tx, userId: string): Promise<string | null> {
   await tx
-    .insertInto("payment_customers")
-    .values({ user_id: userId })
-    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .insertInto("paymentCustomers")
+    .values({ userId })
+    .onConflict((conflict) => conflict.column("userId").doNothing())
     .execute();
   const { methodId } = await tx
-    .selectFrom("payment_customers")
-    .select("default_method_id as methodId")
-    .where("user_id", "=", userId)
+    .selectFrom("paymentCustomers")
+    .select("defaultMethodId as methodId")
+    .where("userId", "=", userId)
     .forUpdate()
     .executeTakeFirstOrThrow();
   return methodId;
@@ -61,29 +58,25 @@ export async function lockCustomer(tx: Tx, userId: string): Promise<string | nul
 
 export const setDefaultMethod = (tx: Tx, userId: string, methodId: string | null) =>
   tx
-    .updateTable("payment_customers")
-    .set({ default_method_id: methodId })
-    .where("user_id", "=", userId)
+    .updateTable("paymentCustomers")
+    .set({ defaultMethodId: methodId })
+    .where("userId", "=", userId)
     .execute();
 
 export const insertMethod = (tx: Tx, userId: string, { id, brand, last4 }: PaymentMethod, now: Date) =>
-  tx.insertInto("payment_methods").values({ id, user_id: userId, brand, last4, created_at: now }).execute();
+  tx.insertInto("paymentMethods").values({ id, userId, brand, last4, createdAt: now }).execute();
 
 export const deleteMethod = (tx: Tx, userId: string, id: string) =>
-  tx.deleteFrom("payment_methods").where("user_id", "=", userId).where("id", "=", id).execute();
+  tx.deleteFrom("paymentMethods").where("userId", "=", userId).where("id", "=", id).execute();
 
 /** Answers which. */
 export const deleteMethodsOf = (tx: Tx, userId: string) =>
-  tx.deleteFrom("payment_methods").where("user_id", "=", userId).returning("id").execute();
+  tx.deleteFrom("paymentMethods").where("userId", "=", userId).returning("id").execute();
 
 /** For any user. */
 export const isMethodStored = async (db: Queries, id: string): Promise<boolean> =>
-  (await db.selectFrom("payment_methods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
+  (await db.selectFrom("paymentMethods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 
 /** Where payouts go stays: what is still owed goes there. */
 export const clearDefaultMethod = (tx: Tx, userId: string) =>
-  tx
-    .updateTable("payment_customers")
-    .set({ default_method_id: null })
-    .where("user_id", "=", userId)
-    .execute();
+  tx.updateTable("paymentCustomers").set({ defaultMethodId: null }).where("userId", "=", userId).execute();

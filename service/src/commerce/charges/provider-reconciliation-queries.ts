@@ -133,12 +133,12 @@ export async function listBookedSince(db: Queries, since: Date, until: Date): Pr
 }
 
 export const insertReconciliation = (db: Queries, row: Insertable<ProviderReconciliations>) =>
-  db.insertInto("provider_reconciliations").values(row).execute();
+  db.insertInto("providerReconciliations").values(row).execute();
 
 export const findLastReconciliation = (db: Queries) =>
   db
-    .selectFrom("provider_reconciliations")
-    .select(["ended_at as endedAt", "compared", "differences", "examples"])
-    .orderBy("begun_at", "desc")
+    .selectFrom("providerReconciliations")
+    .select(["endedAt", "compared", "differences", "examples"])
+    .orderBy("begunAt", "desc")
     .limit(1)
     .executeTakeFirst();

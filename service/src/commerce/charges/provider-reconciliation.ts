@@ -219,8 +219,11 @@ export async function reconcileNightly(ctx: Context): Promise<void> {
   const { differences, charges, refunds, disputes, payouts } = await reconcileProvider(ctx, since);
   const examples = differences.slice(0, MAX_EXAMPLES);
   await insertReconciliation(ctx.db, {
-    ...{ begun_at: begunAt, ended_at: ctx.now(), compared_since: since },
-    ...{ compared: charges + refunds + disputes + payouts, differences: differences.length },
+    begunAt,
+    endedAt: ctx.now(),
+    comparedSince: since,
+    compared: charges + refunds + disputes + payouts,
+    differences: differences.length,
     examples: JSON.stringify(examples),
   });
   if (differences.length > 0)

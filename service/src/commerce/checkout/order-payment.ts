@@ -124,9 +124,9 @@ async function recordPayment(
   { paymentId, method, feeMinor }: Paid,
 ): Promise<OrderRow> {
   await updateOrder(tx, order.id, {
-    payment_id: paymentId,
-    payment_method: JSON.stringify(method),
-    processor_fee_minor: feeMinor,
+    paymentId,
+    paymentMethod: JSON.stringify(method),
+    processorFeeMinor: feeMinor,
   });
   return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
 }
@@ -184,11 +184,11 @@ async function completeWithReceipt(
   const receipt = await nextReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
   await updateOrder(tx, order.id, {
     status: "completed",
-    completed_at: now,
-    matures_at: maturesAt,
-    action_url: null,
-    receipt_year: now.getUTCFullYear(),
-    receipt_number: receipt,
+    completedAt: now,
+    maturesAt,
+    actionUrl: null,
+    receiptYear: now.getUTCFullYear(),
+    receiptNumber: receipt,
   });
   failPoint(ctx, "order: settling");
 }

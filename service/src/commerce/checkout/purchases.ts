@@ -82,7 +82,7 @@ const alreadyOwnedError = (orderId: string) =>
 
 async function mustNotOwn(ctx: Context, caller: Member, productId: string): Promise<void> {
   const entitlement = await findLiveEntitlement(ctx.db, caller.userId, productId);
-  if (entitlement) throw alreadyOwnedError(entitlement.order_id);
+  if (entitlement) throw alreadyOwnedError(entitlement.orderId);
 }
 
 /**
@@ -94,9 +94,9 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     const order = { ...toNewOrder(ctx, caller, offer), ...(await readParties(tx, caller, offer)) };
     if (!(await insertOrder(tx, order))) return null;
     const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
-    if (owned) throw alreadyOwnedError(owned.order_id);
+    if (owned) throw alreadyOwnedError(owned.orderId);
     // A free copy: there is nothing to wait for.
-    if (order.total_minor === 0n) await completeOrder(ctx, tx, (await findOrder(tx, order.id))!);
+    if (order.totalMinor === 0n) await completeOrder(ctx, tx, (await findOrder(tx, order.id))!);
     // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
     if (offer.discount) await redeemDiscount(tx, offer.discount, { id: order.id, buyerId: caller.userId });
     await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
@@ -112,36 +112,36 @@ function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, 
   const { product, split, tax } = offer;
   return {
     id: ctx.newId(),
-    buyer_id: caller.userId,
-    seller_id: product.authorId,
-    product_id: product.id,
-    product_title: product.title,
-    product_type: product.type,
-    product_version: product.version,
-    subtotal_minor: split.subtotalMinor,
-    discount_minor: split.discountMinor,
-    tax_minor: split.taxMinor,
-    total_minor: split.totalMinor,
-    fee_minor: split.feeMinor,
-    commission_minor: split.commissionMinor,
-    seller_minor: split.sellerMinor,
-    fee_basis_points: offer.feeBasisPoints,
-    commission_basis_points: offer.commissionBasisPoints,
-    tax_basis_points: tax.basisPoints,
-    tax_inclusive: tax.inclusive,
-    tax_country: tax.country,
-    discount_code_id: offer.discount?.id ?? null,
-    discount_code: offer.discount?.code ?? null,
-    referrer_id: offer.referrer?.userId ?? null,
-    referral_code: offer.referrer?.code ?? null,
+    buyerId: caller.userId,
+    sellerId: product.authorId,
+    productId: product.id,
+    productTitle: product.title,
+    productType: product.type,
+    productVersion: product.version,
+    subtotalMinor: split.subtotalMinor,
+    discountMinor: split.discountMinor,
+    taxMinor: split.taxMinor,
+    totalMinor: split.totalMinor,
+    feeMinor: split.feeMinor,
+    commissionMinor: split.commissionMinor,
+    sellerMinor: split.sellerMinor,
+    feeBasisPoints: offer.feeBasisPoints,
+    commissionBasisPoints: offer.commissionBasisPoints,
+    taxBasisPoints: tax.basisPoints,
+    taxInclusive: tax.inclusive,
+    taxCountry: tax.country,
+    discountCodeId: offer.discount?.id ?? null,
+    discountCode: offer.discount?.code ?? null,
+    referrerId: offer.referrer?.userId ?? null,
+    referralCode: offer.referrer?.code ?? null,
     currency: product.currency,
-    refund_days: product.refundDays,
-    payment_method_id: offer.methodId,
-    created_at: ctx.now(),
+    refundDays: product.refundDays,
+    paymentMethodId: offer.methodId,
+    createdAt: ctx.now(),
   };
 }
 
-type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
+type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
 
 /** As a receipt names them. No account can be closed or banned before the order is written, which would then hold it open. */
 async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote): Promise<Parties> {
@@ -152,7 +152,7 @@ async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote)
   if (!buyer) throw new ApiError("INVALID_API_KEY");
   if (!seller) throw new ApiError("PRODUCT_UNAVAILABLE");
   if (people.length < 2 + referrerIds.length) throw expiredReferralError();
-  return { buyer_name: buyer.name, buyer_email: buyer.email, seller_name: seller.name };
+  return { buyerName: buyer.name, buyerEmail: buyer.email, sellerName: seller.name };
 }
 
 /**

@@ -70,7 +70,7 @@ export async function createDiscountCode(ctx: Context, caller: Member, input: Cr
   const values = await toValues(ctx, ctx.db, caller, input);
   await conflictIfCodeExists(() =>
     ctx.db.transaction().execute(async (tx) => {
-      await insertCode(tx, { ...values, id, seller_id: caller.userId, created_at: ctx.now() });
+      await insertCode(tx, { ...values, id, sellerId: caller.userId, createdAt: ctx.now() });
       await ctx.idempotencyKey?.bind(tx, toId("disc", id));
     }),
   );
@@ -138,12 +138,12 @@ async function toValues(
   return {
     ...offOf(ctx, input, product),
     code: input.code,
-    product_id: product?.id ?? null,
-    starts_at: startsAt,
-    ends_at: endsAt,
-    max_redemptions: input.maxRedemptions ?? null,
-    max_per_buyer: input.maxPerBuyer ?? null,
-    updated_at: ctx.now(),
+    productId: product?.id ?? null,
+    startsAt,
+    endsAt,
+    maxRedemptions: input.maxRedemptions ?? null,
+    maxPerBuyer: input.maxPerBuyer ?? null,
+    updatedAt: ctx.now(),
   };
 }
 
@@ -162,8 +162,8 @@ function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null)
   if (percentOff !== undefined && amountOff === undefined) {
     if (input.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
     return {
-      percent_basis_points: toBasisPoints(String(percentOff)),
-      amount_off_minor: null,
+      percentBasisPoints: toBasisPoints(String(percentOff)),
+      amountOffMinor: null,
       currency: null,
     };
   }
@@ -174,7 +174,7 @@ function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null)
   if (minor === null) throw invalidRequest("amountOff", `is not a valid amount in ${currency}`);
   const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amountOff", why);
-  return { percent_basis_points: null, amount_off_minor: minor, currency };
+  return { percentBasisPoints: null, amountOffMinor: minor, currency };
 }
 
 function currencyOf(ctx: Context, requested: string | undefined, product: Product | null): string {
@@ -187,7 +187,7 @@ function currencyOf(ctx: Context, requested: string | undefined, product: Produc
 }
 
 function mustHoldRedemptions(values: DiscountCodeValues, { redemptions }: DiscountCodeRow): void {
-  if (values.max_redemptions === null || values.max_redemptions >= redemptions) return;
+  if (values.maxRedemptions === null || values.maxRedemptions >= redemptions) return;
   throw ruleViolation("maxRedemptions", `must be at least ${redemptions}: so many purchases hold the code`);
 }
 

@@ -70,20 +70,20 @@ async function syncInquiry(
 ): Promise<void> {
   const now = ctx.now();
   if (!known) {
-    await insertDispute(tx, { ...toNewDispute(ctx, order, reported), status: "inquiry", held_minor: 0n });
+    await insertDispute(tx, { ...toNewDispute(ctx, order, reported), status: "inquiry", heldMinor: 0n });
     await auditOrderDispute(ctx, tx, order, reported, "inquiry");
   }
   if (reported.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
     await closeDispute(tx, reported.disputeId, {
       status: "inquiry_closed",
-      fee_minor: reported.feeMinor,
-      closed_at: now,
+      feeMinor: reported.feeMinor,
+      closedAt: now,
     });
 }
 
 const toNewDispute = (ctx: Context, order: PaidOrder, reported: Dispute) => ({
   ...newDisputeRow(ctx, reported),
-  order_id: order.id,
+  orderId: order.id,
 });
 
 interface DisputedOrder {
@@ -102,12 +102,12 @@ async function openDispute(
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order));
   const free = order.totalMinor - takenMinor;
   const heldMinor = reported.amountMinor < free ? reported.amountMinor : free;
-  const written = { ...toNewDispute(ctx, order, reported), status: "open" as const, held_minor: heldMinor };
+  const written = { ...toNewDispute(ctx, order, reported), status: "open" as const, heldMinor };
   const dispute = known ? { ...written, id: known.id } : written;
   await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
   await updateOrder(tx, order.id, { status: "disputed" });
   await postDisputeOpened(ctx, tx, order, {
-    ...{ disputeId: dispute.id, at: dispute.opened_at, takenMinor, heldMinor },
+    ...{ disputeId: dispute.id, at: dispute.openedAt, takenMinor, heldMinor },
   });
   const opened: DisputedOrder = {
     order: { ...order, status: "disputed" },
@@ -155,7 +155,7 @@ async function applyLoss(
   const excessMinor = reported.amountMinor > heldMinor ? reported.amountMinor - heldMinor : 0n;
   await postDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
   const after = await recordRefunded(tx, order, heldMinor);
-  const lost = { lost_minor: heldMinor + excessMinor, excess_minor: excessMinor };
+  const lost = { lostMinor: heldMinor + excessMinor, excessMinor };
   await closeAndRestoreOrder(ctx, tx, { order: after, dispute }, reported, { status: "lost", at, ...lost });
   if (excessMinor > 0n)
     ctx.log.warn(
@@ -170,12 +170,12 @@ async function closeAndRestoreOrder(
   tx: Tx,
   { order, dispute }: DisputedOrder,
   reported: Dispute,
-  { status, at, ...lost }: { status: "won" | "lost"; at: Date; lost_minor?: bigint; excess_minor?: bigint },
+  { status, at, ...lost }: { status: "won" | "lost"; at: Date; lostMinor?: bigint; excessMinor?: bigint },
 ): Promise<void> {
   await closeDispute(tx, reported.disputeId, {
     status,
-    fee_minor: reported.feeMinor,
-    closed_at: at,
+    feeMinor: reported.feeMinor,
+    closedAt: at,
     ...lost,
   });
   const others = await listHolds(tx, order.id);

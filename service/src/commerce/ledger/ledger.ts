@@ -67,9 +67,9 @@ export async function postTransaction(
   const transaction = {
     id: ctx.newId(),
     kind,
-    source_id: sourceId,
-    entry_count: moved.length,
-    occurred_at: at,
+    sourceId,
+    entryCount: moved.length,
+    occurredAt: at,
   };
   await insertTransaction(tx, transaction, currency, moved);
 }

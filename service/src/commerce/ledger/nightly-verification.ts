@@ -11,8 +11,11 @@ export async function verifyLedgerNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
   const { problems, transactions, entries } = await verifyLedger(ctx.db);
   await insertVerification(ctx.db, {
-    ...{ begun_at: begunAt, ended_at: ctx.now() },
-    ...{ transactions, entries, problems: problems.length },
+    begunAt,
+    endedAt: ctx.now(),
+    transactions,
+    entries,
+    problems: problems.length,
   });
   if (problems.length > 0)
     ctx.log.error(

@@ -165,7 +165,7 @@ export const listReceiptGaps = (tx: Tx) =>
   listFirst(
     tx,
     sql<ReceiptGap>`
-      select seller_id as "sellerId", year, coalesce(receipts, 0) as receipts, lowest, highest, last
+      select seller_id, year, coalesce(receipts, 0) as receipts, lowest, highest, last
         from (select seller_id, year, receipts, lowest, highest, last
                 from (select seller_id, receipt_year as year, ${NUMBERS}
                         from orders where receipt_number is not null group by 1, 2) as given
@@ -190,7 +190,7 @@ export const listMisdatedReceipts = (tx: Tx) =>
   listFirst(
     tx,
     sql<MisdatedReceipt>`
-      select id as "sourceId", 'order' as kind, receipt_year as year, completed_at as "completedAt" from orders
+      select id as "sourceId", 'order' as kind, receipt_year as year, completed_at from orders
        where completed_at is not null and extract(year from completed_at at time zone 'UTC') <> receipt_year
       union all
       select id, 'payment', receipt_year, settled_at from subscription_payments

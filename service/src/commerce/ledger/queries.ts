@@ -10,23 +10,23 @@ export async function insertTransaction(
   currency: string,
   entries: Entry[],
 ): Promise<void> {
-  await tx.insertInto("ledger_transactions").values(transaction).execute();
+  await tx.insertInto("ledgerTransactions").values(transaction).execute();
   const rows = entries.map((entry, index) => ({
-    transaction_id: transaction.id,
+    transactionId: transaction.id,
     position: index + 1,
-    entry_count: transaction.entry_count,
+    entryCount: transaction.entryCount,
     account: entry.account,
-    owner_id: "ownerId" in entry ? entry.ownerId : null,
+    ownerId: "ownerId" in entry ? entry.ownerId : null,
     currency,
-    amount_minor: entry.amountMinor,
-    order_id: entry.orderId ?? null,
-    matures_at: entryMaturity(entry, transaction),
+    amountMinor: entry.amountMinor,
+    orderId: entry.orderId ?? null,
+    maturesAt: entryMaturity(entry, transaction),
   }));
-  await tx.insertInto("ledger_entries").values(rows).execute();
+  await tx.insertInto("ledgerEntries").values(rows).execute();
 }
 
-const entryMaturity = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
-  entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurred_at) : null;
+const entryMaturity = (entry: Entry, { occurredAt }: Insertable<LedgerTransactions>) =>
+  entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurredAt) : null;
 
 /** As text, because a sum may have more digits than a number holds. */
 interface Sums {
@@ -65,12 +65,12 @@ export async function sumBalances(db: Queries, ownerId: string, now: Date): Prom
 }
 
 export const insertVerification = (db: Queries, verification: Insertable<LedgerVerifications>) =>
-  db.insertInto("ledger_verifications").values(verification).execute();
+  db.insertInto("ledgerVerifications").values(verification).execute();
 
 export const findLastVerificationRow = (db: Queries) =>
   db
-    .selectFrom("ledger_verifications")
-    .select(["begun_at as begunAt", "ended_at as endedAt", "problems"])
-    .orderBy("begun_at", "desc")
+    .selectFrom("ledgerVerifications")
+    .select(["begunAt", "endedAt", "problems"])
+    .orderBy("begunAt", "desc")
     .limit(1)
     .executeTakeFirst();

@@ -73,7 +73,7 @@ async function listWrongSumsOf(tx: Tx, grain: Grain, due: RawBuilder<unknown>): 
   const wrong = await listFirst(
     tx,
     sql<Cell & WrongSum["lacks"]>`
-      select seller_id as "sellerId", starts_at as "startsAt", scope, of_id as "ofId", currency, ${DIFFERENCES}
+      select seller_id, starts_at, scope, of_id, currency, ${DIFFERENCES}
         from (select ${CELL}, ${eachColumn((name) => name, verifiedSums)} from (${due}) as due
               union all
               select ${CELL}, ${eachColumn((name) => `-${name}`)}, -gross from (${storedSums(grain)}) as found) as both_sides

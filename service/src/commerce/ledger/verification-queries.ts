@@ -63,7 +63,7 @@ export const listUnbalanced = (tx: Tx) =>
   listFirst(
     tx,
     sql<Unbalanced>`
-      select coalesce(t.id, e.transaction_id) as "transactionId", t.kind, t.entry_count as "entryCount",
+      select coalesce(t.id, e.transaction_id) as "transactionId", t.kind, t.entry_count,
              coalesce(e.entries, 0) as entries, e.currencies, e.repeating
         from ledger_transactions t
         full join (select transaction_id, sum_bigint(entries) as entries,
@@ -97,7 +97,7 @@ export const listDifferences = (
   listFirst(
     tx,
     sql<Difference>`
-      ${before} select source_id as "sourceId", kind, account, owner_id as "ownerId", currency,
+      ${before} select source_id, kind, account, owner_id, currency,
              sum(due)::text as due, sum(booked)::text as booked
         from (select kind, source_id, account, owner_id, currency, amount as due, 0::bigint as booked
                 from (${due}) as due
@@ -311,7 +311,7 @@ export const listUnfoundedDisputes = (tx: Tx) =>
   listFirst(
     tx,
     sql<UnfoundedDispute>`
-      select t.id as "transactionId", t.kind, t.source_id as "sourceId", d.status
+      select t.id as "transactionId", t.kind, t.source_id, d.status
         from ledger_transactions t left join disputes d on d.id = t.source_id
        where t.kind in ('dispute_opened', 'dispute_won', 'dispute_lost')
          and (d.id is null or t.kind not in ('dispute_opened', 'dispute_' || d.status))`,

@@ -11,90 +11,69 @@ import { mayBeChargedLate } from "../charges/late-charges.ts";
 
 export const OPEN_ORDER_STATUSES: OrderStatus[] = ["pending", "requires_action"];
 
-export interface OrderRow {
+export interface NewOrder {
   id: string;
   buyerId: string;
   sellerId: string;
-  sellerName: string;
   productId: string;
-  /** As they were called when the order was made; sellerName is what the seller is called now. */
-  parties: { buyer: { name: string; email: string }; seller: { name: string } };
+  buyerName: string;
+  buyerEmail: string;
+  sellerName: string;
   productTitle: string;
   productType: string;
   productVersion: string;
-  latestVersion: string;
-  status: OrderStatus;
   subtotalMinor: bigint;
   discountMinor: bigint;
   taxMinor: bigint;
   totalMinor: bigint;
-  refundedMinor: bigint;
-  /** Of refunds that are on their way. */
-  refundingMinor: bigint;
   feeMinor: bigint;
   commissionMinor: bigint;
   sellerMinor: bigint;
-  processorFeeMinor: bigint | null;
-  /** Who referred the buyer, and so has the commission. */
-  referrerId: string | null;
-  referralCode: string | null;
-  discountCodeId: string | null;
-  discountCode: string | null;
+  feeBasisPoints: number;
+  commissionBasisPoints: number;
   taxBasisPoints: number;
   /** Whether the price held the tax already. */
   taxInclusive: boolean;
   /** Where the buyer was; null: they had not said. */
   taxCountry: string | null;
+  discountCodeId: string | null;
+  discountCode: string | null;
+  /** Who referred the buyer, and so has the commission. */
+  referrerId: string | null;
+  referralCode: string | null;
+  currency: string;
+  refundDays: number;
+  /** null: nothing had to be paid. */
+  paymentMethodId: string | null;
+  createdAt: Date;
+}
+
+export interface OrderRow
+  extends Omit<
+    NewOrder,
+    "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints"
+  > {
+  sellerName: string;
+  /** As they were called when the order was made; sellerName is what the seller is called now. */
+  parties: { buyer: { name: string; email: string }; seller: { name: string } };
+  latestVersion: string;
+  status: OrderStatus;
+  refundedMinor: bigint;
+  /** Of refunds that are on their way. */
+  refundingMinor: bigint;
+  processorFeeMinor: bigint | null;
   /** null until it is completed, both. */
   receiptYear: number | null;
   receiptNumber: number | null;
-  refundDays: number;
-  currency: string;
-  /** null: nothing had to be paid. */
-  paymentMethodId: string | null;
   paymentMethod: CardSummary | null;
   /** What the provider calls the charge. */
   paymentId: string | null;
   declineCode: string | null;
   actionUrl: string | null;
-  createdAt: Date;
   completedAt: Date | null;
   /** From when the seller may be paid out for it. */
   maturesAt: Date | null;
   entitlementStatus: "active" | "held" | "revoked" | null;
-}
-
-export interface NewOrder {
-  id: string;
-  buyer_id: string;
-  seller_id: string;
-  product_id: string;
-  buyer_name: string;
-  buyer_email: string;
-  seller_name: string;
-  product_title: string;
-  product_type: string;
-  product_version: string;
-  subtotal_minor: bigint;
-  discount_minor: bigint;
-  tax_minor: bigint;
-  total_minor: bigint;
-  fee_minor: bigint;
-  commission_minor: bigint;
-  seller_minor: bigint;
-  fee_basis_points: number;
-  commission_basis_points: number;
-  tax_basis_points: number;
-  tax_inclusive: boolean;
-  tax_country: string | null;
-  discount_code_id: string | null;
-  discount_code: string | null;
-  referrer_id: string | null;
-  referral_code: string | null;
-  currency: string;
-  refund_days: number;
-  payment_method_id: string | null;
-  created_at: Date;
 }
 
 /** Writes the order as pending; false when the buyer has an open one for this product already. */
@@ -104,7 +83,7 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
     .values({ ...order, status: "pending" })
     .onConflict((conflict) =>
       conflict
-        .columns(["buyer_id", "product_id"])
+        .columns(["buyerId", "productId"])
         .where("status", "in", ["pending", "requires_action"])
         .doNothing(),
     )
@@ -116,47 +95,56 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
 const orders = (db: Queries) =>
   db
     .selectFrom("orders as o")
-    .innerJoin("users as s", "s.id", "o.seller_id")
-    .innerJoin("products as p", "p.id", "o.product_id")
-    .leftJoin("entitlements as e", "e.order_id", "o.id")
+    .innerJoin("users as s", "s.id", "o.sellerId")
+    .innerJoin("products as p", "p.id", "o.productId")
+    .leftJoin("entitlements as e", "e.orderId", "o.id")
     .select([
-      ...(["o.id", "o.status", "o.currency"] as const),
-      ...(["o.buyer_id as buyerId", "o.seller_id as sellerId", "s.name as sellerName"] as const),
-      ...([
-        "o.product_id as productId",
-        "o.product_title as productTitle",
-        "o.product_type as productType",
-      ] as const),
-      "o.product_version as productVersion",
-      ...(["o.subtotal_minor as subtotalMinor", "o.discount_minor as discountMinor"] as const),
-      ...(["o.tax_minor as taxMinor", "o.total_minor as totalMinor"] as const),
-      ...(["o.refunded_minor as refundedMinor", "o.refunding_minor as refundingMinor"] as const),
-      ...(["o.payment_method_id as paymentMethodId", "o.payment_id as paymentId"] as const),
-      ...(["o.fee_minor as feeMinor", "o.commission_minor as commissionMinor"] as const),
-      ...(["o.seller_minor as sellerMinor", "o.processor_fee_minor as processorFeeMinor"] as const),
-      ...(["o.referrer_id as referrerId", "o.refund_days as refundDays"] as const),
-      ...(["o.referral_code as referralCode", "o.discount_code_id as discountCodeId"] as const),
-      ...(["o.discount_code as discountCode", "o.tax_country as taxCountry"] as const),
-      ...(["o.tax_basis_points as taxBasisPoints", "o.tax_inclusive as taxInclusive"] as const),
-      ...(["o.receipt_year as receiptYear", "o.receipt_number as receiptNumber"] as const),
-      ...([
-        "o.payment_method as paymentMethod",
-        "o.decline_code as declineCode",
-        "o.action_url as actionUrl",
-      ] as const),
-      ...([
-        "o.created_at as createdAt",
-        "o.completed_at as completedAt",
-        "o.matures_at as maturesAt",
-        "e.status as entitlementStatus",
-      ] as const),
+      "o.id",
+      "o.status",
+      "o.currency",
+      "o.buyerId",
+      "o.sellerId",
+      "s.name as sellerName",
+      "o.productId",
+      "o.productTitle",
+      "o.productType",
+      "o.productVersion",
+      "o.subtotalMinor",
+      "o.discountMinor",
+      "o.taxMinor",
+      "o.totalMinor",
+      "o.refundedMinor",
+      "o.refundingMinor",
+      "o.paymentMethodId",
+      "o.paymentId",
+      "o.feeMinor",
+      "o.commissionMinor",
+      "o.sellerMinor",
+      "o.processorFeeMinor",
+      "o.referrerId",
+      "o.refundDays",
+      "o.referralCode",
+      "o.discountCodeId",
+      "o.discountCode",
+      "o.taxCountry",
+      "o.taxBasisPoints",
+      "o.taxInclusive",
+      "o.receiptYear",
+      "o.receiptNumber",
+      "o.paymentMethod",
+      "o.declineCode",
+      "o.actionUrl",
+      "o.createdAt",
+      "o.completedAt",
+      "o.maturesAt",
+      "e.status as entitlementStatus",
     ])
     // Later versions wait for moderators.
     .select(sql<string>`array_to_string(p.released, '.')`.as("latestVersion"))
     .select((row) =>
       jsonBuildObject({
-        buyer: jsonBuildObject({ name: row.ref("o.buyer_name"), email: row.ref("o.buyer_email") }),
-        seller: jsonBuildObject({ name: row.ref("o.seller_name") }),
+        buyer: jsonBuildObject({ name: row.ref("o.buyerName"), email: row.ref("o.buyerEmail") }),
+        seller: jsonBuildObject({ name: row.ref("o.sellerName") }),
       }).as("parties"),
     )
     .$castTo<NumberAmounts<OrderRow>>();
@@ -169,13 +157,13 @@ const findOne = async (query: ReturnType<typeof orders>): Promise<OrderRow | und
 export const findOrder = (db: Queries, id: string) => findOne(orders(db).where("o.id", "=", id));
 
 export const findOwnOrder = (db: Queries, buyerId: string, id: string) =>
-  findOne(orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId));
+  findOne(orders(db).where("o.id", "=", id).where("o.buyerId", "=", buyerId));
 
 export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =>
   findOne(
     orders(db)
-      .where("o.buyer_id", "=", buyerId)
-      .where("o.product_id", "=", productId)
+      .where("o.buyerId", "=", buyerId)
+      .where("o.productId", "=", productId)
       .where("o.status", "in", OPEN_ORDER_STATUSES),
   );
 
@@ -201,9 +189,9 @@ export async function listOrders(
 ): Promise<Page<OrderRow>> {
   if (filter.productId === null) return { items: [], total: 0 };
   const conditions = {
-    "o.buyer_id": buyerId,
+    "o.buyerId": buyerId,
     ...(filter.status && { "o.status": filter.status }),
-    ...(filter.productId && { "o.product_id": filter.productId }),
+    ...(filter.productId && { "o.productId": filter.productId }),
   };
   const items = await orders(db)
     .where((row) => row.and(conditions))
@@ -221,17 +209,17 @@ export async function listOrders(
 
 export interface OrderUpdate {
   status?: OrderStatus;
-  refunded_minor?: bigint;
-  refunding_minor?: bigint;
-  processor_fee_minor?: bigint | null;
-  matures_at?: Date;
-  receipt_year?: number;
-  receipt_number?: number;
-  payment_id?: string;
-  payment_method?: string;
-  decline_code?: string;
-  action_url?: string | null;
-  completed_at?: Date;
+  refundedMinor?: bigint;
+  refundingMinor?: bigint;
+  processorFeeMinor?: bigint | null;
+  maturesAt?: Date;
+  receiptYear?: number;
+  receiptNumber?: number;
+  paymentId?: string;
+  paymentMethod?: string;
+  declineCode?: string;
+  actionUrl?: string | null;
+  completedAt?: Date;
 }
 
 export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
@@ -245,7 +233,7 @@ export async function recordOrderMismatch(
 ): Promise<boolean> {
   const noted = await db
     .updateTable("orders")
-    .set({ payment_id: paymentId, mismatch: captured })
+    .set({ paymentId, mismatch: captured })
     .where("id", "=", id)
     .where("mismatch", "is distinct from", captured)
     .returning("id")
@@ -257,7 +245,7 @@ export async function recordOrderMismatch(
 export async function markOrderAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
     .updateTable("orders")
-    .set({ asked_at: now })
+    .set({ askedAt: now })
     .where("id", "=", id)
     .where("status", "in", OPEN_ORDER_STATUSES)
     .returning("id")
@@ -272,12 +260,12 @@ export const deleteOpenOrder = (db: Queries, id: string) =>
 /** The seller's next number of the year, without gaps: it is taken back when the transaction is. */
 export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
   const { last } = await tx
-    .insertInto("receipt_counters")
-    .values({ seller_id: sellerId, year, last: 1 })
+    .insertInto("receiptCounters")
+    .values({ sellerId, year, last: 1 })
     .onConflict((conflict) =>
       conflict
-        .columns(["seller_id", "year"])
-        .doUpdateSet((row) => ({ last: row("receipt_counters.last", "+", 1) })),
+        .columns(["sellerId", "year"])
+        .doUpdateSet((row) => ({ last: row("receiptCounters.last", "+", 1) })),
     )
     .returning("last")
     .executeTakeFirstOrThrow();
@@ -289,39 +277,39 @@ export const listOpenOrders = (db: Queries, before: Date) =>
     .selectFrom("orders")
     .select((row) => [
       "id",
-      "created_at as createdAt",
-      row.fn.coalesce("asked_at", "created_at").as("askedAt"),
+      "createdAt",
+      row.fn.coalesce("askedAt", "createdAt").as("askedAt"),
       sql<boolean>`exists (select from discount_codes c
                             where c.id = discount_code_id and c.max_redemptions is not null)`.as(
         "holdsScarce",
       ),
     ])
     .where("status", "in", OPEN_ORDER_STATUSES)
-    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
-    .orderBy("created_at")
+    .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
+    .orderBy("createdAt")
     .execute();
 
 export const listOrdersPossiblyChargedLate = (db: Queries, now: Date) =>
-  db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("created_at").execute();
+  db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("createdAt").execute();
 
 /** The provider has answered of a canceled order. */
 export const markOrderCheckedLate = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("orders")
-    .set({ asked_at: now })
+    .set({ askedAt: now })
     .where("id", "=", id)
     .where("status", "=", "canceled")
     .execute();
 
 /** Of purchases and sales of an account, how many the provider has not settled. */
 export async function countOpenOrders(db: Queries, userId: string) {
-  const mine = (side: "buyer_id" | "seller_id") =>
+  const mine = (side: "buyerId" | "sellerId") =>
     db
       .selectFrom("orders")
       .where(side, "=", userId)
       .where("status", "in", OPEN_ORDER_STATUSES)
       .select((row) => row.fn.countAll<number>().as("count"))
       .executeTakeFirstOrThrow();
-  const [purchases, sales] = [await mine("buyer_id"), await mine("seller_id")];
+  const [purchases, sales] = [await mine("buyerId"), await mine("sellerId")];
   return { purchases: purchases.count, sales: sales.count };
 }

@@ -8,11 +8,11 @@ export async function listSucceededRefunds(
 ): Promise<{ at: Date; amountMinor: bigint }[]> {
   const rows = await db
     .selectFrom("refunds")
-    .select(["completed_at as at", "amount_minor as amountMinor"])
-    .where("order_id", "=", orderId)
+    .select(["completedAt as at", "amountMinor"])
+    .where("orderId", "=", orderId)
     .where("status", "=", "succeeded")
-    .where("completed_at", "is not", null)
-    .orderBy("completed_at")
+    .where("completedAt", "is not", null)
+    .orderBy("completedAt")
     .orderBy("id")
     .$castTo<{ at: Date; amountMinor: number }>()
     .execute();

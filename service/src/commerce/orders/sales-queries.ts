@@ -42,27 +42,41 @@ export interface SaleFilter extends Paging {
 function matchingOrders(db: Queries, filter: SaleFilter) {
   const { buyerId, sellerId, productId, status, from, to, paid } = filter;
   let orders = db.selectFrom("orders").select("id");
-  if (buyerId) orders = orders.where("buyer_id", "=", buyerId);
-  if (sellerId) orders = orders.where("seller_id", "=", sellerId);
-  if (productId) orders = orders.where("product_id", "=", productId);
+  if (buyerId) orders = orders.where("buyerId", "=", buyerId);
+  if (sellerId) orders = orders.where("sellerId", "=", sellerId);
+  if (productId) orders = orders.where("productId", "=", productId);
   if (status) orders = orders.where("status", "=", status);
   if (from) orders = orders.where("id", ">=", minUuidAt(from));
   if (to) orders = orders.where("id", "<", minUuidAt(to));
-  return paid ? orders.where("completed_at", "is not", null) : orders;
+  return paid ? orders.where("completedAt", "is not", null) : orders;
 }
 
 const selectSales = (db: Queries) =>
   db
     .selectFrom("orders as o")
-    .innerJoin("users as b", "b.id", "o.buyer_id")
-    .innerJoin("users as s", "s.id", "o.seller_id")
-    .select(["o.id", "o.status", "o.currency", "o.created_at as createdAt", "o.completed_at as completedAt"])
-    .select(["o.total_minor as totalMinor", "o.refunded_minor as refundedMinor", "o.fee_minor as feeMinor"])
-    .select(["o.commission_minor as commissionMinor", "o.tax_minor as taxMinor"])
-    .select(["o.seller_minor as sellerMinor", "o.product_id as productId"])
-    .select(["o.product_title as productTitle", "o.product_type as productType"])
-    .select(["o.product_version as productVersion", "o.buyer_id as buyerId", "b.name as buyerName"])
-    .select(["o.seller_id as sellerId", "s.name as sellerName"]);
+    .innerJoin("users as b", "b.id", "o.buyerId")
+    .innerJoin("users as s", "s.id", "o.sellerId")
+    .select([
+      "o.id",
+      "o.status",
+      "o.currency",
+      "o.createdAt",
+      "o.completedAt",
+      "o.totalMinor",
+      "o.refundedMinor",
+      "o.feeMinor",
+      "o.commissionMinor",
+      "o.taxMinor",
+      "o.sellerMinor",
+      "o.productId",
+      "o.productTitle",
+      "o.productType",
+      "o.productVersion",
+      "o.buyerId",
+      "b.name as buyerName",
+      "o.sellerId",
+      "s.name as sellerName",
+    ]);
 
 /** The page's ids first: what stands before it is walked in the index, and joined with nothing. */
 export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<SaleRow>> {
@@ -88,11 +102,16 @@ export interface OrderForAdmin extends SaleRow {
 
 export async function findSale(db: Queries, id: string): Promise<OrderForAdmin | undefined> {
   const row = await selectSales(db)
-    .leftJoin("users as r", "r.id", "o.referrer_id")
-    .select(["r.id as referrerId", "r.name as referrerName"])
-    .select(["o.fee_basis_points as feeBasisPoints", "o.commission_basis_points as commissionBasisPoints"])
-    .select(["o.processor_fee_minor as processorFeeMinor", "o.payment_id as paymentId"])
-    .select("o.matures_at as maturesAt")
+    .leftJoin("users as r", "r.id", "o.referrerId")
+    .select([
+      "r.id as referrerId",
+      "r.name as referrerName",
+      "o.feeBasisPoints",
+      "o.commissionBasisPoints",
+      "o.processorFeeMinor",
+      "o.paymentId",
+      "o.maturesAt",
+    ])
     .where("o.id", "=", id)
     .executeTakeFirst();
   if (!row) return undefined;

@@ -34,15 +34,15 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
   const period = await payoutPeriod(ctx, tx, input);
   const isMade = await insertPayout(tx, {
     id,
-    seller_id: sellerId,
-    amount_minor: amountMinor,
-    commission_minor: clamp(0n, balance.referrer.availableMinor, amountMinor),
+    sellerId,
+    amountMinor,
+    commissionMinor: clamp(0n, balance.referrer.availableMinor, amountMinor),
     currency: balance.currency,
     destination: input.destination,
-    period_start: period.start,
-    period_end: period.end,
-    scheduled_for: input.scheduledFor ? dayOf(input.scheduledFor) : null,
-    created_at: ctx.now(),
+    periodStart: period.start,
+    periodEnd: period.end,
+    scheduledFor: input.scheduledFor ? dayOf(input.scheduledFor) : null,
+    createdAt: ctx.now(),
   });
   if (!isMade) return null;
   const payout = (await findPayout(tx, id))!;

@@ -37,7 +37,7 @@ export async function settlePayout(ctx: Context, id: string, outcome: PayoutResu
 
 async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
   if (outcome.state === "waits") return markWaiting(ctx, tx, payout, outcome.waitsFor);
-  const known = { provider_payout_id: outcome.providerPayoutId, waits_for: null };
+  const known = { providerPayoutId: outcome.providerPayoutId, waitsFor: null };
   switch (outcome.state) {
     case "in_transit":
       await updatePayout(tx, payout.id, { ...known, status: "in_transit" });
@@ -46,10 +46,10 @@ async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pa
       await postPayoutCompleted(ctx, tx, payout);
       await publishCompleted(ctx, tx, payout);
       await recordReversal(ctx, tx, payout, outcome);
-      return endPayout(ctx, tx, payout, { ...known, status: "completed", completed_at: ctx.now() });
+      return endPayout(ctx, tx, payout, { ...known, status: "completed", completedAt: ctx.now() });
     case "failed":
       await postPayoutFailed(ctx, tx, payout);
-      return endPayout(ctx, tx, payout, { ...known, status: "failed", failure_code: outcome.failureCode });
+      return endPayout(ctx, tx, payout, { ...known, status: "failed", failureCode: outcome.failureCode });
     case "returned":
       // The completion was never announced, so only the return is recorded.
       await postPayoutCompleted(ctx, tx, payout);
@@ -60,7 +60,7 @@ async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pa
 
 /** The job asks again; the seller cannot change it. */
 async function markWaiting({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
-  await updatePayout(tx, payout.id, { status: payout.status, waits_for: waitsFor });
+  await updatePayout(tx, payout.id, { status: payout.status, waitsFor });
   log.warn(
     { payout: payout.id, waitsFor },
     "the payment provider has too little of ours for a payout; it waits",
@@ -75,7 +75,7 @@ async function recordReversal(
   { reversedMinor = 0n }: { reversedMinor?: bigint },
 ): Promise<void> {
   if (reversedMinor <= payout.reversedMinor) return;
-  await updatePayout(tx, payout.id, { status: "completed", reversed_minor: reversedMinor });
+  await updatePayout(tx, payout.id, { status: "completed", reversedMinor });
   log.error(
     { payout: payout.id, reversedMinor },
     "the provider took back a part of a payout, which the books do not say: take back all of it there, and it is paid out anew",
@@ -88,7 +88,7 @@ async function applyReturn(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pay
   if (outcome.state !== "returned" && outcome.state !== "failed") return;
   await postPayoutReturned(ctx, tx, payout);
   const failureCode = outcome.state === "failed" ? outcome.failureCode : null;
-  await endPayout(ctx, tx, payout, { status: "returned", failure_code: failureCode });
+  await endPayout(ctx, tx, payout, { status: "returned", failureCode });
 }
 
 /** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */

@@ -11,28 +11,31 @@ export const RETURNED_WITHIN_MS = 14 * DAY_MS;
 /** Until then it was seen to come back all the same, or was taken back by hand. */
 export const RETURNED_LATE_WITHIN_MS = 180 * DAY_MS;
 
-export interface PayoutRow {
+export interface NewPayout {
   id: string;
   sellerId: string;
-  sellerName: string;
-  status: PayoutStatus;
   amountMinor: bigint;
   /** What of it was drawn from commissions. */
   commissionMinor: bigint;
   currency: string;
+  destination: string;
   /** Days, as YYYY-MM-DD. */
   periodStart: string;
   periodEnd: string;
-  destination: string;
   /** The day of the schedule that created it; null: the seller requested it. */
   scheduledFor: string | null;
+  createdAt: Date;
+}
+
+export interface PayoutRow extends NewPayout {
+  sellerName: string;
+  status: PayoutStatus;
   providerPayoutId: string | null;
   failureCode: string | null;
   /** Why the provider cannot pay it yet. */
   waitsFor: string | null;
   /** What of it the provider took back, without taking back all. */
   reversedMinor: bigint;
-  createdAt: Date;
   completedAt: Date | null;
 }
 
@@ -42,13 +45,26 @@ const day = (column: string) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM
 const payouts = (db: Queries) =>
   db
     .selectFrom("payouts as p")
-    .innerJoin("users as s", "s.id", "p.seller_id")
-    .select(["p.id", "p.seller_id as sellerId", "s.name as sellerName", "p.status", "p.currency"])
-    .select(["p.amount_minor as amountMinor", "p.commission_minor as commissionMinor", "p.destination"])
-    .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
-    .select([day("p.scheduled_for").as("scheduledFor"), "p.provider_payout_id as providerPayoutId"])
-    .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
-    .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
+    .innerJoin("users as s", "s.id", "p.sellerId")
+    .select([
+      "p.id",
+      "p.sellerId",
+      "s.name as sellerName",
+      "p.status",
+      "p.currency",
+      "p.amountMinor",
+      "p.commissionMinor",
+      "p.destination",
+      day("p.periodStart").as("periodStart"),
+      day("p.periodEnd").as("periodEnd"),
+      day("p.scheduledFor").as("scheduledFor"),
+      "p.providerPayoutId",
+      "p.waitsFor",
+      "p.reversedMinor",
+      "p.failureCode",
+      "p.createdAt",
+      "p.completedAt",
+    ])
     .$castTo<NumberAmounts<PayoutRow>>();
 
 const findOne = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
@@ -59,19 +75,19 @@ const findOne = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | u
 export const findPayout = (db: Queries, id: string) => findOne(payouts(db).where("p.id", "=", id));
 
 export const findOwnPayout = (db: Queries, sellerId: string, id: string) =>
-  findOne(payouts(db).where("p.id", "=", id).where("p.seller_id", "=", sellerId));
+  findOne(payouts(db).where("p.id", "=", id).where("p.sellerId", "=", sellerId));
 
 export const findOpenPayout = (db: Queries, sellerId: string, currency: string) =>
   findOne(
     payouts(db)
-      .where("p.seller_id", "=", sellerId)
+      .where("p.sellerId", "=", sellerId)
       .where("p.currency", "=", currency)
       .where("p.status", "in", OPEN_PAYOUT_STATUSES),
   );
 
 export const findAnyOpenPayout = (db: Queries, sellerId: string) =>
   findOne(
-    payouts(db).where("p.seller_id", "=", sellerId).where("p.status", "in", OPEN_PAYOUT_STATUSES).limit(1),
+    payouts(db).where("p.sellerId", "=", sellerId).where("p.status", "in", OPEN_PAYOUT_STATUSES).limit(1),
   );
 
 /** Locks the payout, then reads it: an answer of the provider, its notice and the reconciling job may all come at once. */
@@ -88,7 +104,7 @@ export interface PayoutFilter extends Paging {
 
 export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Page<PayoutRow>> {
   const conditions = {
-    ...(filter.sellerId && { "p.seller_id": filter.sellerId }),
+    ...(filter.sellerId && { "p.sellerId": filter.sellerId }),
     ...(filter.status && { "p.status": filter.status }),
     ...(filter.currency && { "p.currency": filter.currency }),
   };
@@ -106,19 +122,6 @@ export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Pa
   return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
-export interface NewPayout {
-  id: string;
-  seller_id: string;
-  amount_minor: bigint;
-  commission_minor: bigint;
-  currency: string;
-  destination: string;
-  period_start: string;
-  period_end: string;
-  scheduled_for: string | null;
-  created_at: Date;
-}
-
 /** Writes the payout as pending; false when the seller has an open one in this currency, or had one on this day of the schedule. */
 export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> {
   const written = await tx
@@ -132,11 +135,11 @@ export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> 
 
 export interface PayoutUpdate {
   status: PayoutStatus;
-  provider_payout_id?: string | null;
-  failure_code?: string | null;
-  waits_for?: string | null;
-  reversed_minor?: bigint;
-  completed_at?: Date;
+  providerPayoutId?: string | null;
+  failureCode?: string | null;
+  waitsFor?: string | null;
+  reversedMinor?: bigint;
+  completedAt?: Date;
 }
 
 export const updatePayout = (tx: Tx, id: string, move: PayoutUpdate) =>
@@ -144,23 +147,23 @@ export const updatePayout = (tx: Tx, id: string, move: PayoutUpdate) =>
 
 /** Notes that the provider is asked now. */
 export const markPayoutAsked = (db: Queries, id: string, now: Date) =>
-  db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
+  db.updateTable("payouts").set({ askedAt: now }).where("id", "=", id).execute();
 
 const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   db
     .selectFrom("payouts")
     .select("id")
     .where("status", "=", status)
-    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
-    .orderBy("created_at");
+    .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
+    .orderBy("createdAt");
 
 /** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
 export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
-  askedBefore(db, status, before).where("waits_for", "is", null).execute();
+  askedBefore(db, status, before).where("waitsFor", "is", null).execute();
 
 /** Those of them that the provider could not pay when it was asked. */
 export const listWaitingForBalance = (db: Queries, before: Date) =>
-  askedBefore(db, "pending", before).where("waits_for", "is not", null).execute();
+  askedBefore(db, "pending", before).where("waitsFor", "is not", null).execute();
 
 /** Those that a bank may still send back, of which the provider was last asked before a moment. */
 export const listReturnable = (
@@ -171,9 +174,9 @@ export const listReturnable = (
     .selectFrom("payouts")
     .select("id")
     .where("status", "=", "completed")
-    .where("completed_at", ">", completedAfter)
-    .where("asked_at", "<", askedBefore)
-    .orderBy("completed_at")
+    .where("completedAt", ">", completedAfter)
+    .where("askedAt", "<", askedBefore)
+    .orderBy("completedAt")
     .execute();
 
 /** Who had something that had matured at a moment, and in which currency: all of it in the index, where the owner is named. */
@@ -253,7 +256,7 @@ export async function findLastPaidDay(
   const row = await db
     .selectFrom("payouts")
     .select(sql<string | null>`to_char(max(period_end), 'YYYY-MM-DD')`.as("last"))
-    .where("seller_id", "=", sellerId)
+    .where("sellerId", "=", sellerId)
     .where("currency", "=", currency)
     .where("status", "in", [...OPEN_PAYOUT_STATUSES, "completed"])
     .executeTakeFirstOrThrow();
@@ -261,13 +264,13 @@ export async function findLastPaidDay(
 }
 
 export const insertLastAddress = (tx: Tx, userId: string, email: string) =>
-  tx.insertInto("last_addresses").values({ user_id: userId, email }).execute();
+  tx.insertInto("lastAddresses").values({ userId, email }).execute();
 
 export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
   const kept = await db
-    .selectFrom("last_addresses")
+    .selectFrom("lastAddresses")
     .select("email")
-    .where("user_id", "=", userId)
+    .where("userId", "=", userId)
     .executeTakeFirst();
   return kept?.email ?? null;
 }

@@ -5,38 +5,38 @@ type Status = "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
 
 export async function findPlanDispute(tx: Tx, providersId: string) {
   const row = await tx
-    .selectFrom("subscription_disputes")
-    .select(["id", "status", "closed_at as closedAt"])
-    .where("provider_dispute_id", "=", providersId)
+    .selectFrom("subscriptionDisputes")
+    .select(["id", "status", "closedAt"])
+    .where("providerDisputeId", "=", providersId)
     .executeTakeFirst();
   return row as { id: string; status: Status; closedAt: Date | null } | undefined;
 }
 
 export interface NewPlanDispute {
   id: string;
-  payment_id: string;
-  provider_dispute_id: string;
+  paymentId: string;
+  providerDisputeId: string;
   status: Status;
-  amount_minor: bigint;
-  fee_minor: bigint;
+  amountMinor: bigint;
+  feeMinor: bigint;
   reason: string;
-  answer_by: Date | null;
-  opened_at: Date;
+  answerBy: Date | null;
+  openedAt: Date;
 }
 
 export const insertPlanDispute = (tx: Tx, dispute: NewPlanDispute) =>
-  tx.insertInto("subscription_disputes").values(dispute).execute();
+  tx.insertInto("subscriptionDisputes").values(dispute).execute();
 
 export interface PlanDisputeUpdate {
   status: Status;
-  fee_minor?: bigint;
-  lost_minor?: bigint;
-  excess_minor?: bigint;
-  closed_at?: Date | null;
+  feeMinor?: bigint;
+  lostMinor?: bigint;
+  excessMinor?: bigint;
+  closedAt?: Date | null;
 }
 
 export const updatePlanDispute = (tx: Tx, id: string, move: PlanDisputeUpdate) =>
-  tx.updateTable("subscription_disputes").set(move).where("id", "=", id).execute();
+  tx.updateTable("subscriptionDisputes").set(move).where("id", "=", id).execute();
 
 /** What lost disputes took of a payment. */
 export async function sumLostToDisputes(tx: Tx, paymentId: string): Promise<bigint> {

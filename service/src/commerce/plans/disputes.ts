@@ -64,21 +64,23 @@ async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, reporte
   const row = toNewDispute(ctx, payment, reported);
   const id = known?.id ?? row.id;
   if (!known) await insertPlanDispute(tx, row);
-  else if (reported.state === "open") await updatePlanDispute(tx, id, { status: "open", closed_at: null });
+  else if (reported.state === "open") await updatePlanDispute(tx, id, { status: "open", closedAt: null });
   if (!known || (reported.state === "open" && known.status !== "open"))
     await auditPlanDispute(ctx, tx, payment, reported, reported.state === "inquiry" ? "inquiry" : "opened");
   if (!isDecided(reported)) return;
   if (reported.state === "lost") await applyLoss(ctx, tx, payment, reported, id);
   else
     await updatePlanDispute(tx, id, {
-      ...{ status: reported.state as "won" | "inquiry_closed", fee_minor: reported.feeMinor, closed_at: now },
+      status: reported.state as "won" | "inquiry_closed",
+      feeMinor: reported.feeMinor,
+      closedAt: now,
     });
   if (reported.state === "won") await auditPlanDispute(ctx, tx, payment, reported, "won");
 }
 
 const toNewDispute = (ctx: Context, payment: PaymentRow, reported: Dispute) => ({
   ...newDisputeRow(ctx, reported),
-  payment_id: payment.id,
+  paymentId: payment.id,
   status: isInquiry(reported) ? ("inquiry" as const) : ("open" as const),
 });
 
@@ -102,8 +104,11 @@ async function applyLoss(
     feeMinor: reported.feeMinor,
   });
   await updatePlanDispute(tx, id, {
-    ...{ status: "lost", fee_minor: reported.feeMinor, closed_at: now },
-    ...{ lost_minor: reported.amountMinor, excess_minor: excessMinor },
+    status: "lost",
+    feeMinor: reported.feeMinor,
+    closedAt: now,
+    lostMinor: reported.amountMinor,
+    excessMinor,
   });
   await auditPlanDispute(ctx, tx, payment, reported, "lost");
   const { isOver, until } = await endPlan(ctx, tx, payment);
@@ -162,7 +167,7 @@ async function endPlan(
   const subscription = await findSubscription(tx, userId);
   if (!subscription) return { isOver: true, until: null };
   if (period && period.end < subscription.periodEnd) {
-    await updateSubscription(tx, userId, { next_plan: FREE });
+    await updateSubscription(tx, userId, { nextPlan: FREE });
     return { isOver: false, until: subscription.periodEnd };
   }
   await endSubscription(ctx, tx, userId, FREE);

@@ -95,7 +95,7 @@ export async function chargeRenewal(ctx: Context, payment: PaymentRow): Promise<
 async function onUnknownToProvider(ctx: Context, id: string): Promise<void> {
   const payment = await findPayment(ctx.db, id);
   if (payment?.renewsFrom) return chargeRenewal(ctx, payment);
-  await updatePayment(ctx.db, id, { status: "canceled", settled_at: ctx.now() });
+  await updatePayment(ctx.db, id, { status: "canceled", settledAt: ctx.now() });
 }
 
 /** The provider says that something changed of a charge; when it is for a plan, asks what. */
@@ -199,16 +199,16 @@ async function completePlanPayment(ctx: Context, tx: Tx, payment: PaymentRow, pa
   await postPlanPayment(ctx, tx, payment, paid.feeMinor ?? 0n);
   await updatePayment(tx, payment.id, {
     status: "completed",
-    payment_id: paid.paymentId,
-    payment_method: JSON.stringify(paid.method),
-    settled_at: now,
-    action_url: null,
-    processor_fee_minor: paid.feeMinor,
-    period_start: start,
-    period_end: end,
-    receipt_year: now.getUTCFullYear(),
+    paymentId: paid.paymentId,
+    paymentMethod: JSON.stringify(paid.method),
+    settledAt: now,
+    actionUrl: null,
+    processorFeeMinor: paid.feeMinor,
+    periodStart: start,
+    periodEnd: end,
+    receiptYear: now.getUTCFullYear(),
     // Last, because all plan payments wait for the counter until this transaction commits.
-    receipt_number: await nextPlanReceiptNumber(tx, now.getUTCFullYear()),
+    receiptNumber: await nextPlanReceiptNumber(tx, now.getUTCFullYear()),
   });
   failPoint(ctx, "payment: settling");
 }
@@ -235,7 +235,7 @@ const postPlanPayment = (
 function toPaymentUpdate(unpaid: Unpaid, now: Date): PaymentUpdate {
   const standing = toUnpaidChange(unpaid);
   const isSettled = standing.status === "failed" || standing.status === "canceled";
-  return { ...standing, ...(isSettled && { settled_at: now }) };
+  return { ...standing, ...(isSettled && { settledAt: now }) };
 }
 
 export async function cancelOpenPayment(ctx: Context, userId: string): Promise<void> {

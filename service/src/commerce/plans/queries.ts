@@ -9,19 +9,22 @@ import { mayBeChargedLate } from "../charges/late-charges.ts";
 
 const OPEN: PaymentRow["status"][] = ["pending", "requires_action"];
 
-export interface SubscriptionRow {
+export interface NewSubscription {
   userId: string;
   plan: Plan;
   priceMinor: bigint;
   currency: string;
+  paymentMethodId: string;
   periodStart: Date;
   periodEnd: Date;
-  nextPlan: Plan | null;
-  paymentMethodId: string;
   anchorDay: number;
+  nextTryAt: Date;
+}
+
+export interface SubscriptionRow extends NewSubscription {
+  nextPlan: Plan | null;
   /** How often the next period could not be paid. */
   tries: number;
-  nextTryAt: Date;
 }
 
 export const findPlan = (db: Queries, userId: string) =>
@@ -36,86 +39,70 @@ export const findPlan = (db: Queries, userId: string) =>
 export async function findSubscription(db: Queries, userId: string): Promise<SubscriptionRow | undefined> {
   const row = await db
     .selectFrom("subscriptions as s")
-    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
-    .select(["s.user_id as userId", "s.plan", "s.price_minor as priceMinor", "s.currency"])
-    .select(["s.period_start as periodStart", "s.period_end as periodEnd", "s.next_plan as nextPlan"])
-    .select(["s.payment_method_id as paymentMethodId", "s.anchor_day as anchorDay"])
-    .select(["s.tries", "s.next_try_at as nextTryAt"])
-    .where("s.user_id", "=", userId)
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.userId").onRef("u.plan", "=", "s.plan"))
+    .selectAll("s")
+    .where("s.userId", "=", userId)
     .$narrowType<{ plan: Plan; nextPlan: Plan | null }>()
     .executeTakeFirst();
   return row && toBigintAmounts(row);
-}
-
-export interface NewSubscription {
-  user_id: string;
-  plan: Plan;
-  price_minor: bigint;
-  currency: string;
-  payment_method_id: string;
-  period_start: Date;
-  period_end: Date;
-  anchor_day: number;
-  next_try_at: Date;
 }
 
 export const replaceSubscription = (tx: Tx, row: NewSubscription) =>
   tx
     .insertInto("subscriptions")
     .values(row)
-    .onConflict((conflict) => conflict.column("user_id").doUpdateSet({ ...row, next_plan: null, tries: 0 }))
+    .onConflict((conflict) => conflict.column("userId").doUpdateSet({ ...row, nextPlan: null, tries: 0 }))
     .execute();
 
 export const deleteSubscription = (tx: Tx, userId: string) =>
-  tx.deleteFrom("subscriptions").where("user_id", "=", userId).execute();
+  tx.deleteFrom("subscriptions").where("userId", "=", userId).execute();
 
 export const updateSubscription = (
   tx: Tx,
   userId: string,
-  change: { plan?: Plan; next_plan?: Plan | null; tries?: number; next_try_at?: Date },
-) => tx.updateTable("subscriptions").set(change).where("user_id", "=", userId).execute();
+  change: { plan?: Plan; nextPlan?: Plan | null; tries?: number; nextTryAt?: Date },
+) => tx.updateTable("subscriptions").set(change).where("userId", "=", userId).execute();
 
 /** Whose period has ended with a downgrade to come. */
 export const listDueDowngrades = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
-    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
-    .select("s.user_id as userId")
-    .where("s.next_plan", "is not", null)
-    .where("s.period_end", "<=", now)
-    .orderBy("s.period_end")
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.userId").onRef("u.plan", "=", "s.plan"))
+    .select("s.userId")
+    .where("s.nextPlan", "is not", null)
+    .where("s.periodEnd", "<=", now)
+    .orderBy("s.periodEnd")
     .execute();
 
 /** Whose plan goes on after its period, and is to be paid for now. */
 export const listDueRenewals = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
-    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
-    .select(["s.user_id as userId", "s.plan"])
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.userId").onRef("u.plan", "=", "s.plan"))
+    .select(["s.userId", "s.plan"])
     .$narrowType<{ plan: Plan }>()
-    .where("s.next_plan", "is", null)
-    .where("s.next_try_at", "<=", now)
+    .where("s.nextPlan", "is", null)
+    .where("s.nextTryAt", "<=", now)
     .where((row) =>
       row.not(
         row.exists(
           row
-            .selectFrom("subscription_payments as p")
+            .selectFrom("subscriptionPayments as p")
             .select("p.id")
-            .whereRef("p.user_id", "=", "s.user_id")
+            .whereRef("p.userId", "=", "s.userId")
             .where("p.status", "in", OPEN),
         ),
       ),
     )
-    .orderBy("s.next_try_at")
+    .orderBy("s.nextTryAt")
     .execute();
 
-export interface PaymentRow {
+export interface NewPayment {
   id: string;
   userId: string;
-  /** As they were called when it was asked for. */
-  buyer: { name: string; email: string };
+  buyerName: string;
+  buyerEmail: string;
   plan: Plan;
-  status: PlanPaymentStatus;
   /** A whole month's. */
   priceMinor: bigint;
   /** What was unused of the period before. */
@@ -130,16 +117,22 @@ export interface PaymentRow {
   amountMinor: bigint;
   currency: string;
   paymentMethodId: string;
-  paymentMethod: CardSummary | null;
-  declineCode: string | null;
-  actionUrl: string | null;
-  /** The provider's id of a late payment that no longer buys anything. */
-  unusablePaymentId: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
   /** Whether they who pay were there when it was asked for. */
   ownerPresent: boolean;
   createdAt: Date;
+}
+
+export interface PaymentRow extends Omit<NewPayment, "buyerName" | "buyerEmail"> {
+  /** As they were called when it was asked for. */
+  buyer: { name: string; email: string };
+  status: PlanPaymentStatus;
+  paymentMethod: CardSummary | null;
+  declineCode: string | null;
+  actionUrl: string | null;
+  /** The provider's id of a late payment that no longer buys anything. */
+  unusablePaymentId: string | null;
   settledAt: Date | null;
   /** What it paid for; null until it is completed, as its receipt's number. */
   period: Period | null;
@@ -163,18 +156,36 @@ interface PaymentColumns extends Omit<PaymentRow, "buyer" | "period"> {
 
 const payments = (db: Queries) =>
   db
-    .selectFrom("subscription_payments")
-    .select(["id", "user_id as userId", "plan", "status", "currency"])
-    .select(["buyer_name as buyerName", "buyer_email as buyerEmail"])
-    .select(["price_minor as priceMinor", "credit_minor as creditMinor", "amount_minor as amountMinor"])
-    .select(["tax_minor as taxMinor", "tax_basis_points as taxBasisPoints"])
-    .select(["tax_inclusive as taxInclusive", "tax_country as taxCountry"])
-    .select(["payment_method_id as paymentMethodId", "payment_method as paymentMethod"])
-    .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
-    .select("unusable_payment_id as unusablePaymentId")
-    .select(["owner_present as ownerPresent", "created_at as createdAt", "settled_at as settledAt"])
-    .select(["period_start as periodStart", "period_end as periodEnd"])
-    .select(["receipt_year as receiptYear", "receipt_number as receiptNumber"])
+    .selectFrom("subscriptionPayments")
+    .select([
+      "id",
+      "userId",
+      "plan",
+      "status",
+      "currency",
+      "buyerName",
+      "buyerEmail",
+      "priceMinor",
+      "creditMinor",
+      "amountMinor",
+      "taxMinor",
+      "taxBasisPoints",
+      "taxInclusive",
+      "taxCountry",
+      "paymentMethodId",
+      "paymentMethod",
+      "declineCode",
+      "actionUrl",
+      "renewsFrom",
+      "unusablePaymentId",
+      "ownerPresent",
+      "createdAt",
+      "settledAt",
+      "periodStart",
+      "periodEnd",
+      "receiptYear",
+      "receiptNumber",
+    ])
     .$castTo<NumberAmounts<PaymentColumns>>();
 
 function toPaymentRow(drawn: NumberAmounts<PaymentColumns>): PaymentRow {
@@ -196,67 +207,47 @@ export const findPayment = (db: Queries, id: string) => findOne(payments(db).whe
 export const lockPayment = (tx: Tx, id: string) => findOne(payments(tx).where("id", "=", id).forUpdate());
 
 export const findOpenPayment = (db: Queries, userId: string) =>
-  findOne(payments(db).where("user_id", "=", userId).where("status", "in", OPEN));
+  findOne(payments(db).where("userId", "=", userId).where("status", "in", OPEN));
 
 export async function listPayments(db: Queries, userId: string, paging: Paging): Promise<Page<PaymentRow>> {
   const rows = await payments(db)
-    .where("user_id", "=", userId)
+    .where("userId", "=", userId)
     .orderBy("id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
     .execute();
   const { total } = await db
-    .selectFrom("subscription_payments")
-    .where("user_id", "=", userId)
+    .selectFrom("subscriptionPayments")
+    .where("userId", "=", userId)
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items: rows.map(toPaymentRow), total };
 }
 
-export interface NewPayment {
-  id: string;
-  user_id: string;
-  buyer_name: string;
-  buyer_email: string;
-  plan: Plan;
-  price_minor: bigint;
-  credit_minor: bigint;
-  tax_minor: bigint;
-  tax_basis_points: number;
-  tax_inclusive: boolean;
-  tax_country: string | null;
-  amount_minor: bigint;
-  currency: string;
-  payment_method_id: string;
-  renews_from: Date | null;
-  owner_present: boolean;
-  created_at: Date;
-}
-
 export const insertPayment = (tx: Tx, payment: NewPayment) =>
   tx
-    .insertInto("subscription_payments")
+    .insertInto("subscriptionPayments")
     .values({ ...payment, status: "pending" })
     .execute();
 
 export interface PaymentUpdate {
   status: PaymentRow["status"];
-  payment_id?: string;
-  payment_method?: string;
-  decline_code?: string;
-  action_url?: string | null;
-  settled_at?: Date;
-  processor_fee_minor?: bigint | null;
-  period_start?: Date;
-  period_end?: Date;
-  receipt_year?: number;
-  receipt_number?: number;
+  paymentId?: string;
+  paymentMethod?: string;
+  declineCode?: string;
+  actionUrl?: string | null;
+  settledAt?: Date;
+  processorFeeMinor?: bigint | null;
+  periodStart?: Date;
+  periodEnd?: Date;
+  receiptYear?: number;
+  receiptNumber?: number;
 }
 
 /** Moves a payment; one that is completed or failed stays as it is. */
 export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
   db
-    .updateTable("subscription_payments")
+    .updateTable("subscriptionPayments")
     .set(move)
     .where("id", "=", id)
     .where("status", "not in", ["completed", "failed"])
@@ -269,8 +260,8 @@ export async function recordPaymentMismatch(
   { paymentId, captured }: Mismatch,
 ): Promise<boolean> {
   const noted = await db
-    .updateTable("subscription_payments")
-    .set({ payment_id: paymentId, mismatch: captured })
+    .updateTable("subscriptionPayments")
+    .set({ paymentId, mismatch: captured })
     .where("id", "=", id)
     .where("mismatch", "is distinct from", captured)
     .returning("id")
@@ -280,21 +271,17 @@ export async function recordPaymentMismatch(
 
 /** Null: the payment was refunded. */
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
-  tx
-    .updateTable("subscription_payments")
-    .set({ unusable_payment_id: paymentId })
-    .where("id", "=", id)
-    .execute();
+  tx.updateTable("subscriptionPayments").set({ unusablePaymentId: paymentId }).where("id", "=", id).execute();
 
 /** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */
 export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<number> {
   const { last } = await tx
-    .insertInto("subscription_receipt_counters")
+    .insertInto("subscriptionReceiptCounters")
     .values({ year, last: 1 })
     .onConflict((conflict) =>
       conflict
         .column("year")
-        .doUpdateSet((row) => ({ last: row("subscription_receipt_counters.last", "+", 1) })),
+        .doUpdateSet((row) => ({ last: row("subscriptionReceiptCounters.last", "+", 1) })),
     )
     .returning("last")
     .executeTakeFirstOrThrow();
@@ -304,8 +291,8 @@ export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<numbe
 /** Returns false when the payment is no longer open, so that it must not be charged. */
 export async function markPaymentAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
-    .updateTable("subscription_payments")
-    .set({ asked_at: now })
+    .updateTable("subscriptionPayments")
+    .set({ askedAt: now })
     .where("id", "=", id)
     .where("status", "in", OPEN)
     .returning("id")
@@ -315,34 +302,30 @@ export async function markPaymentAsked(db: Queries, id: string, now: Date): Prom
 
 /** A payment whose method the provider does not know: nothing happened, so nothing stays. */
 export const deleteOpenPayment = (db: Queries, id: string) =>
-  db.deleteFrom("subscription_payments").where("id", "=", id).where("status", "in", OPEN).execute();
+  db.deleteFrom("subscriptionPayments").where("id", "=", id).where("status", "in", OPEN).execute();
 
 export const listOpenPayments = (db: Queries, before: Date) =>
   db
-    .selectFrom("subscription_payments")
-    .select((row) => [
-      "id",
-      "created_at as createdAt",
-      row.fn.coalesce("asked_at", "created_at").as("askedAt"),
-    ])
+    .selectFrom("subscriptionPayments")
+    .select((row) => ["id", "createdAt", row.fn.coalesce("askedAt", "createdAt").as("askedAt")])
     .where("status", "in", OPEN)
-    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
-    .orderBy("created_at")
+    .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
+    .orderBy("createdAt")
     .execute();
 
 export const listPaymentsPossiblyChargedLate = (db: Queries, now: Date) =>
   db
-    .selectFrom("subscription_payments")
+    .selectFrom("subscriptionPayments")
     .select("id")
     .where(mayBeChargedLate(now, sql`(mismatch is not null or unusable_payment_id is not null)`))
-    .orderBy("created_at")
+    .orderBy("createdAt")
     .execute();
 
 /** The provider has answered of a canceled payment. */
 export const markPaymentCheckedLate = (db: Queries, id: string, now: Date) =>
   db
-    .updateTable("subscription_payments")
-    .set({ asked_at: now })
+    .updateTable("subscriptionPayments")
+    .set({ askedAt: now })
     .where("id", "=", id)
     .where("status", "=", "canceled")
     .execute();
@@ -350,9 +333,9 @@ export const markPaymentCheckedLate = (db: Queries, id: string, now: Date) =>
 /** Whether its owner has paid for a plan since, or is about to. */
 export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
   const later = await db
-    .selectFrom("subscription_payments")
+    .selectFrom("subscriptionPayments")
     .select("id")
-    .where("user_id", "=", userId)
+    .where("userId", "=", userId)
     .where("id", ">", id)
     .where("status", "in", [...OPEN, "completed"])
     .limit(1)

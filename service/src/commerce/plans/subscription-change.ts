@@ -89,12 +89,12 @@ async function startChange(
   if (open) return open;
   const subscription = await findSubscription(tx, userId);
   if (change.plan === current) {
-    await updateSubscription(tx, userId, { next_plan: null });
+    await updateSubscription(tx, userId, { nextPlan: null });
     const { methodId, tax } = change;
     return methodId ? beginRenewal(ctx, tx, userId, { tax, chosenMethodId: methodId }) : null;
   }
   if (isLower(change.plan, current) && isPeriodPaid(subscription, ctx.now())) {
-    await updateSubscription(tx, userId, { next_plan: change.plan });
+    await updateSubscription(tx, userId, { nextPlan: change.plan });
     return null;
   }
   const credit = unusedCredit(subscription, ctx.config.planConfig.currency, ctx.now());

@@ -73,15 +73,15 @@ export async function continuePeriod(
 async function writePeriod(tx: Tx, bought: PaidPlan, start: Date, anchorDay: number): Promise<Period> {
   const end = monthAfter(start, anchorDay);
   await replaceSubscription(tx, {
-    user_id: bought.userId,
+    userId: bought.userId,
     plan: bought.plan,
-    price_minor: bought.priceMinor,
+    priceMinor: bought.priceMinor,
     currency: bought.currency,
-    payment_method_id: bought.paymentMethodId,
-    period_start: start,
-    period_end: end,
-    anchor_day: anchorDay,
-    next_try_at: end,
+    paymentMethodId: bought.paymentMethodId,
+    periodStart: start,
+    periodEnd: end,
+    anchorDay,
+    nextTryAt: end,
   });
   return { start, end };
 }
@@ -113,7 +113,7 @@ export async function recordFailedRenewal(
   }
   const previous = subscription.tries === 0 ? 0 : RETRY_AFTER_DAYS[subscription.tries - 1]!;
   const nextTry = daysAfter(ctx.now(), days - previous);
-  await updateSubscription(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
+  await updateSubscription(tx, due.userId, { tries: subscription.tries + 1, nextTryAt: nextTry });
   await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
 }
 
@@ -173,6 +173,6 @@ const downgrade = (ctx: Context, userId: string) =>
     if (planPriceMinor(ctx.config.planConfig, nextPlan) === 0n)
       return endSubscription(ctx, tx, userId, nextPlan);
     // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
-    await updateSubscription(tx, userId, { plan: nextPlan, next_plan: null });
+    await updateSubscription(tx, userId, { plan: nextPlan, nextPlan: null });
     await changePlan(ctx, tx, userId, nextPlan);
   });

@@ -4,27 +4,27 @@ import type { Queries } from "../../platform/db/database.ts";
 /** Keeps the code that is there already: of two first looks at once, one makes it. */
 export async function insertOrFindCode(
   db: Queries,
-  code: { user_id: string; code: string; created_at: Date },
+  code: { userId: string; code: string; createdAt: Date },
 ): Promise<string> {
   const known = () =>
-    db.selectFrom("referral_codes").select("code").where("user_id", "=", code.user_id).executeTakeFirst();
+    db.selectFrom("referralCodes").select("code").where("userId", "=", code.userId).executeTakeFirst();
   const found = await known();
   if (found) return found.code;
   await db
-    .insertInto("referral_codes")
+    .insertInto("referralCodes")
     .values(code)
-    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .onConflict((conflict) => conflict.column("userId").doNothing())
     .execute();
   return (await known())!.code;
 }
 
 export const findCodeOwner = (db: Queries, code: string) =>
   db
-    .selectFrom("referral_codes as r")
-    .innerJoin("users as u", "u.id", "r.user_id")
-    .select(["r.user_id as userId", "r.code"])
+    .selectFrom("referralCodes as r")
+    .innerJoin("users as u", "u.id", "r.userId")
+    .select(["r.userId", "r.code"])
     .select((row) =>
-      row.or([row("u.closed_at", "is not", null), row("u.banned_at", "is not", null)]).as("isGone"),
+      row.or([row("u.closedAt", "is not", null), row("u.bannedAt", "is not", null)]).as("isGone"),
     )
     .where("r.code", "=", code)
     .executeTakeFirst();
@@ -42,7 +42,7 @@ export async function sumPaidCommissions(db: Queries, userId: string): Promise<M
 export async function countReferred(db: Queries, userId: string): Promise<number> {
   const { count } = await db
     .selectFrom("orders")
-    .where("referrer_id", "=", userId)
+    .where("referrerId", "=", userId)
     .where("status", "in", ["completed", "partially_refunded", "disputed"])
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();

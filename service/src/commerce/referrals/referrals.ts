@@ -19,7 +19,7 @@ type Commission = Balance["referrer"];
 
 /** One's own code, made at the first look, and what it has earned. */
 export async function readReferral(ctx: Context, { userId }: Member): Promise<Referral> {
-  const made = { user_id: userId, code: generateCode(), created_at: ctx.now() };
+  const made = { userId, code: generateCode(), createdAt: ctx.now() };
   const code = await insertOrFindCode(ctx.db, made);
   return {
     code,

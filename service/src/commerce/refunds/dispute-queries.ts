@@ -16,17 +16,13 @@ export interface DisputeRow {
 const disputes = (db: Queries) =>
   db
     .selectFrom("disputes")
-    .select([
-      ...(["id", "order_id as orderId", "status", "reason"] as const),
-      ...(["amount_minor as amountMinor", "held_minor as heldMinor"] as const),
-      ...(["opened_at as openedAt", "closed_at as closedAt"] as const),
-    ])
+    .select(["id", "orderId", "status", "reason", "amountMinor", "heldMinor", "openedAt", "closedAt"])
     .$castTo<NumberAmounts<DisputeRow>>();
 
 const toRow = (drawn: NumberAmounts<DisputeRow>): DisputeRow => toBigintAmounts(drawn);
 
 export async function findDisputeOf(db: Queries, providersId: string): Promise<DisputeRow | undefined> {
-  const drawn = await disputes(db).where("provider_dispute_id", "=", providersId).executeTakeFirst();
+  const drawn = await disputes(db).where("providerDisputeId", "=", providersId).executeTakeFirst();
   return drawn && toRow(drawn);
 }
 
@@ -34,7 +30,7 @@ export async function findDisputeOf(db: Queries, providersId: string): Promise<D
 export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise<DisputeRow[]> =>
   (
     await disputes(db)
-      .where("order_id", "=", orderId)
+      .where("orderId", "=", orderId)
       .where("status", "in", ["open", "won", "lost"])
       .orderBy("id")
       .execute()
@@ -47,14 +43,14 @@ export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> 
 export interface NewDispute {
   id: string;
   status: "inquiry" | "open";
-  order_id: string;
-  provider_dispute_id: string;
-  amount_minor: bigint;
-  held_minor: bigint;
-  fee_minor: bigint;
+  orderId: string;
+  providerDisputeId: string;
+  amountMinor: bigint;
+  heldMinor: bigint;
+  feeMinor: bigint;
   reason: string;
-  answer_by: Date | null;
-  opened_at: Date;
+  answerBy: Date | null;
+  openedAt: Date;
 }
 
 export const insertDispute = (tx: Tx, dispute: NewDispute) =>
@@ -64,25 +60,25 @@ export const insertDispute = (tx: Tx, dispute: NewDispute) =>
 export const escalateInquiry = (tx: Tx, { id, ...dispute }: NewDispute) =>
   tx
     .updateTable("disputes")
-    .set({ ...dispute, closed_at: null })
+    .set({ ...dispute, closedAt: null })
     .where("id", "=", id)
     .execute();
 
 export const setHold = (tx: Tx, id: string, heldMinor: bigint) =>
-  tx.updateTable("disputes").set({ held_minor: heldMinor }).where("id", "=", id).execute();
+  tx.updateTable("disputes").set({ heldMinor }).where("id", "=", id).execute();
 
 export interface DisputeClose {
   status: "inquiry_closed" | "won" | "lost";
-  fee_minor: bigint;
-  lost_minor?: bigint;
-  excess_minor?: bigint;
-  closed_at: Date;
+  feeMinor: bigint;
+  lostMinor?: bigint;
+  excessMinor?: bigint;
+  closedAt: Date;
 }
 
 /** What it held is settled, and held no longer. */
 export const closeDispute = (tx: Tx, providersId: string, close: DisputeClose) =>
   tx
     .updateTable("disputes")
-    .set({ ...close, held_minor: 0n })
-    .where("provider_dispute_id", "=", providersId)
+    .set({ ...close, heldMinor: 0n })
+    .where("providerDisputeId", "=", providersId)
     .execute();

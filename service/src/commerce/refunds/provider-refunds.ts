@@ -81,12 +81,12 @@ async function insertProviderRefund(
   }
   const input = {
     origin: "provider" as const,
-    amount_minor: amountMinor,
+    amountMinor,
     reason: "other",
     details: "It was refunded at the payment provider.",
-    decide_by: null,
+    decideBy: null,
   };
   const started = await createRefund(ctx, tx, order, input, SERVICE_ACTOR);
   const approved = (await approveRefund(ctx, tx, started, SERVICE_ACTOR))!;
-  return moveRefund(ctx, tx, approved, "ask", SERVICE_ACTOR, { provider_refund_id: providerRefundId });
+  return moveRefund(ctx, tx, approved, "ask", SERVICE_ACTOR, { providerRefundId });
 }

@@ -40,7 +40,7 @@ export async function lockRefund(tx: Tx, id: string): Promise<LockedRefund | und
 
 type RefundInput = Pick<
   NewRefund,
-  "origin" | "amount_minor" | "reason" | "details" | "decide_by" | "approval_reason"
+  "origin" | "amountMinor" | "reason" | "details" | "decideBy" | "approvalReason"
 >;
 
 export async function createRefund(
@@ -54,9 +54,9 @@ export async function createRefund(
   await insertRefund(tx, {
     ...input,
     id,
-    order_id: order.id,
+    orderId: order.id,
     currency: order.currency,
-    created_at: ctx.now(),
+    createdAt: ctx.now(),
   });
   const refund = (await findRefundRow(tx, id))!;
   await auditRefund(ctx, tx, refund, "refund.requested", by);
@@ -80,8 +80,8 @@ export async function moveRefund(
   const moved = await updateRefundRow(tx, refund.id, refund.status, {
     ...change,
     status: to,
-    ...(decides && { decided_at: ctx.now(), decided_by: by.actorId }),
-    ...(isFinal(to) && { completed_at: ctx.now() }),
+    ...(decides && { decidedAt: ctx.now(), decidedBy: by.actorId }),
+    ...(isFinal(to) && { completedAt: ctx.now() }),
   });
   if (!moved) return null;
   const after = (await findRefundRow(tx, refund.id))!;
@@ -113,7 +113,7 @@ export async function approveRefund(
   if (remaining === 0n) throw alreadyRefundingError();
   const { amountMinor } = locked.refund;
   return moveRefund(ctx, tx, locked, "approve", by, {
-    amount_minor: amountMinor < remaining ? amountMinor : remaining,
+    amountMinor: amountMinor < remaining ? amountMinor : remaining,
   });
 }
 
@@ -130,7 +130,7 @@ export async function withdrawRefunds(
   let after = order;
   for (const refund of await listRefundsOfOrder(tx, order.id)) {
     const moved = await moveRefund(ctx, tx, { order: after, refund }, "withdraw", SERVICE_ACTOR, {
-      decision_note: note,
+      decisionNote: note,
     });
     after = moved?.order ?? after;
   }

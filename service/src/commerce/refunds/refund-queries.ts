@@ -40,23 +40,34 @@ export interface RefundRow {
 const refunds = (db: Queries) =>
   db
     .selectFrom("refunds as r")
-    .innerJoin("orders as o", "o.id", "r.order_id")
-    .innerJoin("users as b", "b.id", "o.buyer_id")
-    .innerJoin("users as s", "s.id", "o.seller_id")
+    .innerJoin("orders as o", "o.id", "r.orderId")
+    .innerJoin("users as b", "b.id", "o.buyerId")
+    .innerJoin("users as s", "s.id", "o.sellerId")
     .select([
-      ...(["r.id", "r.order_id as orderId", "r.status", "r.origin", "r.currency"] as const),
-      ...(["o.buyer_id as buyerId", "b.name as buyerName"] as const),
-      ...(["o.seller_id as sellerId", "s.name as sellerName"] as const),
-      ...(["o.product_id as productId", "o.product_title as productTitle"] as const),
-      ...(["r.amount_minor as amountMinor", "r.reason", "r.details"] as const),
-      ...(["r.decide_by as decideBy", "r.decided_by as decidedBy", "r.decided_at as decidedAt"] as const),
-      ...([
-        "r.approval_reason as approvalReason",
-        "r.decision_note as decisionNote",
-        "r.failure_code as failureCode",
-      ] as const),
-      ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
-      ...(["r.returned_at as returnedAt", "r.settled_at as settledAt"] as const),
+      "r.id",
+      "r.orderId",
+      "r.status",
+      "r.origin",
+      "r.currency",
+      "o.buyerId",
+      "b.name as buyerName",
+      "o.sellerId",
+      "s.name as sellerName",
+      "o.productId",
+      "o.productTitle",
+      "r.amountMinor",
+      "r.reason",
+      "r.details",
+      "r.decideBy",
+      "r.decidedBy",
+      "r.decidedAt",
+      "r.approvalReason",
+      "r.decisionNote",
+      "r.failureCode",
+      "r.createdAt",
+      "r.completedAt",
+      "r.returnedAt",
+      "r.settledAt",
     ])
     .$castTo<NumberAmounts<RefundRow>>();
 
@@ -70,7 +81,7 @@ export async function findRefundRow(db: Queries, id: string): Promise<RefundRow 
 /** One that was made at the provider's dashboard, by the provider's id. */
 export async function findProviderRefund(tx: Tx, providersId: string): Promise<RefundRow | undefined> {
   const drawn = await refunds(tx)
-    .where("r.provider_refund_id", "=", providersId)
+    .where("r.providerRefundId", "=", providersId)
     .where("r.origin", "=", "provider")
     .executeTakeFirst();
   return drawn && toRow(drawn);
@@ -78,14 +89,14 @@ export async function findProviderRefund(tx: Tx, providersId: string): Promise<R
 
 /** Newest first. */
 export const listRefundsOfOrder = async (db: Queries, orderId: string): Promise<RefundRow[]> =>
-  (await refunds(db).where("r.order_id", "=", orderId).orderBy("r.id", "desc").execute()).map(toRow);
+  (await refunds(db).where("r.orderId", "=", orderId).orderBy("r.id", "desc").execute()).map(toRow);
 
 /** The one that a new request would have to wait for. */
 export const findOpenRefund = (db: Queries, orderId: string) =>
   db
     .selectFrom("refunds")
     .select("id")
-    .where("order_id", "=", orderId)
+    .where("orderId", "=", orderId)
     .where("status", "in", OPEN_REFUND_STATUSES)
     .orderBy("id")
     .limit(1)
@@ -104,13 +115,13 @@ type RowBuilder = ExpressionBuilder<{ r: DB["refunds"]; o: DB["orders"] }, "r" |
 
 const matchesFilter = (filter: RefundFilter) => (row: RowBuilder) => {
   const sides = [
-    ...(filter.buyerId ? [row("o.buyer_id", "=", filter.buyerId)] : []),
-    ...(filter.sellerId ? [row("o.seller_id", "=", filter.sellerId)] : []),
+    ...(filter.buyerId ? [row("o.buyerId", "=", filter.buyerId)] : []),
+    ...(filter.sellerId ? [row("o.sellerId", "=", filter.sellerId)] : []),
   ];
   return row.and([
     ...(sides.length > 0 ? [row.or(sides)] : []),
     ...(filter.status ? [row("r.status", "=", filter.status)] : []),
-    ...(filter.orderId ? [row("r.order_id", "=", filter.orderId)] : []),
+    ...(filter.orderId ? [row("r.orderId", "=", filter.orderId)] : []),
   ]);
 };
 
@@ -124,7 +135,7 @@ export async function listRefundRows(db: Queries, filter: RefundFilter): Promise
     .execute();
   const { total } = await db
     .selectFrom("refunds as r")
-    .innerJoin("orders as o", "o.id", "r.order_id")
+    .innerJoin("orders as o", "o.id", "r.orderId")
     .where(matchesFilter(filter))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
@@ -133,15 +144,15 @@ export async function listRefundRows(db: Queries, filter: RefundFilter): Promise
 
 export interface NewRefund {
   id: string;
-  order_id: string;
+  orderId: string;
   origin: RefundRow["origin"];
-  amount_minor: bigint;
+  amountMinor: bigint;
   currency: string;
   reason: string;
   details: string | null;
-  approval_reason?: ApprovalReason;
-  decide_by: Date | null;
-  created_at: Date;
+  approvalReason?: ApprovalReason;
+  decideBy: Date | null;
+  createdAt: Date;
 }
 
 export const insertRefund = (tx: Tx, refund: NewRefund) =>
@@ -152,13 +163,13 @@ export const insertRefund = (tx: Tx, refund: NewRefund) =>
 
 export interface RefundChange {
   status: RefundStatus;
-  amount_minor?: bigint;
-  decided_by?: string | null;
-  decided_at?: Date;
-  decision_note?: string;
-  provider_refund_id?: string | null;
-  failure_code?: string;
-  completed_at?: Date;
+  amountMinor?: bigint;
+  decidedBy?: string | null;
+  decidedAt?: Date;
+  decisionNote?: string;
+  providerRefundId?: string | null;
+  failureCode?: string;
+  completedAt?: Date;
 }
 
 /** By compare-and-set: false when it is no longer in the state that the move starts from. */
@@ -191,11 +202,11 @@ export async function markRefundAsked(db: Queries, id: string, now: Date): Promi
   const asked = await db
     .updateTable("refunds as r")
     .from("orders as o")
-    .set({ status: to, asked_at: now })
-    .whereRef("o.id", "=", "r.order_id")
+    .set({ status: to, askedAt: now })
+    .whereRef("o.id", "=", "r.orderId")
     .where("r.id", "=", id)
     .where("r.status", "in", from)
-    .returning(["r.id", "o.payment_id as paymentId", "r.amount_minor as amountMinor", "r.currency"])
+    .returning(["r.id", "o.paymentId", "r.amountMinor", "r.currency"])
     .executeTakeFirst();
   return asked && (toBigintAmounts(asked) as AskedRefund);
 }
@@ -204,10 +215,10 @@ export async function markRefundAsked(db: Queries, id: string, now: Date): Promi
 export async function markReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
-    .set({ returned_at: now, failure_code: failureCode })
+    .set({ returnedAt: now, failureCode })
     .where("id", "=", id)
     .where("status", "=", "succeeded")
-    .where("returned_at", "is", null)
+    .where("returnedAt", "is", null)
     .returning("id")
     .executeTakeFirst();
   return stamped !== undefined;
@@ -217,10 +228,10 @@ export async function markReturned(tx: Tx, id: string, failureCode: string, now:
 export async function markSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
-    .set({ settled_at: now, settlement_reference: reference })
+    .set({ settledAt: now, settlementReference: reference })
     .where("id", "=", id)
-    .where("returned_at", "is not", null)
-    .where("settled_at", "is", null)
+    .where("returnedAt", "is not", null)
+    .where("settledAt", "is", null)
     .returning("id")
     .executeTakeFirst();
   return stamped !== undefined;
@@ -230,7 +241,7 @@ export async function markSettled(tx: Tx, id: string, reference: string, now: Da
 const unpaidRefunds = (db: Queries) =>
   db
     .selectFrom("refunds")
-    .select(["id", "asked_at as askedAt"])
+    .select(["id", "askedAt"])
     .where("origin", "<>", "provider")
     .where("status", "in", ["approved", "processing"]);
 
@@ -240,15 +251,15 @@ export const findUnpaidRefund = (db: Queries, id: string) =>
 /** Of which the provider was last asked before a moment, or should have been; the oldest first. */
 export const listUnpaidRefunds = (db: Queries, before: Date) =>
   unpaidRefunds(db)
-    .where((row) => row(row.fn.coalesce("asked_at", "decided_at"), "<", before))
-    .orderBy("decided_at")
+    .where((row) => row(row.fn.coalesce("askedAt", "decidedAt"), "<", before))
+    .orderBy("decidedAt")
     .execute();
 
 export const listAskedRefundsOf = (db: Queries, orderId: string) =>
   db
     .selectFrom("refunds")
-    .select(["id", "asked_at as askedAt"])
-    .where("order_id", "=", orderId)
+    .select(["id", "askedAt"])
+    .where("orderId", "=", orderId)
     .where("origin", "<>", "provider")
     .where("status", "=", "processing")
     .execute();
@@ -257,11 +268,11 @@ export const listAskedRefundsOf = (db: Queries, orderId: string) =>
 export const listOrdersOfProviderRefunds = (db: Queries, before: Date) =>
   db
     .selectFrom("refunds")
-    .select("order_id as orderId")
+    .select("orderId")
     .distinct()
     .where("origin", "=", "provider")
     .where("status", "=", "processing")
-    .where("decided_at", "<", before)
+    .where("decidedAt", "<", before)
     .execute();
 
 export const listOverdueRefunds = (db: Queries, now: Date) =>
@@ -269,21 +280,21 @@ export const listOverdueRefunds = (db: Queries, now: Date) =>
     .selectFrom("refunds")
     .select("id")
     .where("status", "=", "pending")
-    .where("decide_by", "<=", now)
-    .orderBy("decide_by")
+    .where("decideBy", "<=", now)
+    .orderBy("decideBy")
     .execute();
 
 export const findAutomaticRefunds = (db: Queries, buyerId: string) =>
   db
     .selectFrom("refunds as r")
-    .innerJoin("orders as o", "o.id", "r.order_id")
-    .where("o.buyer_id", "=", buyerId)
+    .innerJoin("orders as o", "o.id", "r.orderId")
+    .where("o.buyerId", "=", buyerId)
     .where("r.origin", "=", "buyer")
-    .where("r.decide_by", "is", null)
+    .where("r.decideBy", "is", null)
     .where("r.status", "in", ["approved", "processing", "succeeded"])
     .select((row) => [
       row.fn.countAll<number>().as("count"),
-      row.fn.max<Date | null>("r.created_at").as("last"),
+      row.fn.max<Date | null>("r.createdAt").as("last"),
     ])
     .executeTakeFirstOrThrow();
 
@@ -298,19 +309,19 @@ export interface RefundableOrders {
 const refundableOrders = (db: Queries, { productId, since, startedAt }: RefundableOrders) =>
   db
     .selectFrom("orders as o")
-    .where("o.product_id", "=", productId)
+    .where("o.productId", "=", productId)
     .where("o.status", "in", ["completed", "partially_refunded"])
-    .where("o.completed_at", ">=", since)
-    .where((row) => row("o.total_minor", ">", row("o.refunded_minor", "+", row.ref("o.refunding_minor"))))
+    .where("o.completedAt", ">=", since)
+    .where((row) => row("o.totalMinor", ">", row("o.refundedMinor", "+", row.ref("o.refundingMinor"))))
     .where((row) =>
       row.not(
         row.exists(
           row
             .selectFrom("refunds as r")
             .select("r.id")
-            .whereRef("r.order_id", "=", "o.id")
+            .whereRef("r.orderId", "=", "o.id")
             .where("r.origin", "=", "admin")
-            .where("r.created_at", ">=", startedAt),
+            .where("r.createdAt", ">=", startedAt),
         ),
       ),
     );
@@ -339,17 +350,17 @@ export const listRefundableOrders = (
 /** Of purchases and sales of an account, how many are neither kept nor given back for good. */
 export const countOpenRefundsAndDisputes = async (db: Queries, userId: string) => {
   const ofAccount = (row: ExpressionBuilder<{ o: DB["orders"] }, "o">) =>
-    row.or([row("o.buyer_id", "=", userId), row("o.seller_id", "=", userId)]);
+    row.or([row("o.buyerId", "=", userId), row("o.sellerId", "=", userId)]);
   const openRefunds = await db
     .selectFrom("refunds as r")
-    .innerJoin("orders as o", "o.id", "r.order_id")
+    .innerJoin("orders as o", "o.id", "r.orderId")
     .where((row) => ofAccount(row))
     .where("r.status", "in", OPEN_REFUND_STATUSES)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   const openDisputes = await db
     .selectFrom("disputes as d")
-    .innerJoin("orders as o", "o.id", "d.order_id")
+    .innerJoin("orders as o", "o.id", "d.orderId")
     .where((row) => ofAccount(row))
     .where("d.status", "=", "open")
     .select((row) => row.fn.countAll<number>().as("count"))

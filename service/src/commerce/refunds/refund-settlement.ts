@@ -27,7 +27,7 @@ export function paidOrderStatus({ refundedMinor, totalMinor }: PaidOrder): Order
 /** Sets an amount aside for a refund, or below zero takes it back from one. The order is locked. */
 export async function reserveRefund(tx: Tx, order: PaidOrder, amountMinor: bigint): Promise<PaidOrder> {
   const after = { ...order, refundingMinor: order.refundingMinor + amountMinor };
-  await updateOrder(tx, order.id, { refunding_minor: after.refundingMinor });
+  await updateOrder(tx, order.id, { refundingMinor: after.refundingMinor });
   await updateEntitlement(tx, after);
   return after;
 }
@@ -38,7 +38,7 @@ export async function recordRefunded(tx: Tx, order: PaidOrder, amountMinor: bigi
   const status = order.status === "disputed" ? order.status : paidOrderStatus(given);
   await updateEntitlement(tx, given);
   // After the product's counters, as a sale does: the status moves the count of a discount code.
-  await updateOrder(tx, order.id, { refunded_minor: given.refundedMinor, status });
+  await updateOrder(tx, order.id, { refundedMinor: given.refundedMinor, status });
   return { ...given, status };
 }
 

@@ -111,7 +111,7 @@ async function completeRefund(
   providerRefundId: string,
 ): Promise<void> {
   const moved = await moveRefund(ctx, tx, locked, "succeed", SERVICE_ACTOR, {
-    provider_refund_id: providerRefundId,
+    providerRefundId,
   });
   if (!moved) return;
   const { order, refund } = moved;
@@ -151,8 +151,8 @@ async function failRefund(
   { providerRefundId, failureCode }: FailedOutcome,
 ): Promise<void> {
   const moved = await moveRefund(ctx, tx, locked, "fail", SERVICE_ACTOR, {
-    provider_refund_id: providerRefundId,
-    failure_code: failureCode,
+    providerRefundId,
+    failureCode,
   });
   if (!moved) return;
   ctx.log.warn(
@@ -187,11 +187,11 @@ export async function createAutomaticRefund(
     order,
     {
       origin: "service",
-      amount_minor: order.totalMinor,
+      amountMinor: order.totalMinor,
       reason: "duplicate",
       details:
         "The payment came for a product that its buyer owns already or may not have any more, or after they had left.",
-      decide_by: null,
+      decideBy: null,
     },
     SERVICE_ACTOR,
   );

@@ -86,11 +86,11 @@ async function lockOwnOrder(tx: Tx, buyerId: string, orderId: string): Promise<O
 
 const toRefundInput = (ctx: Context, order: PaidOrder, input: RequestRefund, reason: ApprovalReason) => ({
   origin: "buyer" as const,
-  amount_minor: remainingAmount(order),
+  amountMinor: remainingAmount(order),
   reason: input.reason,
   details: input.details ?? null,
-  approval_reason: reason,
-  decide_by: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
+  approvalReason: reason,
+  decideBy: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
 
 /** The seller gives in, or an administrator decides so. */
@@ -113,7 +113,7 @@ export async function rejectRequest(
   const { refund } = await decide(ctx, caller, refundId, "reject", async (tx, locked) => {
     mustBeBeforeDeadline(ctx, locked.refund);
     const by = { actorId: caller.userId, source };
-    const moved = await moveRefund(ctx, tx, locked, "reject", by, { decision_note: reason });
+    const moved = await moveRefund(ctx, tx, locked, "reject", by, { decisionNote: reason });
     if (moved) await emailRefund(ctx, tx, moved.refund, "rejected");
     return moved;
   });
@@ -230,7 +230,7 @@ export async function createAdminRefund(
   { amountMinor, reason, details }: { amountMinor: bigint; reason: string; details: string | null },
   by: RefundActor,
 ): Promise<string> {
-  const input = { origin: "admin" as const, amount_minor: amountMinor, reason, details, decide_by: null };
+  const input = { origin: "admin" as const, amountMinor, reason, details, decideBy: null };
   if (amountMinor === 0n) throw alreadyRefundingError();
   const started = await createRefund(ctx, tx, order, input, by);
   await approveRefund(ctx, tx, started, by);

@@ -30,11 +30,11 @@ export async function publishCallbackEvent(
   data: CallbackData,
 ): Promise<string> {
   const { execution } = data;
-  const execution_id = toUuid("exec", execution.id);
+  const executionId = toUuid("exec", execution.id);
   if (execution.output === null || execution.output === undefined)
-    return writeEvent(ctx, tx, [], type, data, { execution_id });
+    return writeEvent(ctx, tx, [], type, data, { executionId });
   const erased = { execution: { ...execution, output: null } };
-  return writeEvent(ctx, tx, [], type, erased, { execution_id, whole: data });
+  return writeEvent(ctx, tx, [], type, erased, { executionId, whole: data });
 }
 
 async function writeEvent(
@@ -43,14 +43,14 @@ async function writeEvent(
   to: string[],
   type: string,
   data: object,
-  { execution_id = null, whole }: { execution_id?: string | null; whole?: object } = {},
+  { executionId = null, whole }: { executionId?: string | null; whole?: object } = {},
 ): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
   const bodyOf = (eventData: object) =>
     JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: eventData });
-  const sealed_body = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
-  const event = { id, type, body: bodyOf(data), sealed_body, execution_id, created_at: now };
+  const sealedBody = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
+  const event = { id, type, body: bodyOf(data), sealedBody, executionId, createdAt: now };
   await insertEvent(tx, event, [...new Set(to)]);
   return id;
 }

@@ -6,16 +6,16 @@ export interface NewEvent {
   id: string;
   type: string;
   body: string;
-  sealed_body: string | null;
-  execution_id: string | null;
-  created_at: Date;
+  sealedBody: string | null;
+  executionId: string | null;
+  createdAt: Date;
 }
 
 export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[]): Promise<void> {
   await sql`
     with written as (
       insert into events (id, type, body, sealed_body, execution_id, created_at)
-      values (${event.id}, ${event.type}, ${event.body}, ${event.sealed_body}, ${event.execution_id}::uuid, ${event.created_at})
+      values (${event.id}, ${event.type}, ${event.body}, ${event.sealedBody}, ${event.executionId}::uuid, ${event.createdAt})
       returning id, type)
     insert into event_recipients (user_id, event_id, type)
     select recipient, written.id, written.type
@@ -23,7 +23,7 @@ export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[])
 }
 
 const ownEvents = (db: Queries, userId: string, type: string | undefined) => {
-  const own = db.selectFrom("event_recipients as r").where("r.user_id", "=", userId);
+  const own = db.selectFrom("eventRecipients as r").where("r.userId", "=", userId);
   return type === undefined ? own : own.where("r.type", "=", type);
 };
 
@@ -32,8 +32,8 @@ export async function listEvents(
   userId: string,
   filter: Paging & { type?: string | undefined },
 ): Promise<Page<string>> {
-  const fitting = () => ownEvents(db, userId, filter.type).select("r.event_id");
-  const page = fitting().orderBy("r.event_id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  const fitting = () => ownEvents(db, userId, filter.type).select("r.eventId");
+  const page = fitting().orderBy("r.eventId", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The index finds the page first, so that only its events are read.
   const rows = await db
     .selectFrom("events")
@@ -46,17 +46,17 @@ export async function listEvents(
 
 export const findEvent = (db: Queries, userId: string, id: string) =>
   ownEvents(db, userId, undefined)
-    .innerJoin("events as e", "e.id", "r.event_id")
+    .innerJoin("events as e", "e.id", "r.eventId")
     .select("e.body")
-    .where("r.event_id", "=", id)
+    .where("r.eventId", "=", id)
     .executeTakeFirst();
 
 export async function deleteEventsBefore(db: Queries, before: Date, limit: number): Promise<number> {
   const old = db
     .selectFrom("events")
     .select("id")
-    .where("created_at", "<", before)
-    .orderBy("created_at")
+    .where("createdAt", "<", before)
+    .orderBy("createdAt")
     .limit(limit)
     .forUpdate()
     .skipLocked();

@@ -4,12 +4,12 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 
 export async function findCallback(db: Queries, userId: string, url: string): Promise<string | undefined> {
   const row = await db
-    .selectFrom("webhook_endpoints")
+    .selectFrom("webhookEndpoints")
     .select("id")
-    .where("user_id", "=", userId)
+    .where("userId", "=", userId)
     .where("url", "=", url)
-    .where("is_callback", "=", true)
-    .where("deleted_at", "is", null)
+    .where("isCallback", "=", true)
+    .where("deletedAt", "is", null)
     .executeTakeFirst();
   return row?.id;
 }

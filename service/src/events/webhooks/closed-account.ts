@@ -21,7 +21,7 @@ export async function deleteWebhooksOnAccountClosed(ctx: Context, tx: Tx, userId
   await lockQueues(tx, ids);
   for (const id of ids) {
     await markEndpointDeleted(ctx, tx, id);
-    await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
+    await updateEndpoint(tx, id, { url: "", description: "", updatedAt: ctx.now() });
   }
   await ctx.jobs.send(tx, deleteWebhookLogJob.name, { userId });
 }

@@ -20,23 +20,27 @@ export interface DeliveryRow {
 
 const deliveries = (db: Queries) =>
   db
-    .selectFrom("webhook_deliveries as d")
-    .innerJoin("events as e", "e.id", "d.event_id")
-    .select(["d.id", "d.endpoint_id as endpointId", "d.event_id as eventId", "e.type as eventType", "e.body"])
-    .select("e.sealed_body as sealedBody")
+    .selectFrom("webhookDeliveries as d")
+    .innerJoin("events as e", "e.id", "d.eventId")
     .select([
+      "d.id",
+      "d.endpointId",
+      "d.eventId",
+      "e.type as eventType",
+      "e.body",
+      "e.sealedBody",
       "d.status",
       "d.attempts",
-      "d.due_at as dueAt",
-      "d.created_at as createdAt",
-      "d.ended_at as endedAt",
+      "d.dueAt",
+      "d.createdAt",
+      "d.endedAt",
     ])
     .$castTo<DeliveryRow>();
 
 export const findDelivery = (db: Queries, userId: string, id: string) =>
   deliveries(db)
-    .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
-    .where("p.user_id", "=", userId)
+    .innerJoin("webhookEndpoints as p", "p.id", "d.endpointId")
+    .where("p.userId", "=", userId)
     .where("d.id", "=", id)
     .executeTakeFirst();
 
@@ -56,10 +60,10 @@ export async function listDeliveries(
   const { before } = filter;
   if (filter.eventId === null || before === null) return { items: [], total: 0 };
   const fitting = () => {
-    const own = db.selectFrom("webhook_deliveries").where("endpoint_id", "=", endpointId);
+    const own = db.selectFrom("webhookDeliveries").where("endpointId", "=", endpointId);
     const older = before ? own.where("id", "<", before) : own;
     const ofStatus = filter.status ? older.where("status", "=", filter.status) : older;
-    return (filter.eventId ? ofStatus.where("event_id", "=", filter.eventId) : ofStatus).select("id");
+    return (filter.eventId ? ofStatus.where("eventId", "=", filter.eventId) : ofStatus).select("id");
   };
   const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The index finds the page first, so that only its rows are read.
@@ -82,11 +86,20 @@ export interface AttemptRow {
 
 export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRow[]> =>
   db
-    .selectFrom("webhook_attempts")
-    .select(["n", "is_late as isLate", "started_at as startedAt", "duration_ms as durationMs", "url"])
-    .select(["request_headers as requestHeaders", "status", "response_headers as responseHeaders"])
-    .select(["response_body as responseBody", "error"])
-    .where("delivery_id", "=", deliveryId)
+    .selectFrom("webhookAttempts")
+    .select([
+      "n",
+      "isLate",
+      "startedAt",
+      "durationMs",
+      "url",
+      "requestHeaders",
+      "status",
+      "responseHeaders",
+      "responseBody",
+      "error",
+    ])
+    .where("deliveryId", "=", deliveryId)
     .orderBy("n")
     .orderBy("id")
     .$castTo<AttemptRow>()
@@ -95,17 +108,17 @@ export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRo
 /** Keeps the scheduled time for afterwards. Returns false while the delivery is being attempted. */
 export async function makeDueNow(tx: Tx, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await tx
-    .updateTable("webhook_deliveries")
+    .updateTable("webhookDeliveries")
     .set({
-      is_manual: true,
-      is_urgent: true,
+      isManual: true,
+      isUrgent: true,
       // A second manual retry keeps the time that the first one saved.
-      resume_at: sql<Date | null>`case when is_manual then resume_at else due_at end`,
-      due_at: now,
-      ended_at: null,
+      resumeAt: sql<Date | null>`case when is_manual then resume_at else due_at end`,
+      dueAt: now,
+      endedAt: null,
     })
     .where("id", "=", id)
-    .where("lease_token", "is", null)
+    .where("leaseToken", "is", null)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

@@ -241,14 +241,14 @@ export async function repairQueues(db: Queries, now: Date): Promise<number> {
 
 export async function deleteDeliveryLogBatch(db: Queries, userId: string, limit: number): Promise<number> {
   const some = db
-    .selectFrom("webhook_deliveries as d")
-    .innerJoin("webhook_endpoints as e", "e.id", "d.endpoint_id")
+    .selectFrom("webhookDeliveries as d")
+    .innerJoin("webhookEndpoints as e", "e.id", "d.endpointId")
     .select("d.id")
-    .where("e.user_id", "=", userId)
-    .where("e.deleted_at", "is not", null)
+    .where("e.userId", "=", userId)
+    .where("e.deletedAt", "is not", null)
     .limit(limit);
   const { numDeletedRows } = await db
-    .deleteFrom("webhook_deliveries")
+    .deleteFrom("webhookDeliveries")
     .where("id", "in", some)
     .executeTakeFirst();
   return Number(numDeletedRows);

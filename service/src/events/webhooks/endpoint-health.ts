@@ -88,7 +88,7 @@ async function checkEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   }
   const day = EMAIL_DAYS.findLast((one) => days >= one);
   if (day === undefined || endpoint.emailedDay >= day) return;
-  await updateEndpoint(tx, id, { emailed_day: day, updated_at: ctx.now() });
+  await updateEndpoint(tx, id, { emailedDay: day, updatedAt: ctx.now() });
   await emailOwner(ctx, tx, endpoint, endpointFailingEmail(endpoint));
 }
 
@@ -99,7 +99,7 @@ async function disableEndpoint(
   endpoint: Pick<FailingEndpoint, "id" | "userId" | "url">,
   why: "gone" | "failing",
 ): Promise<void> {
-  await updateEndpoint(tx, endpoint.id, { disabled_by: why, updated_at: ctx.now() });
+  await updateEndpoint(tx, endpoint.id, { disabledBy: why, updatedAt: ctx.now() });
   await endPendingDeliveries(tx, endpoint.id, "skipped", ctx.now());
   await emailOwner(
     ctx,

@@ -2,9 +2,7 @@ import type { EventType } from "@stoa/contract";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-export interface EndpointRow {
-  id: string;
-  userId: string;
+export interface EndpointValues {
   url: string;
   description: string;
   /** null: all. */
@@ -12,30 +10,43 @@ export interface EndpointRow {
   signatureContent: "timestamp_body" | "body";
   signaturePrefix: boolean;
   disabledBy: "owner" | "gone" | "failing" | null;
+}
+
+export interface EndpointRow extends EndpointValues {
+  id: string;
+  userId: string;
   createdAt: Date;
 }
 
 /** Callback endpoints included. */
 const allEndpoints = (db: Queries) =>
   db
-    .selectFrom("webhook_endpoints as e")
-    .where("e.deleted_at", "is", null)
-    .select(["e.id", "e.user_id as userId", "e.url", "e.description", "e.event_types as eventTypes"])
-    .select(["e.signature_content as signatureContent", "e.signature_prefix as signaturePrefix"])
-    .select(["e.disabled_by as disabledBy", "e.created_at as createdAt"])
+    .selectFrom("webhookEndpoints as e")
+    .where("e.deletedAt", "is", null)
+    .select([
+      "e.id",
+      "e.userId",
+      "e.url",
+      "e.description",
+      "e.eventTypes",
+      "e.signatureContent",
+      "e.signaturePrefix",
+      "e.disabledBy",
+      "e.createdAt",
+    ])
     .$castTo<EndpointRow>();
 
-const endpoints = (db: Queries) => allEndpoints(db).where("e.is_callback", "=", false);
+const endpoints = (db: Queries) => allEndpoints(db).where("e.isCallback", "=", false);
 
 export const findAnyEndpoint = (db: Queries, userId: string, id: string) =>
-  allEndpoints(db).where("e.user_id", "=", userId).where("e.id", "=", id).executeTakeFirst();
+  allEndpoints(db).where("e.userId", "=", userId).where("e.id", "=", id).executeTakeFirst();
 
 export const findEndpoint = (db: Queries, userId: string, id: string) =>
-  endpoints(db).where("e.user_id", "=", userId).where("e.id", "=", id).executeTakeFirst();
+  endpoints(db).where("e.userId", "=", userId).where("e.id", "=", id).executeTakeFirst();
 
 export async function listEndpoints(db: Queries, userId: string, paging: Paging): Promise<Page<EndpointRow>> {
   const items = await endpoints(db)
-    .where("e.user_id", "=", userId)
+    .where("e.userId", "=", userId)
     .orderBy("e.id", "desc")
     .limit(paging.limit)
     .offset(offsetOf(paging))
@@ -56,17 +67,16 @@ export interface EndpointFilter extends Paging {
 
 function filterEndpoints(db: Queries, { ownerId, status }: EndpointFilter) {
   let found = endpoints(db);
-  if (ownerId !== undefined) found = found.where("e.user_id", "=", ownerId);
+  if (ownerId !== undefined) found = found.where("e.userId", "=", ownerId);
   if (status !== undefined)
-    found = found.where("e.disabled_by", status === "disabled" ? "is not" : "is", null);
-  return status === "failing" ? found.where("e.failing_since", "is not", null) : found;
+    found = found.where("e.disabledBy", status === "disabled" ? "is not" : "is", null);
+  return status === "failing" ? found.where("e.failingSince", "is not", null) : found;
 }
 
 export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Promise<Page<EndpointForAdmin>> {
   const items = await filterEndpoints(db, filter)
-    .innerJoin("users as u", "u.id", "e.user_id")
-    .select(["u.name as ownerName", "e.failing_since as failingSince"])
-    .select("e.failed_deliveries as failedDeliveries")
+    .innerJoin("users as u", "u.id", "e.userId")
+    .select(["u.name as ownerName", "e.failingSince", "e.failedDeliveries"])
     .orderBy("e.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
@@ -76,70 +86,54 @@ export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Pro
 }
 
 export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {
-  const rows = await allEndpoints(db).where("e.user_id", "=", userId).execute();
+  const rows = await allEndpoints(db).where("e.userId", "=", userId).execute();
   return rows.map(({ id }) => id);
 }
 
 export async function countEndpoints(db: Queries, userId: string): Promise<number> {
   const { total } = await db
-    .selectFrom("webhook_endpoints")
+    .selectFrom("webhookEndpoints")
     .select((row) => row.fn.countAll<number>().as("total"))
-    .where("user_id", "=", userId)
-    .where("is_callback", "=", false)
-    .where("deleted_at", "is", null)
+    .where("userId", "=", userId)
+    .where("isCallback", "=", false)
+    .where("deletedAt", "is", null)
     .executeTakeFirstOrThrow();
   return total;
-}
-
-export interface EndpointValues {
-  url: string;
-  description: string;
-  event_types: EventType[] | null;
-  signature_content: EndpointRow["signatureContent"];
-  signature_prefix: boolean;
-  disabled_by: EndpointRow["disabledBy"];
 }
 
 /** An endpoint always has a queue. */
 export async function insertEndpoint(
   tx: Tx,
-  endpoint: EndpointValues & { id: string; user_id: string; created_at: Date },
+  endpoint: EndpointValues & { id: string; userId: string; createdAt: Date },
 ): Promise<void> {
   await tx
-    .insertInto("webhook_endpoints")
-    .values({ ...endpoint, updated_at: endpoint.created_at })
+    .insertInto("webhookEndpoints")
+    .values({ ...endpoint, updatedAt: endpoint.createdAt })
     .execute();
-  await tx
-    .insertInto("webhook_queues")
-    .values({ endpoint_id: endpoint.id, user_id: endpoint.user_id })
-    .execute();
+  await tx.insertInto("webhookQueues").values({ endpointId: endpoint.id, userId: endpoint.userId }).execute();
 }
 
 export interface EndpointChange extends Partial<EndpointValues> {
-  updated_at: Date;
-  deleted_at?: Date;
-  failing_since?: null;
-  failed_deliveries?: number;
-  emailed_day?: number;
+  updatedAt: Date;
+  deletedAt?: Date;
+  failingSince?: null;
+  failedDeliveries?: number;
+  emailedDay?: number;
 }
 
 export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
-  tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
+  tx.updateTable("webhookEndpoints").set(change).where("id", "=", id).execute();
 
 /** Only endpoints without any delivery in the log. */
 export const deleteEndpointsDeletedBefore = (db: Queries, before: Date) =>
   db
-    .deleteFrom("webhook_endpoints as e")
-    .where("e.deleted_at", "<", before)
+    .deleteFrom("webhookEndpoints as e")
+    .where("e.deletedAt", "<", before)
     .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom("webhook_deliveries as d").whereRef("d.endpoint_id", "=", "e.id"))),
+      not(exists(selectFrom("webhookDeliveries as d").whereRef("d.endpointId", "=", "e.id"))),
     )
     .execute();
 
 /** Only those that are marked as deleted. */
 export const deleteEndpointsOfUser = (db: Queries, userId: string) =>
-  db
-    .deleteFrom("webhook_endpoints")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is not", null)
-    .execute();
+  db.deleteFrom("webhookEndpoints").where("userId", "=", userId).where("deletedAt", "is not", null).execute();

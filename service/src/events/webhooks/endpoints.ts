@@ -124,7 +124,7 @@ export async function createEndpoint(
         `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
       );
     const values = toEndpointValues({ ...input, url }) as EndpointValues;
-    await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
+    await insertEndpoint(tx, { ...values, id: endpoint.id, userId: caller.userId, createdAt: ctx.now() });
     await ctx.idempotencyKey?.bind(tx, toId("whk", endpoint.id));
     const change = toSecretChange("webhook.created", endpoint.id);
     await recordSecretChange(ctx, tx, caller, source, change, endpointCreatedEmail(ctx, { url }));
@@ -140,7 +140,7 @@ const toSecretChange = (action: SecretChange["action"], id: string): SecretChang
 });
 
 /** Failures from before the endpoint was enabled do not count. */
-const HEALTHY = { failing_since: null, failed_deliveries: 0, emailed_day: 0 };
+const HEALTHY = { failingSince: null, failedDeliveries: 0, emailedDay: 0 };
 
 /** Applies to pending deliveries, too: the next attempt uses the new URL. */
 export async function updateOwnEndpoint(
@@ -158,7 +158,7 @@ export async function updateOwnEndpoint(
     await updateEndpoint(tx, before.id, {
       ...toEndpointValues(change, before),
       ...(isSwitchedOn && HEALTHY),
-      updated_at: ctx.now(),
+      updatedAt: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) {
       // Like a new endpoint, a new URL keeps receiving events when the session has ended.
@@ -191,7 +191,7 @@ export async function deleteOwnEndpoint(
 /** The log stays until it is old, the secrets do not. The caller holds the lock of the queue. */
 export async function markEndpointDeleted(ctx: Context, tx: Tx, id: string): Promise<void> {
   const now = ctx.now();
-  await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
+  await updateEndpoint(tx, id, { deletedAt: now, updatedAt: now });
   await endPendingDeliveries(tx, id, "canceled", now);
   await deleteSecrets(tx, id);
 }
@@ -205,11 +205,11 @@ function toEndpointValues(input: ChangeWebhookEndpoint, before?: EndpointRow): P
   return {
     ...(input.url !== undefined && { url: input.url }),
     ...(input.description !== undefined && { description: input.description }),
-    ...(input.eventTypes !== undefined && { event_types: input.eventTypes }),
-    ...(input.signatureContent !== undefined && { signature_content: input.signatureContent }),
-    ...(input.signaturePrefix !== undefined && { signature_prefix: input.signaturePrefix }),
+    ...(input.eventTypes !== undefined && { eventTypes: input.eventTypes }),
+    ...(input.signatureContent !== undefined && { signatureContent: input.signatureContent }),
+    ...(input.signaturePrefix !== undefined && { signaturePrefix: input.signaturePrefix }),
     ...(input.enabled !== undefined && {
-      disabled_by: input.enabled ? null : (before?.disabledBy ?? "owner"),
+      disabledBy: input.enabled ? null : (before?.disabledBy ?? "owner"),
     }),
   };
 }
@@ -238,7 +238,7 @@ export async function skipDeliveriesOfUser(ctx: Context, tx: Tx, userId: string)
   const ids = await listEndpointIds(tx, userId);
   await lockQueues(tx, ids);
   for (const id of ids) {
-    await updateEndpoint(tx, id, { ...HEALTHY, updated_at: ctx.now() });
+    await updateEndpoint(tx, id, { ...HEALTHY, updatedAt: ctx.now() });
     await endPendingDeliveries(tx, id, "skipped", ctx.now());
   }
 }

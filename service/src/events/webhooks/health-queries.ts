@@ -10,10 +10,10 @@ export interface FailingEndpoint {
 }
 
 const enabledEndpoints = (db: Queries) =>
-  db.selectFrom("webhook_endpoints").where("deleted_at", "is", null).where("disabled_by", "is", null);
+  db.selectFrom("webhookEndpoints").where("deletedAt", "is", null).where("disabledBy", "is", null);
 
 export const listFailingEndpoints = (db: Queries, since: Date) =>
-  enabledEndpoints(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
+  enabledEndpoints(db).select("id").where("failingSince", "<=", since).orderBy("id").execute();
 
 /** Endpoints that succeed again, but had deliveries that exhausted their attempts, with no email within a day. */
 export const listEndpointsWithExhaustedDeliveries = (db: Queries, emailedBefore: Date) =>
@@ -21,23 +21,23 @@ export const listEndpointsWithExhaustedDeliveries = (db: Queries, emailedBefore:
 
 const endpointsWithExhaustedDeliveries = (db: Queries, emailedBefore: Date) =>
   enabledEndpoints(db)
-    .where("exhausted_deliveries", ">", 0)
+    .where("exhaustedDeliveries", ">", 0)
     // While the endpoint fails, the email about that is enough.
-    .where("failing_since", "is", null)
+    .where("failingSince", "is", null)
     .where((row) =>
-      row.or([row("exhausted_emailed_at", "is", null), row("exhausted_emailed_at", "<=", emailedBefore)]),
+      row.or([row("exhaustedEmailedAt", "is", null), row("exhaustedEmailedAt", "<=", emailedBefore)]),
     );
 
 /** Returns the count and resets it. The caller holds the lock of the queue. */
 export async function resetExhaustedCount(tx: Tx, id: string, emailedBefore: Date, now: Date) {
   const row = await endpointsWithExhaustedDeliveries(tx, emailedBefore)
-    .select(["user_id as userId", "url", "exhausted_deliveries as count"])
+    .select(["userId", "url", "exhaustedDeliveries as count"])
     .where("id", "=", id)
     .executeTakeFirst();
   if (row)
     await tx
-      .updateTable("webhook_endpoints")
-      .set({ exhausted_deliveries: 0, exhausted_emailed_at: now })
+      .updateTable("webhookEndpoints")
+      .set({ exhaustedDeliveries: 0, exhaustedEmailedAt: now })
       .where("id", "=", id)
       .execute();
   return row;
@@ -46,17 +46,16 @@ export async function resetExhaustedCount(tx: Tx, id: string, emailedBefore: Dat
 /** Read again under the lock; undefined when the endpoint succeeded meanwhile. */
 export const findFailingEndpoint = (tx: Tx, id: string): Promise<FailingEndpoint | undefined> =>
   enabledEndpoints(tx)
-    .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
-    .select(["failed_deliveries as failedDeliveries", "emailed_day as emailedDay"])
+    .select(["id", "userId", "url", "failingSince", "failedDeliveries", "emailedDay"])
     .where("id", "=", id)
-    .where("failing_since", "is not", null)
+    .where("failingSince", "is not", null)
     .$castTo<FailingEndpoint>()
     .executeTakeFirst();
 
 /** Unless its URL changed or it was disabled meanwhile. */
 export const findEnabledEndpointAt = (tx: Tx, id: string, url: string) =>
   enabledEndpoints(tx)
-    .select(["id", "user_id as userId", "url"])
+    .select(["id", "userId", "url"])
     .where("id", "=", id)
     .where("url", "=", url)
     .executeTakeFirst();

@@ -2,13 +2,13 @@ import type { Queries } from "../../platform/db/database.ts";
 
 export const listSecretsByUrlSuffix = (db: Queries, ending: string, at: Date) =>
   db
-    .selectFrom("webhook_endpoints as e")
-    .innerJoin("webhook_secrets as s", (join) =>
-      join.on((row) => row("s.endpoint_id", "=", row.fn.coalesce("e.signs_as", "e.id"))),
+    .selectFrom("webhookEndpoints as e")
+    .innerJoin("webhookSecrets as s", (join) =>
+      join.on((row) => row("s.endpointId", "=", row.fn.coalesce("e.signsAs", "e.id"))),
     )
-    .where("e.deleted_at", "is", null)
+    .where("e.deletedAt", "is", null)
     .where((row) => row(row.fn("right", ["e.url", row.val(ending.length)]), "=", ending))
-    .where("s.activates_at", "<=", at)
-    .where((row) => row.or([row("s.expires_at", "is", null), row("s.expires_at", ">", at)]))
-    .select(["e.user_id as userId", "s.id", "s.sealed_secret as sealed"])
+    .where("s.activatesAt", "<=", at)
+    .where((row) => row.or([row("s.expiresAt", "is", null), row("s.expiresAt", ">", at)]))
+    .select(["e.userId", "s.id", "s.sealedSecret as sealed"])
     .execute();

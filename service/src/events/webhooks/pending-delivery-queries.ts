@@ -4,22 +4,22 @@ import type { Tx } from "../../platform/db/database.ts";
 
 /** The caller holds the lock of the queue, so a running attempt is recorded too late. */
 const pendingDeliveries = (tx: Tx, endpointId: string) =>
-  tx.updateTable("webhook_deliveries").where("endpoint_id", "=", endpointId).where("due_at", "is not", null);
+  tx.updateTable("webhookDeliveries").where("endpointId", "=", endpointId).where("dueAt", "is not", null);
 
 type FinalStatus = "skipped" | "canceled";
 
 const toFinalValues = (status: FinalStatus, now: Date) => ({
   // A delivery that had ended before a manual retry keeps its status.
   status: sql<string>`case when status in ('pending', 'retrying') then ${status} else status end`,
-  due_at: null,
-  is_manual: false,
-  resume_at: null,
-  is_urgent: false,
-  lease_token: null,
-  lease_until: null,
-  leased_by: null,
+  dueAt: null,
+  isManual: false,
+  resumeAt: null,
+  isUrgent: false,
+  leaseToken: null,
+  leaseUntil: null,
+  leasedBy: null,
   leases: 0,
-  ended_at: now,
+  endedAt: now,
 });
 
 export const endPendingDeliveries = (tx: Tx, endpointId: string, status: FinalStatus, now: Date) =>
@@ -29,7 +29,7 @@ export const endPendingDeliveries = (tx: Tx, endpointId: string, status: FinalSt
 export const cancelUnsubscribedDeliveries = (tx: Tx, endpointId: string, wanted: EventType[], now: Date) =>
   pendingDeliveries(tx, endpointId)
     .set(toFinalValues("canceled", now))
-    .where("event_id", "in", (db) =>
+    .where("eventId", "in", (db) =>
       db
         .selectFrom("events")
         .select("id")

@@ -40,7 +40,7 @@ export async function startRecovery(
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
     mustBeEnabled(endpoint);
-    await insertRecovery(tx, { ...span, id, endpoint_id: endpoint.id, created_at: ctx.now() });
+    await insertRecovery(tx, { ...span, id, endpointId: endpoint.id, createdAt: ctx.now() });
     await ctx.jobs.send(tx, recoverJob.name, { recoveryId: id });
     await ctx.idempotencyKey?.bind(tx, toId("rcv", id));
   });
@@ -100,6 +100,6 @@ async function recoverBatch(ctx: Context, id: string): Promise<boolean> {
 
 const toProgress = (ctx: Context, recovery: RecoveryRow, ids: string[]) => ({
   recovered: recovery.recovered + ids.length,
-  last_delivery_id: ids.at(-1) ?? recovery.lastDeliveryId,
-  ...(ids.length < BATCH_SIZE && { ended_at: ctx.now() }),
+  lastDeliveryId: ids.at(-1) ?? recovery.lastDeliveryId,
+  ...(ids.length < BATCH_SIZE && { endedAt: ctx.now() }),
 });

@@ -12,18 +12,7 @@ export interface RecoveryRow {
 }
 
 const recoveries = (db: Queries, id: string) =>
-  db
-    .selectFrom("webhook_recoveries")
-    .select([
-      "id",
-      "endpoint_id as endpointId",
-      "since",
-      "until",
-      "recovered",
-      "last_delivery_id as lastDeliveryId",
-    ])
-    .select(["created_at as createdAt", "ended_at as endedAt"])
-    .where("id", "=", id);
+  db.selectFrom("webhookRecoveries").selectAll().where("id", "=", id);
 
 /** `endpointId` null: of any endpoint. */
 export function findRecovery(
@@ -32,7 +21,7 @@ export function findRecovery(
   id: string,
 ): Promise<RecoveryRow | undefined> {
   const found = recoveries(db, id);
-  return (endpointId ? found.where("endpoint_id", "=", endpointId) : found).executeTakeFirst();
+  return (endpointId ? found.where("endpointId", "=", endpointId) : found).executeTakeFirst();
 }
 
 export const lockRecovery = (tx: Tx, id: string): Promise<RecoveryRow | undefined> =>
@@ -40,31 +29,31 @@ export const lockRecovery = (tx: Tx, id: string): Promise<RecoveryRow | undefine
 
 export const insertRecovery = (
   tx: Tx,
-  recovery: { id: string; endpoint_id: string; since: Date; until: Date; created_at: Date },
-) => tx.insertInto("webhook_recoveries").values(recovery).execute();
+  recovery: { id: string; endpointId: string; since: Date; until: Date; createdAt: Date },
+) => tx.insertInto("webhookRecoveries").values(recovery).execute();
 
 export const updateRecovery = (
   tx: Tx,
   id: string,
-  progress: { recovered: number; last_delivery_id: string | null; ended_at?: Date },
-) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
+  progress: { recovered: number; lastDeliveryId: string | null; endedAt?: Date },
+) => tx.updateTable("webhookRecoveries").set(progress).where("id", "=", id).execute();
 
 /** Empty once the endpoint is disabled or its owner banned. */
 function recoverableDeliveries(db: Queries, { endpointId, since, until, lastDeliveryId }: RecoveryRow) {
   const found = db
-    .selectFrom("webhook_deliveries as d")
-    .innerJoin("events as e", "e.id", "d.event_id")
-    .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
-    .innerJoin("users as u", "u.id", "p.user_id")
-    .where("d.endpoint_id", "=", endpointId)
-    .where("u.banned_at", "is", null)
-    .where("p.disabled_by", "is", null)
-    .where("p.deleted_at", "is", null)
+    .selectFrom("webhookDeliveries as d")
+    .innerJoin("events as e", "e.id", "d.eventId")
+    .innerJoin("webhookEndpoints as p", "p.id", "d.endpointId")
+    .innerJoin("users as u", "u.id", "p.userId")
+    .where("d.endpointId", "=", endpointId)
+    .where("u.bannedAt", "is", null)
+    .where("p.disabledBy", "is", null)
+    .where("p.deletedAt", "is", null)
     .where("d.status", "in", ["failed", "skipped"])
     // A manual retry is under way.
-    .where("d.due_at", "is", null)
-    .where("e.created_at", ">=", since)
-    .where("e.created_at", "<=", until);
+    .where("d.dueAt", "is", null)
+    .where("e.createdAt", ">=", since)
+    .where("e.createdAt", "<=", until);
   return lastDeliveryId ? found.where("d.id", ">", lastDeliveryId) : found;
 }
 
@@ -90,8 +79,8 @@ export async function recoverDeliveries(
   const ids = some.map(({ id }) => id);
   if (ids.length > 0)
     await tx
-      .updateTable("webhook_deliveries")
-      .set({ status: "pending", scheduled_attempts: 0, due_at: now, ended_at: null })
+      .updateTable("webhookDeliveries")
+      .set({ status: "pending", scheduledAttempts: 0, dueAt: now, endedAt: null })
       .where("id", "in", ids)
       .execute();
   return ids;

@@ -2,13 +2,13 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 
 export interface NewSecret {
   id: string;
-  endpoint_id: string;
-  sealed_secret: string;
-  activates_at: Date;
+  endpointId: string;
+  sealedSecret: string;
+  activatesAt: Date;
 }
 
 export const insertSecret = (tx: Tx, secret: NewSecret) =>
-  tx.insertInto("webhook_secrets").values(secret).execute();
+  tx.insertInto("webhookSecrets").values(secret).execute();
 
 /**
  * Makes room for a secret that signs from a time on. Deletes expired secrets and those that would start then or later.
@@ -21,32 +21,32 @@ export async function deleteSupersededSecrets(
   now: Date,
 ): Promise<void> {
   await tx
-    .deleteFrom("webhook_secrets")
-    .where("endpoint_id", "=", endpointId)
+    .deleteFrom("webhookSecrets")
+    .where("endpointId", "=", endpointId)
     .where((row) =>
       row.or([
-        row("expires_at", "<=", now),
-        row.and([row("activates_at", ">", now), row("activates_at", ">=", from)]),
+        row("expiresAt", "<=", now),
+        row.and([row("activatesAt", ">", now), row("activatesAt", ">=", from)]),
       ]),
     )
     .execute();
   const newest = tx
-    .selectFrom("webhook_secrets")
+    .selectFrom("webhookSecrets")
     .select("id")
-    .where("endpoint_id", "=", endpointId)
-    .orderBy("activates_at", "desc")
+    .where("endpointId", "=", endpointId)
+    .orderBy("activatesAt", "desc")
     .orderBy("id", "desc")
     .limit(1);
-  await tx.updateTable("webhook_secrets").set({ expires_at: null }).where("id", "=", newest).execute();
+  await tx.updateTable("webhookSecrets").set({ expiresAt: null }).where("id", "=", newest).execute();
 }
 
 /** Active now or later. */
 export async function countSecrets(tx: Tx, endpointId: string, at: Date): Promise<number> {
   const { total } = await tx
-    .selectFrom("webhook_secrets")
+    .selectFrom("webhookSecrets")
     .select((row) => row.fn.countAll<number>().as("total"))
-    .where("endpoint_id", "=", endpointId)
-    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .where("endpointId", "=", endpointId)
+    .where((row) => row.or([row("expiresAt", "is", null), row("expiresAt", ">", at)]))
     .executeTakeFirstOrThrow();
   return total;
 }
@@ -54,23 +54,23 @@ export async function countSecrets(tx: Tx, endpointId: string, at: Date): Promis
 /** Active and future secrets end at this time at the latest. */
 export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
   tx
-    .updateTable("webhook_secrets")
-    .set({ expires_at: at })
-    .where("endpoint_id", "=", endpointId)
-    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .updateTable("webhookSecrets")
+    .set({ expiresAt: at })
+    .where("endpointId", "=", endpointId)
+    .where((row) => row.or([row("expiresAt", "is", null), row("expiresAt", ">", at)]))
     .execute();
 
 export const deleteSecrets = (tx: Tx, endpointId: string) =>
-  tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();
+  tx.deleteFrom("webhookSecrets").where("endpointId", "=", endpointId).execute();
 
 /** Newest first. */
 export const listSigningSecrets = (db: Queries, endpointId: string, at: Date) =>
   db
-    .selectFrom("webhook_secrets")
-    .select(["activates_at as activatesAt", "expires_at as expiresAt"])
-    .where("endpoint_id", "=", endpointId)
-    .where("activates_at", "<=", at)
-    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
-    .orderBy("activates_at", "desc")
+    .selectFrom("webhookSecrets")
+    .select(["activatesAt", "expiresAt"])
+    .where("endpointId", "=", endpointId)
+    .where("activatesAt", "<=", at)
+    .where((row) => row.or([row("expiresAt", "is", null), row("expiresAt", ">", at)]))
+    .orderBy("activatesAt", "desc")
     .orderBy("id", "desc")
     .execute();

@@ -42,6 +42,6 @@ export async function createSecret(
   const secret = generateWebhookSecret();
   const id = ctx.newId();
   const sealed = ctx.vault.seal(secret, sealContext(endpoint.userId, id));
-  await insertSecret(tx, { id, endpoint_id: endpoint.id, sealed_secret: sealed, activates_at: activatesAt });
+  await insertSecret(tx, { id, endpointId: endpoint.id, sealedSecret: sealed, activatesAt });
   return secret;
 }

@@ -11,9 +11,9 @@ export async function countDeliveriesByStatus(
   since: Date,
 ): Promise<Map<string, number>> {
   const rows = await db
-    .selectFrom("webhook_deliveries")
+    .selectFrom("webhookDeliveries")
     .select(["status", (row) => row.fn.countAll<number>().as("total")])
-    .where("endpoint_id", "=", endpointId)
+    .where("endpointId", "=", endpointId)
     .where("id", ">=", minUuidAt(since))
     .groupBy("status")
     .execute();
@@ -34,8 +34,8 @@ export async function readDurationPercentiles(
 
 export const findFailingSince = async (db: Queries, id: string): Promise<Date | null> => {
   const row = await db
-    .selectFrom("webhook_endpoints")
-    .select("failing_since as failingSince")
+    .selectFrom("webhookEndpoints")
+    .select("failingSince")
     .where("id", "=", id)
     .executeTakeFirst();
   return row?.failingSince ?? null;

@@ -34,8 +34,17 @@ export const insertProductRun = (
   db
     .insertInto("executions")
     .values({
-      ...{ id, user_id: userId, product_id: run.productId, product_version: run.productVersion },
-      ...{ provider: run.provider, model: run.model, mode: "async", status, error_code: run.errorCode },
-      ...{ created_at: run.now, completed_at: run.now, deleted_at: run.now },
+      id,
+      userId,
+      productId: run.productId,
+      productVersion: run.productVersion,
+      provider: run.provider,
+      model: run.model,
+      mode: "async",
+      status,
+      errorCode: run.errorCode,
+      createdAt: run.now,
+      completedAt: run.now,
+      deletedAt: run.now,
     })
     .execute();

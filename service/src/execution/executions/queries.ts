@@ -41,26 +41,33 @@ export interface ExecutionRow {
 const selectExecutions = (db: Queries, userId: string) =>
   db
     .selectFrom("executions")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
     .select([
-      ...(["id", "user_id as userId", "type", "mode", "status", "provider", "model"] as const),
-      ...(["product_id as productId", "product_version as productVersion"] as const),
-      ...(["finish_reason as finishReason", "attempts", "usage_estimated as usageEstimated"] as const),
-      ...([
-        "error_code as errorCode",
-        "error_message as errorMessage",
-        "prompt_tokens as promptTokens",
-        "fault",
-      ] as const),
-      ...([
-        "completion_tokens as completionTokens",
-        "cost_usd as costUsd",
-        "cost_known as costKnown",
-        "price_list as priceList",
-      ] as const),
-      ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
-      "cancel_requested_at as cancelRequestedAt",
+      "id",
+      "userId",
+      "type",
+      "mode",
+      "status",
+      "provider",
+      "model",
+      "productId",
+      "productVersion",
+      "finishReason",
+      "attempts",
+      "usageEstimated",
+      "errorCode",
+      "errorMessage",
+      "promptTokens",
+      "fault",
+      "completionTokens",
+      "costUsd",
+      "costKnown",
+      "priceList",
+      "durationMs",
+      "createdAt",
+      "completedAt",
+      "cancelRequestedAt",
     ])
     .$castTo<ExecutionRow>();
 
@@ -69,7 +76,7 @@ export const findExecution = (db: Queries, userId: string, id: string) =>
 
 /** Apart from the row: texts can be megabytes, and lists show none. */
 export const findTexts = (db: Queries, id: string) =>
-  db.selectFrom("executions").select("sealed_texts as sealed").where("id", "=", id).executeTakeFirst();
+  db.selectFrom("executions").select("sealedTexts as sealed").where("id", "=", id).executeTakeFirst();
 
 export interface ExecutionFilter extends Paging {
   status?: string | undefined;
@@ -85,9 +92,9 @@ export async function listExecutions(db: Queries, userId: string, filter: Execut
   if (filter.status) own = own.where("status", "=", filter.status);
   if (filter.type) own = own.where("type", "=", filter.type);
   if (filter.mode) own = own.where("mode", "=", filter.mode);
-  if (filter.productId) own = own.where("product_id", "=", filter.productId);
-  if (filter.from) own = own.where("created_at", ">=", filter.from);
-  if (filter.to) own = own.where("created_at", "<", filter.to);
+  if (filter.productId) own = own.where("productId", "=", filter.productId);
+  if (filter.from) own = own.where("createdAt", ">=", filter.from);
+  if (filter.to) own = own.where("createdAt", "<", filter.to);
   const items = await own.orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter)).execute();
   const { total } = await own
     .clearSelect()
@@ -115,10 +122,10 @@ export const insertWorkflowSql = (execution: NewWorkflowRow) => sql`
 export const requestCancelByIds = (db: Queries, ids: string[], now: Date) =>
   db
     .updateTable("executions")
-    .set({ cancel_requested_at: now })
+    .set({ cancelRequestedAt: now })
     .where("id", "in", ids)
-    .where("completed_at", "is", null)
-    .where("cancel_requested_at", "is", null)
+    .where("completedAt", "is", null)
+    .where("cancelRequestedAt", "is", null)
     .execute();
 
 /** What moves in a workflow's row; what is left out stays as it is. */
@@ -165,8 +172,12 @@ export async function reopenWorkflow(db: Queries, id: string): Promise<boolean> 
   const { numUpdatedRows } = await db
     .updateTable("executions")
     .set({
-      ...{ status: "queued", error_code: null, error_message: null },
-      ...{ cancel_requested_at: null, completed_at: null, duration_ms: null },
+      status: "queued",
+      errorCode: null,
+      errorMessage: null,
+      cancelRequestedAt: null,
+      completedAt: null,
+      durationMs: null,
     })
     .where("id", "=", id)
     .where("type", "=", "WORKFLOW")
@@ -179,9 +190,9 @@ export async function reopenWorkflow(db: Queries, id: string): Promise<boolean> 
 export async function eraseExecution(db: Queries, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("executions")
-    .set({ deleted_at: now, sealed_texts: null })
+    .set({ deletedAt: now, sealedTexts: null })
     .where("id", "=", id)
-    .where("completed_at", "is not", null)
+    .where("completedAt", "is not", null)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
@@ -191,13 +202,13 @@ const failAbandonedQuery = (db: Queries, now: Date) =>
     .updateTable("executions")
     .set({
       status: "failed",
-      error_code: "INTERNAL_ERROR",
-      error_message: "The process that ran this ended before it did.",
-      completed_at: now,
+      errorCode: "INTERNAL_ERROR",
+      errorMessage: "The process that ran this ended before it did.",
+      completedAt: now,
     })
     .where("status", "=", "running")
     .where("type", "=", "PROMPT")
-    .where("lease_until", "<", now);
+    .where("leaseUntil", "<", now);
 
 /** Runs whose process died: nobody will end them. */
 export const failAllAbandoned = (db: Queries, now: Date) => failAbandonedQuery(db, now).execute();
@@ -230,21 +241,23 @@ export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("executions")
     .set({
-      ...{ status: "canceled", completed_at: now },
-      ...{ error_code: "canceled", error_message: "The execution was canceled." },
+      status: "canceled",
+      completedAt: now,
+      errorCode: "canceled",
+      errorMessage: "The execution was canceled.",
     })
     .where("id", "=", id)
     .where("type", "=", "PROMPT")
     .where("status", "=", "running")
-    .where("lease_until", "<", now)
+    .where("leaseUntil", "<", now)
     .execute();
 
 export const listCancelRequests = (db: Queries, ids: readonly string[]) =>
   db
     .selectFrom("executions")
     .where("id", "in", [...ids])
-    .where("cancel_requested_at", "is not", null)
-    .select(["id", "cancel_reason as reason"])
+    .where("cancelRequestedAt", "is not", null)
+    .select(["id", "cancelReason as reason"])
     .$castTo<{ id: string; reason: AccountCancelReason | null }>()
     .execute();
 
@@ -261,24 +274,24 @@ export const requestCancelByUser = (db: Queries, userId: string, reason: Account
 export const eraseTextsBefore = (db: Queries, before: Date) =>
   db
     .updateTable("executions")
-    .set({ sealed_texts: null })
-    .where("created_at", "<", before)
-    .where("sealed_texts", "is not", null)
+    .set({ sealedTexts: null })
+    .where("createdAt", "<", before)
+    .where("sealedTexts", "is not", null)
     .execute();
 
 /** The rows stay as runs of their products; what they hold does not. What runs a workflow forgets it with its row, so that it ends here. */
 export async function eraseExecutionsOfUser(db: Queries, userId: string, now: Date): Promise<void> {
   await db
     .updateTable("executions")
-    .set({ status: "canceled", error_code: sql`cancel_reason`, completed_at: now })
-    .where("user_id", "=", userId)
+    .set({ status: "canceled", errorCode: sql`cancel_reason`, completedAt: now })
+    .where("userId", "=", userId)
     .where("type", "=", "WORKFLOW")
-    .where("completed_at", "is", null)
+    .where("completedAt", "is", null)
     .execute();
   await db
     .updateTable("executions")
-    .set({ deleted_at: now, sealed_texts: null, error_message: null })
-    .where("user_id", "=", userId)
+    .set({ deletedAt: now, sealedTexts: null, errorMessage: null })
+    .where("userId", "=", userId)
     .execute();
 }
 

@@ -3,11 +3,11 @@ import type { Queries } from "../../platform/db/database.ts";
 /** The prompts that somebody may run, newest first. */
 export const listRunnablePrompts = (db: Queries, userId: string, limit: number) =>
   db
-    .selectFrom("runnable_products as mine")
-    .innerJoin("products", "products.id", "mine.product_id")
-    .innerJoin("users", "users.id", "author_id")
-    .select(["products.id", "title", "users.name as authorName", "products.created_at as createdAt"])
-    .where("mine.user_id", "=", userId)
+    .selectFrom("runnableProducts as mine")
+    .innerJoin("products", "products.id", "mine.productId")
+    .innerJoin("users", "users.id", "authorId")
+    .select(["products.id", "title", "users.name as authorName", "products.createdAt"])
+    .where("mine.userId", "=", userId)
     .where("products.type", "=", "PROMPT")
     .orderBy("products.id", "desc")
     .limit(limit)

@@ -45,21 +45,21 @@ export async function insertExecution(
 export interface ExecutionEnd {
   status: "completed" | "failed" | "canceled";
   model?: string;
-  sealed_texts?: string | null;
-  finish_reason?: string;
-  error_code?: string;
-  error_message?: string;
+  sealedTexts?: string | null;
+  finishReason?: string;
+  errorCode?: string;
+  errorMessage?: string;
   /** JSON. */
   fault?: string;
   attempts: number;
-  prompt_tokens?: number;
-  completion_tokens?: number;
-  cost_usd?: number;
-  cost_known?: boolean;
-  price_list?: string;
-  usage_estimated?: boolean;
-  duration_ms: number;
-  completed_at: Date;
+  promptTokens?: number;
+  completionTokens?: number;
+  costUsd?: number;
+  costKnown?: boolean;
+  priceList?: string;
+  usageEstimated?: boolean;
+  durationMs: number;
+  completedAt: Date;
 }
 
 /**
@@ -70,11 +70,11 @@ export const endExecution = (db: Queries, id: string, end: ExecutionEnd, call: C
   sql`${prepared("end_run")}
   with ${endCallSql(call)}
   update executions
-     set status = ${end.status}, model = coalesce(${end.model ?? null}, model), finish_reason = ${end.finish_reason ?? null},
-         sealed_texts = case when deleted_at is null then ${end.sealed_texts ?? null} end,
-         error_code = ${end.error_code ?? null}, error_message = ${end.error_message ?? null}, fault = ${end.fault ?? null},
+     set status = ${end.status}, model = coalesce(${end.model ?? null}, model), finish_reason = ${end.finishReason ?? null},
+         sealed_texts = case when deleted_at is null then ${end.sealedTexts ?? null} end,
+         error_code = ${end.errorCode ?? null}, error_message = ${end.errorMessage ?? null}, fault = ${end.fault ?? null},
          attempts = ${end.attempts},
-         prompt_tokens = ${end.prompt_tokens ?? null}, completion_tokens = ${end.completion_tokens ?? null},
-         cost_usd = ${end.cost_usd ?? null}, cost_known = ${end.cost_known ?? null}, price_list = ${end.price_list ?? null},
-         usage_estimated = ${end.usage_estimated ?? false}, duration_ms = ${end.duration_ms}, completed_at = ${end.completed_at}
+         prompt_tokens = ${end.promptTokens ?? null}, completion_tokens = ${end.completionTokens ?? null},
+         cost_usd = ${end.costUsd ?? null}, cost_known = ${end.costKnown ?? null}, price_list = ${end.priceList ?? null},
+         usage_estimated = ${end.usageEstimated ?? false}, duration_ms = ${end.durationMs}, completed_at = ${end.completedAt}
    where id = ${id} and status = 'running'`.execute(db);

@@ -119,12 +119,12 @@ export interface RunUsage {
 }
 
 const usageColumns = ({ usage, cost }: RunUsage) => ({
-  prompt_tokens: usage.promptTokens,
-  completion_tokens: usage.completionTokens,
-  cost_usd: cost.estimatedCost,
-  cost_known: cost.costKnown,
-  price_list: PRICE_LIST,
-  usage_estimated: usage.estimated ?? false,
+  promptTokens: usage.promptTokens,
+  completionTokens: usage.completionTokens,
+  costUsd: cost.estimatedCost,
+  costKnown: cost.costKnown,
+  priceList: PRICE_LIST,
+  usageEstimated: usage.estimated ?? false,
 });
 
 /** Records the answer, and tells how long it took. */
@@ -134,19 +134,19 @@ export async function recordCompleted(
   answer: ProviderAnswer,
   cost: Cost,
 ): Promise<number> {
-  const duration_ms = durationOf(run);
+  const durationMs = durationOf(run);
   const ended: ExecutionEnd = {
     status: "completed",
     model: answer.model,
-    sealed_texts: run.variables && sealTexts(ctx, run, { variables: run.variables, output: answer.output }),
-    finish_reason: answer.finishReason,
+    sealedTexts: run.variables && sealTexts(ctx, run, { variables: run.variables, output: answer.output }),
+    finishReason: answer.finishReason,
     attempts: answer.attempts,
     ...usageColumns({ usage: answer.usage, cost }),
-    duration_ms,
-    completed_at: ctx.now(),
+    durationMs,
+    completedAt: ctx.now(),
   };
   await recordEnd(ctx, run, ended, { cost });
-  return duration_ms;
+  return durationMs;
 }
 
 /** Records why there is no answer, with what came of it, and gives the error to throw. Nothing in that quotes the prompt or the key. */
@@ -161,16 +161,16 @@ export async function recordFailed(
   const hasTexts = run.variables && text.length > 0;
   const ended: ExecutionEnd = {
     status: givenUp ? "canceled" : "failed",
-    error_code: recorded,
-    error_message: error.message,
+    errorCode: recorded,
+    errorMessage: error.message,
     ...(hasTexts && {
-      sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
+      sealedTexts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
     }),
     ...(cause instanceof ProviderError && { fault: JSON.stringify(cause.details) }),
     attempts: cause instanceof ProviderError ? cause.attempts : 0,
     ...(spent && usageColumns(spent)),
-    duration_ms: durationOf(run),
-    completed_at: ctx.now(),
+    durationMs: durationOf(run),
+    completedAt: ctx.now(),
   };
   await recordEnd(ctx, run, ended, { cause, cost: spent?.cost ?? null });
   return error;

@@ -106,16 +106,16 @@ export async function storeKey(
     if ((await countKeys(tx, caller.userId)) >= MAX_KEYS) throw tooManyKeys();
     await insertKey(tx, {
       id,
-      user_id: caller.userId,
+      userId: caller.userId,
       provider: input.provider,
       name: input.name,
-      sealed_key: ctx.vault.seal(input.key, sealContext(caller.userId, id)),
+      sealedKey: ctx.vault.seal(input.key, sealContext(caller.userId, id)),
       last4: last4Of(input.key),
-      base_url: input.baseUrl ?? null,
+      baseUrl: input.baseUrl ?? null,
       status: "unverified",
-      monthly_budget_usd: input.monthlyBudget ?? null,
-      max_concurrency: input.maxConcurrency ?? null,
-      created_at: ctx.now(),
+      monthlyBudgetUsd: input.monthlyBudget ?? null,
+      maxConcurrency: input.maxConcurrency ?? null,
+      createdAt: ctx.now(),
     });
     await auditKeyChange(ctx, tx, caller, source, "stored", id);
     await ctx.idempotencyKey?.bind(tx, toId("pkey", id));
@@ -155,16 +155,16 @@ export async function changeKey(
   }
   const values = {
     ...(change.name !== undefined && { name: change.name }),
-    ...(change.baseUrl !== undefined && { base_url: change.baseUrl }),
-    ...(change.monthlyBudget !== undefined && { monthly_budget_usd: change.monthlyBudget }),
-    ...(change.maxConcurrency !== undefined && { max_concurrency: change.maxConcurrency }),
+    ...(change.baseUrl !== undefined && { baseUrl: change.baseUrl }),
+    ...(change.monthlyBudget !== undefined && { monthlyBudgetUsd: change.monthlyBudget }),
+    ...(change.maxConcurrency !== undefined && { maxConcurrency: change.maxConcurrency }),
     ...(change.key !== undefined && {
-      sealed_key: ctx.vault.seal(change.key, sealContext(caller.userId, key.id)),
+      sealedKey: ctx.vault.seal(change.key, sealContext(caller.userId, key.id)),
       last4: last4Of(change.key),
       status: "unverified" as const,
     }),
   };
-  if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countMonthCost(ctx, key.id);
+  if (key.monthlyBudgetUsd === null && values.monthlyBudgetUsd) await countMonthCost(ctx, key.id);
   if (Object.keys(values).length > 0)
     await ctx.db.transaction().execute(async (tx) => {
       await updateKey(tx, key.id, values);

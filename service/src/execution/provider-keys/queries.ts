@@ -21,25 +21,29 @@ export interface KeyRow {
 
 const selectKeys = (db: Queries, userId: string) =>
   db
-    .selectFrom("provider_keys")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
+    .selectFrom("providerKeys")
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
     .select([
-      ...(["id", "user_id as userId", "provider", "name", "sealed_key as sealedKey", "last4"] as const),
-      ...(["base_url as baseUrl", "status", "monthly_budget_usd as monthlyBudgetUsd"] as const),
-      ...([
-        "max_concurrency as maxConcurrency",
-        "created_at as createdAt",
-        "last_used_at as lastUsedAt",
-      ] as const),
+      "id",
+      "userId",
+      "provider",
+      "name",
+      "sealedKey",
+      "last4",
+      "baseUrl",
+      "status",
+      "monthlyBudgetUsd",
+      "maxConcurrency",
+      "createdAt",
+      "lastUsedAt",
     ])
     .$castTo<KeyRow>();
 
 export async function findKey(db: Queries, userId: string, id: string): Promise<KeyRow | undefined> {
   const { rows } = await sql<KeyRow>`${prepared("find_provider_key")}
-    select id, user_id as "userId", provider, name, sealed_key as "sealedKey", last4, base_url as "baseUrl", status,
-           monthly_budget_usd as "monthlyBudgetUsd", max_concurrency as "maxConcurrency", created_at as "createdAt",
-           last_used_at as "lastUsedAt"
+    select id, user_id, provider, name, sealed_key, last4, base_url, status, monthly_budget_usd, max_concurrency, created_at,
+           last_used_at
       from provider_keys where id = ${id} and user_id = ${userId} and deleted_at is null`.execute(db);
   return rows[0];
 }
@@ -56,9 +60,9 @@ export async function listKeys(db: Queries, userId: string, paging: Paging): Pro
     .offset(offsetOf(paging))
     .execute();
   const { total } = await db
-    .selectFrom("provider_keys")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
+    .selectFrom("providerKeys")
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items, total };
@@ -68,9 +72,9 @@ export async function listKeys(db: Queries, userId: string, paging: Paging): Pro
 export async function countKeys(tx: Tx, userId: string): Promise<number> {
   await tx.selectFrom("users").select("id").where("id", "=", userId).forNoKeyUpdate().execute();
   const { count } = await tx
-    .selectFrom("provider_keys")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
+    .selectFrom("providerKeys")
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
   return count;
@@ -78,22 +82,22 @@ export async function countKeys(tx: Tx, userId: string): Promise<number> {
 
 export interface KeyColumns {
   name: string;
-  sealed_key: string;
+  sealedKey: string;
   last4: string;
-  base_url: string | null;
+  baseUrl: string | null;
   status: KeyRow["status"];
-  monthly_budget_usd: number | null;
-  max_concurrency: number | null;
+  monthlyBudgetUsd: number | null;
+  maxConcurrency: number | null;
 }
 
 export const insertKey = (
   db: Queries,
-  key: KeyColumns & { id: string; user_id: string; provider: Provider; created_at: Date },
-) => db.insertInto("provider_keys").values(key).execute();
+  key: KeyColumns & { id: string; userId: string; provider: Provider; createdAt: Date },
+) => db.insertInto("providerKeys").values(key).execute();
 
 /** Nothing of a key that was forgotten meanwhile: its secret must not come back. */
 export const updateKey = (db: Queries, id: string, values: Partial<KeyColumns>) =>
-  db.updateTable("provider_keys").set(values).where("id", "=", id).where("deleted_at", "is", null).execute();
+  db.updateTable("providerKeys").set(values).where("id", "=", id).where("deletedAt", "is", null).execute();
 
 /** Only of the secret that was tried: its owner may have replaced it meanwhile. */
 export const updateKeyStatus = (
@@ -102,26 +106,26 @@ export const updateKeyStatus = (
   status: "valid" | "invalid",
 ) =>
   db
-    .updateTable("provider_keys")
+    .updateTable("providerKeys")
     .set({ status })
     .where("id", "=", tried.id)
-    .where("sealed_key", "=", tried.sealedKey)
+    .where("sealedKey", "=", tried.sealedKey)
     .execute();
 
 /** The row stays for the history that points at it; the secret does not. */
 export const eraseKey = (db: Queries, id: string, now: Date) =>
   db
-    .updateTable("provider_keys")
-    .set({ deleted_at: now, sealed_key: "", last4: "" })
+    .updateTable("providerKeys")
+    .set({ deletedAt: now, sealedKey: "", last4: "" })
     .where("id", "=", id)
     .execute();
 
 /** The rows stay for the history that points at them; what they hold does not. */
 export const eraseKeysOfUser = (db: Queries, userId: string, now: Date) =>
   db
-    .updateTable("provider_keys")
-    .set({ deleted_at: now, sealed_key: "", last4: "", name: "", base_url: null })
-    .where("user_id", "=", userId)
+    .updateTable("providerKeys")
+    .set({ deletedAt: now, sealedKey: "", last4: "", name: "", baseUrl: null })
+    .where("userId", "=", userId)
     .execute();
 
 /** What a call costs at most, in USD, for a key with a budget. */
@@ -258,4 +262,4 @@ export const updateEndedCall = (db: Queries, end: CallEnd) =>
 
 /** Past any month that a budget still counts. */
 export const deleteCallsBefore = (db: Queries, before: Date) =>
-  db.deleteFrom("provider_calls").where("started_at", "<", before).execute();
+  db.deleteFrom("providerCalls").where("startedAt", "<", before).execute();

@@ -10,12 +10,7 @@ export interface RunReceiptKeyRow {
 }
 
 export const listRunReceiptKeys = (db: Queries): Promise<RunReceiptKeyRow[]> =>
-  db
-    .selectFrom("receipt_keys")
-    .select(["kid", "public_key as publicKey", "sealed_key as sealedKey", "created_at as createdAt"])
-    .orderBy("created_at", "desc")
-    .orderBy("kid")
-    .execute();
+  db.selectFrom("receiptKeys").selectAll().orderBy("createdAt", "desc").orderBy("kid").execute();
 
 /** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
 export const lockRunReceiptKeys = (tx: Tx) =>

@@ -34,10 +34,10 @@ export async function findWorkflowExecution(
   id: string,
 ): Promise<WorkflowExecutionRow | undefined> {
   const { rows } = await sql<WorkflowExecutionRow>`${prepared("find_workflow_execution")}
-    select product_id as "productId", product_version as "productVersion", status, sealed_texts as "sealedTexts",
-           error_code as "errorCode", error_message as "errorMessage", prompt_tokens as "promptTokens",
-           completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
-           duration_ms as "durationMs", created_at as "createdAt", completed_at as "completedAt"
+    select product_id, product_version, status, sealed_texts,
+           error_code, error_message, prompt_tokens,
+           completion_tokens, cost_usd, cost_known, usage_estimated as estimated,
+           duration_ms, created_at, completed_at
       from executions
      where id = ${id} and user_id = ${userId} and type = 'WORKFLOW' and deleted_at is null`.execute(db);
   return rows[0];
@@ -46,10 +46,10 @@ export async function findWorkflowExecution(
 export const findOwnExecution = (db: Queries, userId: string, id: string) =>
   db
     .selectFrom("executions")
-    .select(["id", "type", "status", "product_id as productId"])
+    .select(["id", "type", "status", "productId"])
     .where("id", "=", id)
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
+    .where("userId", "=", userId)
+    .where("deletedAt", "is", null)
     .$castTo<{ id: string; type: "PROMPT" | "WORKFLOW"; status: RunRow["status"]; productId: string }>()
     .executeTakeFirst();
 
@@ -80,22 +80,32 @@ export interface StepListRow {
 
 const steps = (db: Queries, executionId: string) =>
   db
-    .selectFrom("execution_steps")
-    .where("execution_id", "=", executionId)
+    .selectFrom("executionSteps")
+    .where("executionId", "=", executionId)
     .select([
-      "step_id as stepId",
+      "stepId",
       "item",
       "type",
       "status",
       "attempt",
       "repeats",
       "called",
-      "due_at as dueAt",
+      "dueAt",
+      "sealedOutput",
+      "errorCode",
+      "errorMessage",
+      "provider",
+      "model",
+      "promptTokens",
+      "completionTokens",
+      "costUsd",
+      "costKnown",
+      "usageEstimated as estimated",
+      "decision",
+      "decidedAt",
+      "startedAt",
+      "endedAt",
     ])
-    .select(["sealed_output as sealedOutput", "error_code as errorCode", "error_message as errorMessage"])
-    .select(["provider", "model", "prompt_tokens as promptTokens", "completion_tokens as completionTokens"])
-    .select(["cost_usd as costUsd", "cost_known as costKnown", "usage_estimated as estimated"])
-    .select(["decision", "decided_at as decidedAt", "started_at as startedAt", "ended_at as endedAt"])
     .$castTo<StepListRow>();
 
 export async function listSteps(
@@ -109,23 +119,23 @@ export async function listSteps(
     .offset(offsetOf(paging))
     .execute();
   const { total } = await db
-    .selectFrom("execution_steps")
+    .selectFrom("executionSteps")
     .select((row) => row.fn.countAll<number>().as("total"))
-    .where("execution_id", "=", executionId)
+    .where("executionId", "=", executionId)
     .executeTakeFirstOrThrow();
   return { items, total };
 }
 
 /** The step itself, not the items of a map. */
 export const findStep = (db: Queries, executionId: string, stepId: string) =>
-  steps(db, executionId).where("step_id", "=", stepId).where("item", "=", NO_ITEM).executeTakeFirst();
+  steps(db, executionId).where("stepId", "=", stepId).where("item", "=", NO_ITEM).executeTakeFirst();
 
 /** null: forgotten. */
 export async function findSealedStart(db: Queries, executionId: string): Promise<string | null | undefined> {
   const row = await db
-    .selectFrom("workflow_runs")
-    .select("sealed_start as sealedStart")
-    .where("execution_id", "=", executionId)
+    .selectFrom("workflowRuns")
+    .select("sealedStart")
+    .where("executionId", "=", executionId)
     .executeTakeFirst();
   return row?.sealedStart;
 }
@@ -138,9 +148,7 @@ export interface LockedRun {
 /** A run whose driver writes nothing until the transaction ends. */
 export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined> {
   const { rows } = await sql<LockedRun>`
-    select sealed_start as "sealedStart", parent_id as "parentId" from workflow_runs where execution_id = ${id} for update`.execute(
-    tx,
-  );
+    select sealed_start, parent_id from workflow_runs where execution_id = ${id} for update`.execute(tx);
   return rows[0];
 }
 
@@ -162,10 +170,10 @@ export const updateDecision = (
   at: Date,
 ) =>
   tx
-    .updateTable("execution_steps")
-    .set({ decision, decided_at: at })
-    .where("execution_id", "=", id)
-    .where("step_id", "=", stepId)
+    .updateTable("executionSteps")
+    .set({ decision, decidedAt: at })
+    .where("executionId", "=", id)
+    .where("stepId", "=", stepId)
     .where("item", "=", NO_ITEM)
     .execute();
 
@@ -215,14 +223,14 @@ const EVENT_BATCH = 100;
 
 export async function listEventsAfter(db: Queries, id: string, after: number): Promise<ExecutionEventRow[]> {
   const { rows } = await sql<ExecutionEventRow>`
-    select seq, type, data, created_at as "createdAt" from execution_events
+    select seq, type, data, created_at from execution_events
      where execution_id = ${id} and seq > ${after} order by seq limit ${EVENT_BATCH}`.execute(db);
   return rows;
 }
 
 export async function findLastEvent(db: Queries, id: string): Promise<ExecutionEventRow | undefined> {
   const { rows } = await sql<ExecutionEventRow>`
-    select seq, type, data, created_at as "createdAt" from execution_events
+    select seq, type, data, created_at from execution_events
      where execution_id = ${id} order by seq desc limit 1`.execute(db);
   return rows[0];
 }

@@ -63,7 +63,7 @@ export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions
     with recursive ${options.excludedUsers.length === 0 ? dueRunsSql(lease, options) : dueRunsOfOthersSql(lease, options)}
     update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
       from due where r.execution_id = due.execution_id
-    returning r.execution_id as id, r.user_id as "userId", r.lease_token as token, r.leases`.execute(db);
+    returning r.execution_id as id, r.user_id, r.lease_token as token, r.leases`.execute(db);
   return rows;
 }
 
@@ -152,7 +152,7 @@ export interface RunSignals {
 }
 
 const signalColumns = sql`
-  r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
+  r.signals, e.cancel_requested_at, e.cancel_reason,
   (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
      from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
   (select coalesce(json_agg(json_build_object('id', c.execution_id, 'stepId', c.parent_step, 'item', c.parent_item,
@@ -165,8 +165,8 @@ export async function readLeasedRun(
   { id, token }: { id: string; token: string },
 ): Promise<(RunRow & RunSignals) | undefined> {
   const { rows } = await sql<RunRow & RunSignals>`${prepared("open_workflow_run")}
-    select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
-           e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
+    select r.sealed_start, r.depth, e.status, e.product_id, e.product_version, e.created_at, r.parent_id,
+           u.banned_at is not null as "isOwnerBanned",
            (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq",
            exists (select from execution_steps s where s.execution_id = r.execution_id) as "hasSteps", ${signalColumns}
       from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
@@ -285,10 +285,9 @@ interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {
 
 export async function listAllSteps(db: Queries, id: string): Promise<StoredStepRow[]> {
   const { rows } = await sql<StoredStepRow>`${prepared("list_all_steps")}
-    select step_id as "stepId", item, n, status, attempt, retries, repeats, items, called as "childRunId", due_at as "dueAt", sealed_output as "sealedOutput",
-           error_code as "errorCode", error_message as "errorMessage", provider, model, prompt_tokens as "promptTokens",
-           completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
-           decision, decided_at as "decidedAt", started_at as "startedAt", ended_at as "endedAt"
+    select step_id, item, n, status, attempt, retries, repeats, items, called as "childRunId", due_at, sealed_output, error_code, error_message,
+           provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated as estimated, decision, decided_at,
+           started_at, ended_at
       from execution_steps where execution_id = ${id} order by n`.execute(db);
   return rows;
 }
@@ -314,12 +313,12 @@ export async function findChildRun(
 ): Promise<string | undefined> {
   await sql`select from workflow_runs where execution_id = ${parent.id} for update`.execute(tx);
   const row = await tx
-    .selectFrom("workflow_runs")
-    .select("execution_id as id")
-    .where("parent_id", "=", parent.id)
-    .where("parent_step", "=", parent.stepId)
-    .where("parent_item", "=", parent.item)
-    .where("parent_attempt", "=", parent.attempt)
+    .selectFrom("workflowRuns")
+    .select("executionId as id")
+    .where("parentId", "=", parent.id)
+    .where("parentStep", "=", parent.stepId)
+    .where("parentItem", "=", parent.item)
+    .where("parentAttempt", "=", parent.attempt)
     .executeTakeFirst();
   return row?.id;
 }

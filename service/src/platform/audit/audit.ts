@@ -16,18 +16,18 @@ export interface AuditRecord {
 /** Writes to the audit log, in the transaction of the deed: the one exists if and only if the other does. */
 export async function recordAudit(ctx: Context, tx: Queries, deed: AuditRecord): Promise<void> {
   await tx
-    .insertInto("audit_log")
+    .insertInto("auditLog")
     .values({
       id: ctx.newId(),
-      actor_id: deed.actorId,
+      actorId: deed.actorId,
       action: deed.action,
-      target_type: deed.target?.type ?? null,
-      target_id: deed.target?.id ?? null,
+      targetType: deed.target?.type ?? null,
+      targetId: deed.target?.id ?? null,
       ip: deed.source?.ip ?? null,
-      user_agent: deed.source?.userAgent ?? null,
-      request_id: deed.source?.requestId ?? null,
+      userAgent: deed.source?.userAgent ?? null,
+      requestId: deed.source?.requestId ?? null,
       details: JSON.stringify(deed.details ?? {}),
-      created_at: ctx.now(),
+      createdAt: ctx.now(),
     })
     .execute();
 }

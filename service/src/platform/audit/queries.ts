@@ -26,23 +26,33 @@ export interface AuditFilter extends Paging {
 }
 
 function matchingRows(db: Queries, { actorId, action, noun, targetId, from, to }: AuditFilter) {
-  let entries = db.selectFrom("audit_log as a");
-  if (actorId) entries = entries.where("a.actor_id", "=", actorId);
+  let entries = db.selectFrom("auditLog as a");
+  if (actorId) entries = entries.where("a.actorId", "=", actorId);
   if (action) entries = entries.where("a.action", "=", action);
   if (noun)
     entries = entries.where((row) => row.fn<boolean>("starts_with", ["a.action", row.val(`${noun}.`)]));
-  if (targetId) entries = entries.where("a.target_id", "=", targetId);
-  if (from) entries = entries.where("a.created_at", ">=", from);
-  if (to) entries = entries.where("a.created_at", "<", to);
+  if (targetId) entries = entries.where("a.targetId", "=", targetId);
+  if (from) entries = entries.where("a.createdAt", ">=", from);
+  if (to) entries = entries.where("a.createdAt", "<", to);
   return entries;
 }
 
 export async function listAuditRows(db: Queries, filter: AuditFilter): Promise<Page<AuditRow>> {
   const items = await matchingRows(db, filter)
-    .leftJoin("users as u", "u.id", "a.actor_id")
-    .select(["a.id", "a.actor_id as actorId", "u.name as actorName", "a.action", "a.details"])
-    .select(["a.target_type as targetType", "a.target_id as targetId", "a.created_at as createdAt"])
-    .select(["a.ip", "a.user_agent as userAgent", "a.request_id as requestId"])
+    .leftJoin("users as u", "u.id", "a.actorId")
+    .select([
+      "a.id",
+      "a.actorId",
+      "u.name as actorName",
+      "a.action",
+      "a.details",
+      "a.targetType",
+      "a.targetId",
+      "a.createdAt",
+      "a.ip",
+      "a.userAgent",
+      "a.requestId",
+    ])
     .orderBy("a.id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Kysely, PostgresDialect, type Transaction } from "kysely";
+import { Kysely, type Transaction } from "kysely";
 import pg from "pg";
 import { PrimaryFinder, splitDatabaseUrl } from "../../core/config/database-hosts.ts";
 import {
@@ -8,6 +8,7 @@ import {
   type TransactionTimeouts,
   transactionTimeouts,
 } from "./client.ts";
+import { columnNames, SnakeCaseDialect } from "./column-names.ts";
 import type { DB } from "./tables.gen.ts";
 
 declare module "../../core/context.ts" {
@@ -117,18 +118,19 @@ export const createDirectClient = (
 ): DatabaseClient => createClient({ target: direct ?? target }, settings);
 
 export const openDatabase = (pool: pg.Pool): Database =>
-  new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
+  new Kysely<DB>({ dialect: new SnakeCaseDialect({ pool }), plugins: [columnNames] });
 
 /** Queries of a connection that has begun a transaction by itself. */
 export const asTransaction = (client: pg.Client): Tx =>
   new Kysely<DB>({
-    dialect: new PostgresDialect({
+    dialect: new SnakeCaseDialect({
       pool: {
         options: {},
         connect: async () => Object.assign(client, { release: () => {} }),
         end: async () => {},
       },
     }),
+    plugins: [columnNames],
   }) as Tx;
 
 /**

@@ -22,7 +22,7 @@ export async function claimInstallation(db: Database, claim: InstallationIdentit
   const [primary] = claim.masterKeyFingerprints;
   await db
     .insertInto("installation")
-    .values({ environment: claim.environment, master_key_fingerprint: primary!, created_at: now })
+    .values({ environment: claim.environment, masterKeyFingerprint: primary!, createdAt: now })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   await mustBelongTo(db, claim);
@@ -30,7 +30,7 @@ export async function claimInstallation(db: Database, claim: InstallationIdentit
 
 /** From then on it belongs to whoever has this key: what the one before had sealed is under this one. */
 export const updateInstallationKey = (db: Database, masterKeyFingerprint: string) =>
-  db.updateTable("installation").set({ master_key_fingerprint: masterKeyFingerprint }).execute();
+  db.updateTable("installation").set({ masterKeyFingerprint }).execute();
 
 export async function mustBelongTo(db: Database, claim: InstallationIdentity): Promise<void> {
   const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
@@ -40,7 +40,7 @@ export async function mustBelongTo(db: Database, claim: InstallationIdentity): P
       `This database is a ${kept.environment} database; STOA_ENVIRONMENT says ${claim.environment}. Use another database for it.`,
     );
   }
-  if (!claim.masterKeyFingerprints.includes(kept.master_key_fingerprint)) {
+  if (!claim.masterKeyFingerprints.includes(kept.masterKeyFingerprint)) {
     throw new WrongInstallation(
       "STOA_MASTER_KEYS lacks the key that this database was made with; stored secrets could not be opened.",
     );

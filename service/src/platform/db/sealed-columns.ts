@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Vault } from "../../core/vault.ts";
 import type { Database, Tx } from "./database.ts";
 
-/** A column of texts that the vault sealed, and what each of them is bound to. The room that writes it says so. */
+/** A column of texts that the vault sealed, and what each of them is bound to, in SQL's spelling. The room that writes it says so. */
 export interface SealedColumn<Bound extends string = string> {
   table: string;
   column: string;

@@ -34,60 +34,60 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface ApiKeys {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   digest: Buffer;
-  expires_at: Timestamp | null;
-  expiry_emailed_days: number | null;
+  expiresAt: Timestamp | null;
+  expiryEmailedDays: number | null;
   id: string;
-  last_used_at: Timestamp | null;
+  lastUsedAt: Timestamp | null;
   lookup: string;
   name: string;
   permissions: string[];
-  replaced_at: Timestamp | null;
-  revoked_at: Timestamp | null;
-  user_id: string;
+  replacedAt: Timestamp | null;
+  revokedAt: Timestamp | null;
+  userId: string;
 }
 
 export interface AuditLog {
   action: string;
-  actor_id: string | null;
-  created_at: Timestamp;
+  actorId: string | null;
+  createdAt: Timestamp;
   details: Generated<Json>;
   id: string;
   ip: string | null;
-  request_id: string | null;
-  target_id: string | null;
-  target_type: string | null;
-  user_agent: string | null;
+  requestId: string | null;
+  targetId: string | null;
+  targetType: string | null;
+  userAgent: string | null;
 }
 
 export interface Authenticators {
-  confirmed_at: Timestamp | null;
-  created_at: Timestamp;
-  last_step: Generated<number>;
-  locked_until: Timestamp | null;
-  sealed_secret: string;
+  confirmedAt: Timestamp | null;
+  createdAt: Timestamp;
+  lastStep: Generated<number>;
+  lockedUntil: Timestamp | null;
+  sealedSecret: string;
   tries: Generated<number>;
-  user_id: string;
+  userId: string;
 }
 
 export interface AuthorDays {
-  author_id: string;
+  authorId: string;
   day: Timestamp;
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface BackupCodes {
   digest: Buffer;
-  used_at: Timestamp | null;
-  user_id: string;
+  usedAt: Timestamp | null;
+  userId: string;
 }
 
 export interface Blobs {
   key: string;
   name: string;
   size: ColumnType<number, bigint | number, bigint | number>;
-  touched_at: Timestamp;
+  touchedAt: Timestamp;
 }
 
 export interface Categories {
@@ -97,275 +97,275 @@ export interface Categories {
 }
 
 export interface DiscountCodes {
-  amount_off_minor: ColumnType<number, bigint | number, bigint | number> | null;
+  amountOffMinor: ColumnType<number, bigint | number, bigint | number> | null;
   code: string;
-  created_at: Timestamp;
+  createdAt: Timestamp;
   currency: string | null;
-  deleted_at: Timestamp | null;
-  ends_at: Timestamp | null;
+  deletedAt: Timestamp | null;
+  endsAt: Timestamp | null;
   id: string;
-  max_per_buyer: number | null;
-  max_redemptions: number | null;
-  percent_basis_points: number | null;
-  product_id: string | null;
+  maxPerBuyer: number | null;
+  maxRedemptions: number | null;
+  percentBasisPoints: number | null;
+  productId: string | null;
   redemptions: Generated<number>;
-  seller_id: string;
-  starts_at: Timestamp | null;
-  updated_at: Timestamp;
+  sellerId: string;
+  startsAt: Timestamp | null;
+  updatedAt: Timestamp;
 }
 
 export interface Disputes {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  answer_by: Timestamp | null;
-  closed_at: Timestamp | null;
-  excess_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
+  answerBy: Timestamp | null;
+  closedAt: Timestamp | null;
+  excessMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  feeMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  heldMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
-  lost_minor: ColumnType<number, bigint | number, bigint | number> | null;
-  opened_at: Timestamp;
-  order_id: string;
-  provider_dispute_id: string;
+  lostMinor: ColumnType<number, bigint | number, bigint | number> | null;
+  openedAt: Timestamp;
+  orderId: string;
+  providerDisputeId: string;
   reason: string;
   status: string;
 }
 
 export interface Emails {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   id: string;
   recipient: string;
-  refused_at: Timestamp | null;
-  sealed_email: string | null;
-  sent_at: Timestamp | null;
+  refusedAt: Timestamp | null;
+  sealedEmail: string | null;
+  sentAt: Timestamp | null;
 }
 
 export interface Entitlements {
-  buyer_id: string;
-  created_at: Timestamp;
+  buyerId: string;
+  createdAt: Timestamp;
   major: number;
-  order_id: string;
-  product_id: string;
+  orderId: string;
+  productId: string;
   status: string;
-  used_at: Timestamp | null;
+  usedAt: Timestamp | null;
 }
 
 export interface EventRecipients {
-  event_id: string;
+  eventId: string;
   seq: ColumnType<number, bigint | number, bigint | number> | null;
   type: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface Events {
   body: string;
-  created_at: Timestamp;
-  execution_id: string | null;
+  createdAt: Timestamp;
+  executionId: string | null;
   id: string;
-  sealed_body: string | null;
+  sealedBody: string | null;
   seq: ColumnType<number, bigint | number, bigint | number> | null;
   type: string;
 }
 
 export interface ExecutionEvents {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   data: Json;
-  execution_id: string;
+  executionId: string;
   seq: number;
   type: string;
 }
 
 export interface Executions {
   attempts: Generated<number>;
-  cancel_reason: string | null;
-  cancel_requested_at: Timestamp | null;
-  completed_at: Timestamp | null;
-  completion_tokens: ColumnType<number, bigint | number, bigint | number> | null;
-  cost_known: boolean | null;
-  cost_usd: Numeric | null;
-  created_at: Timestamp;
-  deleted_at: Timestamp | null;
-  duration_ms: ColumnType<number, bigint | number, bigint | number> | null;
-  error_code: string | null;
-  error_message: string | null;
+  cancelReason: string | null;
+  cancelRequestedAt: Timestamp | null;
+  completedAt: Timestamp | null;
+  completionTokens: ColumnType<number, bigint | number, bigint | number> | null;
+  costKnown: boolean | null;
+  costUsd: Numeric | null;
+  createdAt: Timestamp;
+  deletedAt: Timestamp | null;
+  durationMs: ColumnType<number, bigint | number, bigint | number> | null;
+  errorCode: string | null;
+  errorMessage: string | null;
   fault: Json | null;
-  finish_reason: string | null;
+  finishReason: string | null;
   id: string;
-  lease_until: Timestamp | null;
+  leaseUntil: Timestamp | null;
   mode: Generated<string>;
   model: string | null;
-  price_list: string | null;
-  product_id: string;
-  product_version: string;
-  prompt_tokens: ColumnType<number, bigint | number, bigint | number> | null;
+  priceList: string | null;
+  productId: string;
+  productVersion: string;
+  promptTokens: ColumnType<number, bigint | number, bigint | number> | null;
   provider: string | null;
-  provider_key_id: string | null;
-  sealed_texts: string | null;
+  providerKeyId: string | null;
+  sealedTexts: string | null;
   status: string;
   type: Generated<string>;
-  usage_estimated: Generated<boolean>;
-  user_id: string;
+  usageEstimated: Generated<boolean>;
+  userId: string;
 }
 
 export interface ExecutionSteps {
   attempt: number;
   called: string | null;
-  completion_tokens: ColumnType<number, bigint | number, bigint | number> | null;
-  cost_known: boolean | null;
-  cost_usd: Numeric | null;
-  decided_at: Timestamp | null;
+  completionTokens: ColumnType<number, bigint | number, bigint | number> | null;
+  costKnown: boolean | null;
+  costUsd: Numeric | null;
+  decidedAt: Timestamp | null;
   decision: string | null;
-  due_at: Timestamp | null;
-  ended_at: Timestamp | null;
-  error_code: string | null;
-  error_message: string | null;
-  execution_id: string;
+  dueAt: Timestamp | null;
+  endedAt: Timestamp | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  executionId: string;
   item: number;
   items: number | null;
   model: string | null;
   n: number;
-  prompt_tokens: ColumnType<number, bigint | number, bigint | number> | null;
+  promptTokens: ColumnType<number, bigint | number, bigint | number> | null;
   provider: string | null;
   repeats: number;
   retries: number;
-  sealed_output: string | null;
-  started_at: Timestamp | null;
+  sealedOutput: string | null;
+  startedAt: Timestamp | null;
   status: string;
-  step_id: string;
+  stepId: string;
   type: string;
-  usage_estimated: Generated<boolean>;
+  usageEstimated: Generated<boolean>;
 }
 
 export interface FacetCounts {
   category: string | null;
   compacted: Generated<boolean>;
   currency: string;
-  price_band: number;
+  priceBand: number;
   products: ColumnType<number, bigint | number, bigint | number>;
   provider: string | null;
-  rating_band: number;
+  ratingBand: number;
   type: string;
 }
 
 export interface IdempotencyKeys {
   caller: string;
-  created_at: Timestamp;
+  createdAt: Timestamp;
   key: string;
-  lease_token: string;
-  lease_until: Timestamp;
-  process_lock: number | null;
-  request_digest: Buffer;
+  leaseToken: string;
+  leaseUntil: Timestamp;
+  processLock: number | null;
+  requestDigest: Buffer;
   route: string;
-  sealed_body: string | null;
-  sealed_resource: string | null;
+  sealedBody: string | null;
+  sealedResource: string | null;
   status: number | null;
 }
 
 export interface Identities {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   provider: string;
   subject: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface ImportedNames {
-  author_id: string;
+  authorId: string;
   name: string;
-  product_id: string;
+  productId: string;
 }
 
 export interface Installation {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   demo: Generated<string>;
   environment: string;
-  master_key_fingerprint: string;
+  masterKeyFingerprint: string;
   singleton: Generated<boolean>;
 }
 
 export interface JobRuns {
   failures: Generated<ColumnType<number, bigint | number, bigint | number>>;
   job: string;
-  known_since: Timestamp;
-  last_failure_at: Timestamp | null;
-  last_success_at: Timestamp | null;
-  period_seconds: number | null;
+  knownSince: Timestamp;
+  lastFailureAt: Timestamp | null;
+  lastSuccessAt: Timestamp | null;
+  periodSeconds: number | null;
   runs: Generated<ColumnType<number, bigint | number, bigint | number>>;
 }
 
 export interface LastAddresses {
   email: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface LedgerEntries {
   account: string;
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
   currency: string;
-  entry_count: number;
-  matures_at: Timestamp | null;
-  order_id: string | null;
-  owner_id: string | null;
+  entryCount: number;
+  maturesAt: Timestamp | null;
+  orderId: string | null;
+  ownerId: string | null;
   position: number;
-  transaction_id: string;
+  transactionId: string;
 }
 
 export interface LedgerTransactions {
-  entry_count: number;
+  entryCount: number;
   id: string;
   kind: string;
   number: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  occurred_at: Timestamp;
-  source_id: string;
+  occurredAt: Timestamp;
+  sourceId: string;
 }
 
 export interface LedgerVerifications {
-  begun_at: Timestamp;
-  ended_at: Timestamp;
+  begunAt: Timestamp;
+  endedAt: Timestamp;
   entries: ColumnType<number, bigint | number, bigint | number>;
   problems: number;
   transactions: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface Listings {
-  author_id: string;
+  authorId: string;
   category: string | null;
   compatibility: string[];
-  created_at: Timestamp;
+  createdAt: Timestamp;
   currency: string;
   lang: string | null;
-  price_minor: number;
-  product_id: string;
-  published_at: Timestamp | null;
+  priceMinor: number;
+  productId: string;
+  publishedAt: Timestamp | null;
   purchases: ColumnType<number, bigint | number, bigint | number>;
-  rating_mean: number;
-  rating_score: number;
+  ratingMean: number;
+  ratingScore: number;
   section: string | null;
   status: string;
   tags: string[];
   title: string;
   trending: number;
   type: string;
-  updated_at: Timestamp;
+  updatedAt: Timestamp;
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface OauthClients {
-  created_at: Timestamp;
-  grant_types: string[];
+  createdAt: Timestamp;
+  grantTypes: string[];
   id: string;
-  id_token_algorithm: Generated<string>;
+  idTokenAlgorithm: Generated<string>;
   name: string;
-  owner_id: string | null;
+  ownerId: string | null;
   permissions: string[] | null;
-  post_logout_redirect_uris: string[];
-  redirect_uris: string[];
-  registered_from: string | null;
-  secret_digest: Buffer | null;
+  postLogoutRedirectUris: string[];
+  redirectUris: string[];
+  registeredFrom: string | null;
+  secretDigest: Buffer | null;
 }
 
 export interface OauthFlows {
-  consumed_at: Timestamp | null;
+  consumedAt: Timestamp | null;
   digest: Buffer;
-  expires_at: Timestamp;
+  expiresAt: Timestamp;
   kind: string;
   payload: Json;
   uid: string | null;
@@ -373,172 +373,172 @@ export interface OauthFlows {
 
 export interface OauthGrants {
   allowed: Json;
-  client_id: string;
-  created_at: Timestamp;
-  expires_at: Timestamp;
+  clientId: string;
+  createdAt: Timestamp;
+  expiresAt: Timestamp;
   id: string;
-  last_used_at: Timestamp | null;
-  user_id: string;
+  lastUsedAt: Timestamp | null;
+  userId: string;
 }
 
 export interface OauthSigningKeys {
   algorithm: string;
-  created_at: Timestamp;
-  sealed_jwk: string;
+  createdAt: Timestamp;
+  sealedJwk: string;
 }
 
 export interface OauthTokens {
   audience: string | null;
-  client_id: string;
-  consumed_at: Timestamp | null;
-  created_at: Timestamp;
+  clientId: string;
+  consumedAt: Timestamp | null;
+  createdAt: Timestamp;
   digest: Buffer;
-  expires_at: Timestamp;
-  grant_id: string | null;
+  expiresAt: Timestamp;
+  grantId: string | null;
   kind: string;
   payload: Json;
   scope: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface OauthUsableTokens {
   audience: string | null;
-  client_id: string | null;
-  consumed_at: Timestamp | null;
-  created_at: Timestamp | null;
+  clientId: string | null;
+  consumedAt: Timestamp | null;
+  createdAt: Timestamp | null;
   digest: Buffer | null;
-  expires_at: Timestamp | null;
-  grant_id: string | null;
+  expiresAt: Timestamp | null;
+  grantId: string | null;
   kind: string | null;
   payload: Json | null;
   plan: string | null;
   quota: Json | null;
   role: string | null;
   scope: string | null;
-  user_id: string | null;
+  userId: string | null;
 }
 
 export interface OneTimeTokens {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   data: Generated<Json>;
   digest: Buffer;
   email: string | null;
-  expires_at: Timestamp;
+  expiresAt: Timestamp;
   purpose: string;
-  used_at: Timestamp | null;
-  user_id: string | null;
+  usedAt: Timestamp | null;
+  userId: string | null;
 }
 
 export interface Orders {
-  action_url: string | null;
-  asked_at: Timestamp | null;
-  buyer_email: string;
-  buyer_id: string;
-  buyer_name: string;
-  commission_basis_points: Generated<number>;
-  commission_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  completed_at: Timestamp | null;
-  created_at: Timestamp;
+  actionUrl: string | null;
+  askedAt: Timestamp | null;
+  buyerEmail: string;
+  buyerId: string;
+  buyerName: string;
+  commissionBasisPoints: Generated<number>;
+  commissionMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  completedAt: Timestamp | null;
+  createdAt: Timestamp;
   currency: string;
-  decline_code: string | null;
-  discount_code: string | null;
-  discount_code_id: string | null;
-  discount_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  fee_basis_points: number;
-  fee_minor: ColumnType<number, bigint | number, bigint | number>;
+  declineCode: string | null;
+  discountCode: string | null;
+  discountCodeId: string | null;
+  discountMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  feeBasisPoints: number;
+  feeMinor: ColumnType<number, bigint | number, bigint | number>;
   id: string;
-  matures_at: Timestamp | null;
+  maturesAt: Timestamp | null;
   mismatch: string | null;
-  payment_id: string | null;
-  payment_method: Json | null;
-  payment_method_id: string | null;
-  processor_fee_minor: ColumnType<number, bigint | number, bigint | number> | null;
-  product_id: string;
-  product_title: string;
-  product_type: string;
-  product_version: string;
-  receipt_number: number | null;
-  receipt_year: number | null;
-  referral_code: string | null;
-  referrer_id: string | null;
-  refund_days: number;
-  refunded_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  refunding_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  seller_id: string;
-  seller_minor: ColumnType<number, bigint | number, bigint | number>;
-  seller_name: string;
+  paymentId: string | null;
+  paymentMethod: Json | null;
+  paymentMethodId: string | null;
+  processorFeeMinor: ColumnType<number, bigint | number, bigint | number> | null;
+  productId: string;
+  productTitle: string;
+  productType: string;
+  productVersion: string;
+  receiptNumber: number | null;
+  receiptYear: number | null;
+  referralCode: string | null;
+  referrerId: string | null;
+  refundDays: number;
+  refundedMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  refundingMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  sellerId: string;
+  sellerMinor: ColumnType<number, bigint | number, bigint | number>;
+  sellerName: string;
   status: string;
-  subtotal_minor: ColumnType<number, bigint | number, bigint | number>;
-  tax_basis_points: Generated<number>;
-  tax_country: string | null;
-  tax_inclusive: Generated<boolean>;
-  tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  total_minor: ColumnType<number, bigint | number, bigint | number>;
+  subtotalMinor: ColumnType<number, bigint | number, bigint | number>;
+  taxBasisPoints: Generated<number>;
+  taxCountry: string | null;
+  taxInclusive: Generated<boolean>;
+  taxMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  totalMinor: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface PaymentCustomers {
-  default_method_id: string | null;
-  payout_account_id: string | null;
-  user_id: string;
+  defaultMethodId: string | null;
+  payoutAccountId: string | null;
+  userId: string;
 }
 
 export interface PaymentMethods {
   brand: string;
-  created_at: Timestamp;
+  createdAt: Timestamp;
   id: string;
   last4: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface Payouts {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  asked_at: Timestamp | null;
-  commission_minor: ColumnType<number, bigint | number, bigint | number>;
-  completed_at: Timestamp | null;
-  created_at: Timestamp;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
+  askedAt: Timestamp | null;
+  commissionMinor: ColumnType<number, bigint | number, bigint | number>;
+  completedAt: Timestamp | null;
+  createdAt: Timestamp;
   currency: string;
   destination: string;
-  failure_code: string | null;
+  failureCode: string | null;
   id: string;
-  period_end: Timestamp;
-  period_start: Timestamp;
-  provider_payout_id: string | null;
-  reversed_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  scheduled_for: Timestamp | null;
-  seller_id: string;
+  periodEnd: Timestamp;
+  periodStart: Timestamp;
+  providerPayoutId: string | null;
+  reversedMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  scheduledFor: Timestamp | null;
+  sellerId: string;
   status: string;
-  waits_for: string | null;
+  waitsFor: string | null;
 }
 
 export interface ProductDays {
   day: Timestamp;
-  product_id: string;
+  productId: string;
   views: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface Products {
-  author_id: string;
+  authorId: string;
   card: string;
   category: string | null;
-  commission_basis_points: number | null;
+  commissionBasisPoints: number | null;
   compatibility: string[];
-  created_at: Timestamp;
+  createdAt: Timestamp;
   currency: string;
-  deleted_at: Timestamp | null;
+  deletedAt: Timestamp | null;
   description: string;
   features: string[];
-  first_published_at: Timestamp | null;
+  firstPublishedAt: Timestamp | null;
   id: string;
   images: Generated<Json>;
   lang: string | null;
   models: Json;
-  moderated_at: Timestamp | null;
-  moderation_code: string | null;
-  moderation_reason: string | null;
-  moved_at: Timestamp;
+  moderatedAt: Timestamp | null;
+  moderationCode: string | null;
+  moderationReason: string | null;
+  movedAt: Timestamp;
   preview: string;
-  price_minor: number;
-  published_at: Timestamp | null;
+  priceMinor: number;
+  publishedAt: Timestamp | null;
   released: number[] | null;
   requirements: string[];
   revision: Generated<number>;
@@ -546,17 +546,17 @@ export interface Products {
   tags: string[];
   title: string;
   type: string;
-  updated_at: Timestamp;
+  updatedAt: Timestamp;
   version: string;
 }
 
 export interface ProductStats {
-  product_id: string;
+  productId: string;
   purchases: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  rating_count: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  rating_mean: Generated<number>;
-  rating_score: Generated<number>;
-  rating_sum: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  ratingCount: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  ratingMean: Generated<number>;
+  ratingScore: Generated<number>;
+  ratingSum: Generated<ColumnType<number, bigint | number, bigint | number>>;
   trending: Generated<number>;
   views: Generated<ColumnType<number, bigint | number, bigint | number>>;
 }
@@ -564,12 +564,12 @@ export interface ProductStats {
 export interface ProductVersions {
   changelog: string;
   content: string;
-  content_format: string;
-  created_at: Timestamp;
+  contentFormat: string;
+  createdAt: Timestamp;
   description: string;
   files: Generated<Json>;
   numbers: number[];
-  product_id: string;
+  productId: string;
   title: string;
   variables: Json;
   version: string;
@@ -577,126 +577,126 @@ export interface ProductVersions {
 
 export interface ProductViews {
   day: Timestamp;
-  product_id: string;
+  productId: string;
   viewer: Buffer;
 }
 
 export interface ProviderCalls {
-  cost_usd: Numeric | null;
+  costUsd: Numeric | null;
   counted: Generated<boolean>;
-  ended_at: Timestamp | null;
-  execution_id: string;
-  expected_usd: Numeric;
+  endedAt: Timestamp | null;
+  executionId: string;
+  expectedUsd: Numeric;
   id: string;
-  lease_until: Timestamp;
-  prompt_usd: Generated<Numeric>;
-  provider_key_id: string;
-  started_at: Timestamp;
+  leaseUntil: Timestamp;
+  promptUsd: Generated<Numeric>;
+  providerKeyId: string;
+  startedAt: Timestamp;
 }
 
 export interface ProviderCursors {
   list: string;
-  read_until: Timestamp;
+  readUntil: Timestamp;
 }
 
 export interface ProviderKeys {
-  base_url: string | null;
-  created_at: Timestamp;
-  deleted_at: Timestamp | null;
+  baseUrl: string | null;
+  createdAt: Timestamp;
+  deletedAt: Timestamp | null;
   id: string;
-  last_used_at: Timestamp | null;
   last4: string;
-  max_concurrency: number | null;
-  monthly_budget_usd: Numeric | null;
+  lastUsedAt: Timestamp | null;
+  maxConcurrency: number | null;
+  monthlyBudgetUsd: Numeric | null;
   name: string;
   provider: string;
-  sealed_key: string;
-  spent_month: Timestamp | null;
-  spent_usd: Generated<Numeric>;
+  sealedKey: string;
+  spentMonth: Timestamp | null;
+  spentUsd: Generated<Numeric>;
   status: Generated<string>;
-  user_id: string;
+  userId: string;
 }
 
 export interface ProviderReconciliations {
-  begun_at: Timestamp;
+  begunAt: Timestamp;
   compared: ColumnType<number, bigint | number, bigint | number>;
-  compared_since: Timestamp;
+  comparedSince: Timestamp;
   differences: number;
-  ended_at: Timestamp;
+  endedAt: Timestamp;
   examples: Json;
 }
 
 export interface ReceiptCounters {
   last: number;
-  seller_id: string;
+  sellerId: string;
   year: number;
 }
 
 export interface ReceiptKeys {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   kid: string;
-  public_key: string;
-  sealed_key: string;
+  publicKey: string;
+  sealedKey: string;
 }
 
 export interface ReferralCodes {
   code: string;
-  created_at: Timestamp;
-  user_id: string;
+  createdAt: Timestamp;
+  userId: string;
 }
 
 export interface Refunds {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  approval_reason: string | null;
-  asked_at: Timestamp | null;
-  completed_at: Timestamp | null;
-  created_at: Timestamp;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
+  approvalReason: string | null;
+  askedAt: Timestamp | null;
+  completedAt: Timestamp | null;
+  createdAt: Timestamp;
   currency: string;
-  decide_by: Timestamp | null;
-  decided_at: Timestamp | null;
-  decided_by: string | null;
-  decision_note: string | null;
+  decideBy: Timestamp | null;
+  decidedAt: Timestamp | null;
+  decidedBy: string | null;
+  decisionNote: string | null;
   details: string | null;
-  failure_code: string | null;
+  failureCode: string | null;
   id: string;
-  order_id: string;
+  orderId: string;
   origin: string;
-  provider_refund_id: string | null;
+  providerRefundId: string | null;
   reason: string;
-  returned_at: Timestamp | null;
-  settled_at: Timestamp | null;
-  settlement_reference: string | null;
+  returnedAt: Timestamp | null;
+  settledAt: Timestamp | null;
+  settlementReference: string | null;
   status: string;
 }
 
 export interface ReviewReports {
-  created_at: Timestamp;
+  createdAt: Timestamp;
   reason: string;
-  reporter_id: string;
-  resolved_at: Timestamp | null;
-  review_id: string;
+  reporterId: string;
+  resolvedAt: Timestamp | null;
+  reviewId: string;
 }
 
 export interface Reviews {
-  author_id: string;
+  authorId: string;
   comment: string;
-  created_at: Timestamp;
-  hidden_at: Timestamp | null;
-  hidden_reason: string | null;
+  createdAt: Timestamp;
+  hiddenAt: Timestamp | null;
+  hiddenReason: string | null;
   id: string;
-  product_id: string;
+  productId: string;
   rating: number;
   refunded: Generated<boolean>;
-  replied_at: Timestamp | null;
+  repliedAt: Timestamp | null;
   reply: string | null;
-  reply_updated_at: Timestamp | null;
-  updated_at: Timestamp | null;
+  replyUpdatedAt: Timestamp | null;
+  updatedAt: Timestamp | null;
 }
 
 export interface RunnableProducts {
   major: number | null;
-  product_id: string | null;
-  user_id: string | null;
+  productId: string | null;
+  userId: string | null;
 }
 
 export interface SalesCellsNow {
@@ -708,12 +708,12 @@ export interface SalesCellsNow {
   grain: string | null;
   gross: ColumnType<number, bigint | number, bigint | number> | null;
   net: ColumnType<number, bigint | number, bigint | number> | null;
-  of_id: string | null;
+  ofId: string | null;
   refunds: ColumnType<number, bigint | number, bigint | number> | null;
   sales: ColumnType<number, bigint | number, bigint | number> | null;
   scope: string | null;
-  seller_id: string | null;
-  starts_at: Timestamp | null;
+  sellerId: string | null;
+  startsAt: Timestamp | null;
   tax: ColumnType<number, bigint | number, bigint | number> | null;
 }
 
@@ -725,13 +725,13 @@ export interface SalesMovements {
   fees: Generated<ColumnType<number, bigint | number, bigint | number>>;
   gross: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
-  moved_at: Timestamp;
+  movedAt: Timestamp;
   net: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  product_id: string;
-  referrer_id: string | null;
+  productId: string;
+  referrerId: string | null;
   refunds: Generated<ColumnType<number, bigint | number, bigint | number>>;
   sales: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  seller_id: string;
+  sellerId: string;
   tax: Generated<ColumnType<number, bigint | number, bigint | number>>;
 }
 
@@ -744,30 +744,30 @@ export interface SalesSums {
   grain: string;
   gross: ColumnType<number, bigint | number, bigint | number>;
   net: ColumnType<number, bigint | number, bigint | number>;
-  of_id: string;
+  ofId: string;
   refunds: ColumnType<number, bigint | number, bigint | number>;
   sales: ColumnType<number, bigint | number, bigint | number>;
   scope: string;
-  seller_id: string;
-  starts_at: Timestamp;
+  sellerId: string;
+  startsAt: Timestamp;
   tax: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface ScheduledRuns {
-  done_at: Timestamp | null;
+  doneAt: Timestamp | null;
   job: string;
   slot: Timestamp;
 }
 
 export interface SchemaMigrations {
-  applied_at: Timestamp;
+  appliedAt: Timestamp;
   checksum: string;
   name: string;
 }
 
 export interface SearchDocuments {
   category: string | null;
-  product_id: string;
+  productId: string;
   published: boolean;
   purchases: ColumnType<number, bigint | number, bigint | number>;
   reach: Generated<number | null>;
@@ -781,77 +781,77 @@ export interface SearchWords {
 }
 
 export interface Sessions {
-  created_at: Timestamp;
-  ended_at: Timestamp | null;
-  expires_at: Timestamp;
+  createdAt: Timestamp;
+  endedAt: Timestamp | null;
+  expiresAt: Timestamp;
   id: string;
   ip: string;
-  last_seen_at: Timestamp;
-  second_factor: boolean;
-  user_agent: string | null;
-  user_id: string;
+  lastSeenAt: Timestamp;
+  secondFactor: boolean;
+  userAgent: string | null;
+  userId: string;
   via: string;
 }
 
 export interface SignInAttempts {
   kind: string;
-  last_at: Timestamp;
+  lastAt: Timestamp;
   subject: Buffer;
-  tried_at: ArrayType<Timestamp>;
+  triedAt: ArrayType<Timestamp>;
 }
 
 export interface StripeReferences {
-  our_id: string;
-  stripe_id: string;
+  ourId: string;
+  stripeId: string;
 }
 
 export interface SubscriptionDisputes {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  answer_by: Timestamp | null;
-  closed_at: Timestamp | null;
-  excess_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
+  answerBy: Timestamp | null;
+  closedAt: Timestamp | null;
+  excessMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  feeMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
-  lost_minor: ColumnType<number, bigint | number, bigint | number> | null;
-  opened_at: Timestamp;
-  payment_id: string;
-  provider_dispute_id: string;
+  lostMinor: ColumnType<number, bigint | number, bigint | number> | null;
+  openedAt: Timestamp;
+  paymentId: string;
+  providerDisputeId: string;
   reason: string;
   status: string;
 }
 
 export interface SubscriptionPayments {
-  action_url: string | null;
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  asked_at: Timestamp | null;
-  buyer_email: string;
-  buyer_name: string;
-  created_at: Timestamp;
-  credit_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  actionUrl: string | null;
+  amountMinor: ColumnType<number, bigint | number, bigint | number>;
+  askedAt: Timestamp | null;
+  buyerEmail: string;
+  buyerName: string;
+  createdAt: Timestamp;
+  creditMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   currency: string;
-  decline_code: string | null;
+  declineCode: string | null;
   id: string;
   mismatch: string | null;
-  owner_present: boolean;
-  payment_id: string | null;
-  payment_method: Json | null;
-  payment_method_id: string;
-  period_end: Timestamp | null;
-  period_start: Timestamp | null;
+  ownerPresent: boolean;
+  paymentId: string | null;
+  paymentMethod: Json | null;
+  paymentMethodId: string;
+  periodEnd: Timestamp | null;
+  periodStart: Timestamp | null;
   plan: string;
-  price_minor: ColumnType<number, bigint | number, bigint | number>;
-  processor_fee_minor: ColumnType<number, bigint | number, bigint | number> | null;
-  receipt_number: number | null;
-  receipt_year: number | null;
-  renews_from: Timestamp | null;
-  settled_at: Timestamp | null;
+  priceMinor: ColumnType<number, bigint | number, bigint | number>;
+  processorFeeMinor: ColumnType<number, bigint | number, bigint | number> | null;
+  receiptNumber: number | null;
+  receiptYear: number | null;
+  renewsFrom: Timestamp | null;
+  settledAt: Timestamp | null;
   status: string;
-  tax_basis_points: Generated<number>;
-  tax_country: string | null;
-  tax_inclusive: Generated<boolean>;
-  tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
-  unusable_payment_id: string | null;
-  user_id: string;
+  taxBasisPoints: Generated<number>;
+  taxCountry: string | null;
+  taxInclusive: Generated<boolean>;
+  taxMinor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  unusablePaymentId: string | null;
+  userId: string;
 }
 
 export interface SubscriptionReceiptCounters {
@@ -860,17 +860,17 @@ export interface SubscriptionReceiptCounters {
 }
 
 export interface Subscriptions {
-  anchor_day: number;
+  anchorDay: number;
   currency: string;
-  next_plan: string | null;
-  next_try_at: Timestamp;
-  payment_method_id: string;
-  period_end: Timestamp;
-  period_start: Timestamp;
+  nextPlan: string | null;
+  nextTryAt: Timestamp;
+  paymentMethodId: string;
+  periodEnd: Timestamp;
+  periodStart: Timestamp;
   plan: string;
-  price_minor: ColumnType<number, bigint | number, bigint | number>;
+  priceMinor: ColumnType<number, bigint | number, bigint | number>;
   tries: Generated<number>;
-  user_id: string;
+  userId: string;
 }
 
 export interface TagCounts {
@@ -880,216 +880,216 @@ export interface TagCounts {
 }
 
 export interface UnappliedDisputes {
-  order_id: string | null;
-  payment_id: string | null;
-  provider_dispute_id: string;
+  orderId: string | null;
+  paymentId: string | null;
+  providerDisputeId: string;
   since: Timestamp;
 }
 
 export interface Users {
-  ban_reason: string | null;
-  banned_at: Timestamp | null;
+  bannedAt: Timestamp | null;
+  banReason: string | null;
   bio: Generated<string>;
-  closed_at: Timestamp | null;
-  commission_basis_points: Generated<number>;
+  closedAt: Timestamp | null;
+  commissionBasisPoints: Generated<number>;
   country: string | null;
-  created_at: Timestamp;
+  createdAt: Timestamp;
   demo: Generated<boolean>;
   email: string;
-  email_verified_at: Timestamp | null;
+  emailVerifiedAt: Timestamp | null;
   id: string;
   name: string;
-  password_hash: string | null;
+  passwordHash: string | null;
   plan: Generated<string>;
   quota: Json | null;
-  refund_days: Generated<number>;
+  refundDays: Generated<number>;
   role: Generated<string>;
   verified: Generated<boolean>;
 }
 
 export interface ViewDays {
   day: Timestamp;
-  sealed_salt: string | null;
+  sealedSalt: string | null;
 }
 
 export interface WebhookAttempts {
-  delivery_id: string;
-  duration_ms: number;
+  deliveryId: string;
+  durationMs: number;
   error: string | null;
   id: string;
-  is_late: boolean;
+  isLate: boolean;
   n: number;
-  request_headers: Json;
-  response_body: string | null;
-  response_headers: Json | null;
-  started_at: Timestamp;
+  requestHeaders: Json;
+  responseBody: string | null;
+  responseHeaders: Json | null;
+  startedAt: Timestamp;
   status: number | null;
   url: string;
 }
 
 export interface WebhookDeliveries {
   attempts: Generated<number>;
-  created_at: Timestamp;
-  due_at: Timestamp | null;
-  ended_at: Timestamp | null;
-  endpoint_id: string;
-  event_id: string;
+  createdAt: Timestamp;
+  dueAt: Timestamp | null;
+  endedAt: Timestamp | null;
+  endpointId: string;
+  eventId: string;
   id: string;
-  is_manual: Generated<boolean>;
-  is_urgent: Generated<boolean>;
-  lease_token: string | null;
-  lease_until: Timestamp | null;
-  leased_by: number | null;
+  isManual: Generated<boolean>;
+  isUrgent: Generated<boolean>;
+  leasedBy: number | null;
   leases: Generated<number>;
-  resume_at: Timestamp | null;
-  scheduled_attempts: Generated<number>;
+  leaseToken: string | null;
+  leaseUntil: Timestamp | null;
+  resumeAt: Timestamp | null;
+  scheduledAttempts: Generated<number>;
   status: string;
 }
 
 export interface WebhookEndpoints {
-  created_at: Timestamp;
-  deleted_at: Timestamp | null;
+  createdAt: Timestamp;
+  deletedAt: Timestamp | null;
   description: string;
-  disabled_by: string | null;
-  emailed_day: Generated<number>;
-  event_types: string[] | null;
-  exhausted_deliveries: Generated<number>;
-  exhausted_emailed_at: Timestamp | null;
-  failed_deliveries: Generated<number>;
-  failing_since: Timestamp | null;
+  disabledBy: string | null;
+  emailedDay: Generated<number>;
+  eventTypes: string[] | null;
+  exhaustedDeliveries: Generated<number>;
+  exhaustedEmailedAt: Timestamp | null;
+  failedDeliveries: Generated<number>;
+  failingSince: Timestamp | null;
   id: string;
-  is_callback: Generated<boolean>;
-  signature_content: string;
-  signature_prefix: boolean;
-  signs_as: string | null;
-  updated_at: Timestamp;
+  isCallback: Generated<boolean>;
+  signatureContent: string;
+  signaturePrefix: boolean;
+  signsAs: string | null;
+  updatedAt: Timestamp;
   url: string;
-  user_id: string;
+  userId: string;
 }
 
 export interface WebhookQueues {
-  blocked_until: Generated<Timestamp>;
-  endpoint_id: string;
-  has_urgent: Generated<boolean>;
-  is_slow: Generated<boolean>;
-  max_in_flight: Generated<number>;
-  next_due: Generated<Timestamp>;
-  user_id: string;
+  blockedUntil: Generated<Timestamp>;
+  endpointId: string;
+  hasUrgent: Generated<boolean>;
+  isSlow: Generated<boolean>;
+  maxInFlight: Generated<number>;
+  nextDue: Generated<Timestamp>;
+  userId: string;
 }
 
 export interface WebhookRecoveries {
-  created_at: Timestamp;
-  ended_at: Timestamp | null;
-  endpoint_id: string;
+  createdAt: Timestamp;
+  endedAt: Timestamp | null;
+  endpointId: string;
   id: string;
-  last_delivery_id: string | null;
+  lastDeliveryId: string | null;
   recovered: Generated<number>;
   since: Timestamp;
   until: Timestamp;
 }
 
 export interface WebhookSecrets {
-  activates_at: Timestamp;
-  endpoint_id: string;
-  expires_at: Timestamp | null;
+  activatesAt: Timestamp;
+  endpointId: string;
+  expiresAt: Timestamp | null;
   id: string;
-  sealed_secret: string;
+  sealedSecret: string;
 }
 
 export interface WorkflowRuns {
   depth: Generated<number>;
-  due_at: Timestamp | null;
-  execution_id: string;
-  lease_token: string | null;
+  dueAt: Timestamp | null;
+  executionId: string;
   leases: Generated<number>;
-  parent_attempt: number | null;
-  parent_id: string | null;
-  parent_item: number | null;
-  parent_step: string | null;
-  sealed_result: string | null;
-  sealed_start: string | null;
+  leaseToken: string | null;
+  parentAttempt: number | null;
+  parentId: string | null;
+  parentItem: number | null;
+  parentStep: string | null;
+  sealedResult: string | null;
+  sealedStart: string | null;
   signals: Generated<number>;
-  user_id: string;
+  userId: string;
 }
 
 export interface DB {
-  api_keys: ApiKeys;
-  audit_log: AuditLog;
+  apiKeys: ApiKeys;
+  auditLog: AuditLog;
   authenticators: Authenticators;
-  author_days: AuthorDays;
-  backup_codes: BackupCodes;
+  authorDays: AuthorDays;
+  backupCodes: BackupCodes;
   blobs: Blobs;
   categories: Categories;
-  discount_codes: DiscountCodes;
+  discountCodes: DiscountCodes;
   disputes: Disputes;
   emails: Emails;
   entitlements: Entitlements;
-  event_recipients: EventRecipients;
+  eventRecipients: EventRecipients;
   events: Events;
-  execution_events: ExecutionEvents;
-  execution_steps: ExecutionSteps;
+  executionEvents: ExecutionEvents;
   executions: Executions;
-  facet_counts: FacetCounts;
-  idempotency_keys: IdempotencyKeys;
+  executionSteps: ExecutionSteps;
+  facetCounts: FacetCounts;
+  idempotencyKeys: IdempotencyKeys;
   identities: Identities;
-  imported_names: ImportedNames;
+  importedNames: ImportedNames;
   installation: Installation;
-  job_runs: JobRuns;
-  last_addresses: LastAddresses;
-  ledger_entries: LedgerEntries;
-  ledger_transactions: LedgerTransactions;
-  ledger_verifications: LedgerVerifications;
+  jobRuns: JobRuns;
+  lastAddresses: LastAddresses;
+  ledgerEntries: LedgerEntries;
+  ledgerTransactions: LedgerTransactions;
+  ledgerVerifications: LedgerVerifications;
   listings: Listings;
-  oauth_clients: OauthClients;
-  oauth_flows: OauthFlows;
-  oauth_grants: OauthGrants;
-  oauth_signing_keys: OauthSigningKeys;
-  oauth_tokens: OauthTokens;
-  oauth_usable_tokens: OauthUsableTokens;
-  one_time_tokens: OneTimeTokens;
+  oauthClients: OauthClients;
+  oauthFlows: OauthFlows;
+  oauthGrants: OauthGrants;
+  oauthSigningKeys: OauthSigningKeys;
+  oauthTokens: OauthTokens;
+  oauthUsableTokens: OauthUsableTokens;
+  oneTimeTokens: OneTimeTokens;
   orders: Orders;
-  payment_customers: PaymentCustomers;
-  payment_methods: PaymentMethods;
+  paymentCustomers: PaymentCustomers;
+  paymentMethods: PaymentMethods;
   payouts: Payouts;
-  product_days: ProductDays;
-  product_stats: ProductStats;
-  product_versions: ProductVersions;
-  product_views: ProductViews;
+  productDays: ProductDays;
   products: Products;
-  provider_calls: ProviderCalls;
-  provider_cursors: ProviderCursors;
-  provider_keys: ProviderKeys;
-  provider_reconciliations: ProviderReconciliations;
-  receipt_counters: ReceiptCounters;
-  receipt_keys: ReceiptKeys;
-  referral_codes: ReferralCodes;
+  productStats: ProductStats;
+  productVersions: ProductVersions;
+  productViews: ProductViews;
+  providerCalls: ProviderCalls;
+  providerCursors: ProviderCursors;
+  providerKeys: ProviderKeys;
+  providerReconciliations: ProviderReconciliations;
+  receiptCounters: ReceiptCounters;
+  receiptKeys: ReceiptKeys;
+  referralCodes: ReferralCodes;
   refunds: Refunds;
-  review_reports: ReviewReports;
+  reviewReports: ReviewReports;
   reviews: Reviews;
-  runnable_products: RunnableProducts;
-  sales_cells_now: SalesCellsNow;
-  sales_movements: SalesMovements;
-  sales_sums: SalesSums;
-  scheduled_runs: ScheduledRuns;
-  schema_migrations: SchemaMigrations;
-  search_documents: SearchDocuments;
-  search_words: SearchWords;
+  runnableProducts: RunnableProducts;
+  salesCellsNow: SalesCellsNow;
+  salesMovements: SalesMovements;
+  salesSums: SalesSums;
+  scheduledRuns: ScheduledRuns;
+  schemaMigrations: SchemaMigrations;
+  searchDocuments: SearchDocuments;
+  searchWords: SearchWords;
   sessions: Sessions;
-  sign_in_attempts: SignInAttempts;
-  stripe_references: StripeReferences;
-  subscription_disputes: SubscriptionDisputes;
-  subscription_payments: SubscriptionPayments;
-  subscription_receipt_counters: SubscriptionReceiptCounters;
+  signInAttempts: SignInAttempts;
+  stripeReferences: StripeReferences;
+  subscriptionDisputes: SubscriptionDisputes;
+  subscriptionPayments: SubscriptionPayments;
+  subscriptionReceiptCounters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;
-  tag_counts: TagCounts;
-  unapplied_disputes: UnappliedDisputes;
+  tagCounts: TagCounts;
+  unappliedDisputes: UnappliedDisputes;
   users: Users;
-  view_days: ViewDays;
-  webhook_attempts: WebhookAttempts;
-  webhook_deliveries: WebhookDeliveries;
-  webhook_endpoints: WebhookEndpoints;
-  webhook_queues: WebhookQueues;
-  webhook_recoveries: WebhookRecoveries;
-  webhook_secrets: WebhookSecrets;
-  workflow_runs: WorkflowRuns;
+  viewDays: ViewDays;
+  webhookAttempts: WebhookAttempts;
+  webhookDeliveries: WebhookDeliveries;
+  webhookEndpoints: WebhookEndpoints;
+  webhookQueues: WebhookQueues;
+  webhookRecoveries: WebhookRecoveries;
+  webhookSecrets: WebhookSecrets;
+  workflowRuns: WorkflowRuns;
 }

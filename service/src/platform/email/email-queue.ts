@@ -42,8 +42,8 @@ export async function queueEmail(ctx: Context, tx: Queries, recipient: string, l
   await insertEmail(tx, {
     id,
     recipient,
-    sealed_email: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
-    created_at: ctx.now(),
+    sealedEmail: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
+    createdAt: ctx.now(),
   });
   await ctx.jobs.send(tx, sendEmailJob.name, { mailId: id });
 }
@@ -62,10 +62,10 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
   );
   if (carried.state === "taken") {
     const isShown = ctx.config.mail === "dev";
-    await updateEmail(ctx.db, mailId, { sent_at: ctx.now(), ...(!isShown && { sealed_email: null }) });
+    await updateEmail(ctx.db, mailId, { sentAt: ctx.now(), ...(!isShown && { sealedEmail: null }) });
   } else {
     ctx.log.warn({ mail: mailId, why: carried.why }, "a letter was refused");
-    await updateEmail(ctx.db, mailId, { refused_at: ctx.now(), sealed_email: null });
+    await updateEmail(ctx.db, mailId, { refusedAt: ctx.now(), sealedEmail: null });
   }
 }
 

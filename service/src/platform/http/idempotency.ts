@@ -121,8 +121,8 @@ async function claim(ctx: Context, request: IdempotentRequest, token: string): P
   const isFree = sql`(${isForgotten} or (
     k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
     and (k.lease_until < ${now} or (${isSilent} and not ${isWorkerPresent(sql`k.process_lock`)}))))`;
-  const columns = sql`lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody",
-                      sealed_resource as "sealedResource"`;
+  const columns = sql`lease_token, request_digest as digest, status, sealed_body,
+                      sealed_resource`;
   const { rows } = await sql<Row>`
     with seen as (
       select * from idempotency_keys k
@@ -180,38 +180,38 @@ const storedBodyOf = ({ replayAs: repeat, stream, ...outcome }: IdempotentRespon
 /** Every statement is fenced by the token: a request that lost its lease neither binds, stores nor releases. */
 function leaseOf(ctx: Context, request: IdempotentRequest, token: string) {
   const { caller, route, key } = request;
-  const where = { caller, route, key, lease_token: token };
-  const update = (db: Queries) => db.updateTable("idempotency_keys").where((row) => row.and(where));
+  const where = { caller, route, key, leaseToken: token };
+  const update = (db: Queries) => db.updateTable("idempotencyKeys").where((row) => row.and(where));
   return {
     async bind(tx: Queries, resource: string): Promise<void> {
       const sealed = ctx.vault.seal(resource, resourceContext(request));
       const { numUpdatedRows } = await update(tx)
-        .set((row) => ({ sealed_resource: row.fn.coalesce("sealed_resource", row.val(sealed)) }))
+        .set((row) => ({ sealedResource: row.fn.coalesce("sealedResource", row.val(sealed)) }))
         .executeTakeFirst();
       if (numUpdatedRows === 0n) inProgress();
     },
-    unbind: () => update(ctx.db).set({ sealed_resource: null }).execute(),
+    unbind: () => update(ctx.db).set({ sealedResource: null }).execute(),
     renew: () =>
       update(ctx.db)
         .where("status", "is", null)
-        .set({ lease_until: afterSeconds(ctx.now(), LEASE_SECONDS) })
+        .set({ leaseUntil: afterSeconds(ctx.now(), LEASE_SECONDS) })
         .execute(),
     keep: (outcome: IdempotentResponse) =>
       update(ctx.db)
         .set({
           status: (outcome.replayAs ?? outcome).status,
-          sealed_body: ctx.vault.seal(storedBodyOf(outcome), sealContext(request)),
+          sealedBody: ctx.vault.seal(storedBodyOf(outcome), sealContext(request)),
         })
         .execute(),
     /** What was written stays bound: the next repeat resumes at once. */
     async release(): Promise<void> {
       await ctx.db
-        .deleteFrom("idempotency_keys")
+        .deleteFrom("idempotencyKeys")
         .where((row) => row.and(where))
-        .where("sealed_resource", "is", null)
+        .where("sealedResource", "is", null)
         .execute();
       await update(ctx.db)
-        .set({ lease_until: new Date(0) })
+        .set({ leaseUntil: new Date(0) })
         .execute();
     },
   };
@@ -274,11 +274,11 @@ async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T
 /** Deletes what no repeat can ask for any more. */
 export async function deleteExpiredIdempotencyKeys(ctx: Context): Promise<void> {
   await ctx.db
-    .deleteFrom("idempotency_keys")
-    .where("created_at", "<", afterSeconds(ctx.now(), -RETENTION_HOURS * 3600))
+    .deleteFrom("idempotencyKeys")
+    .where("createdAt", "<", afterSeconds(ctx.now(), -RETENTION_HOURS * 3600))
     .execute();
 }
 
 /** Of an account that closes: answers hold what it bought and ran. */
 export const deleteIdempotencyKeysOf = (db: Queries, caller: string) =>
-  db.deleteFrom("idempotency_keys").where("caller", "=", caller).execute();
+  db.deleteFrom("idempotencyKeys").where("caller", "=", caller).execute();

@@ -65,7 +65,7 @@ export async function openJobQueue(pool: pg.Pool, log: Logger, kinds: JobDefinit
     async send(tx, name, data) {
       const options = optionsByName.get(name);
       if (!options) throw new TypeError(`there is no kind of job named ${name}`);
-      await boss.send(name, data, { ...options, db: fromKysely(tx) });
+      await boss.send(name, data, { ...options, db: fromKysely(tx.withoutPlugins()) });
     },
     readStatus: () => readJobStatus(pool, kinds),
     close: () => boss.stop({ close: false }),

@@ -16,7 +16,7 @@ export async function findLastScheduledRun(db: Queries, job: string, now: Date):
 /** Unless it has begun already. */
 export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
   db
-    .insertInto("scheduled_runs")
+    .insertInto("scheduledRuns")
     .values({ job, slot })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
@@ -24,11 +24,11 @@ export const beginScheduledRun = (db: Queries, job: string, slot: Date) =>
 /** Against being ended until the transaction ends; false when it has ended. */
 export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise<boolean> {
   const row = await tx
-    .selectFrom("scheduled_runs")
+    .selectFrom("scheduledRuns")
     .select("slot")
     .where("job", "=", job)
     .where("slot", "=", slot)
-    .where("done_at", "is", null)
+    .where("doneAt", "is", null)
     .forShare()
     .executeTakeFirst();
   return row !== undefined;
@@ -37,9 +37,9 @@ export async function lockScheduledRun(tx: Tx, job: string, slot: Date): Promise
 /** Waits for the pieces that are being written. */
 export const endScheduledRun = (db: Queries, job: string, slot: Date, now: Date) =>
   db
-    .updateTable("scheduled_runs")
-    .set({ done_at: now })
+    .updateTable("scheduledRuns")
+    .set({ doneAt: now })
     .where("job", "=", job)
     .where("slot", "=", slot)
-    .where("done_at", "is", null)
+    .where("doneAt", "is", null)
     .execute();
