@@ -173,9 +173,11 @@ suite("making a key", () => {
     const [first, ...others] = await emailsToUser(market, owner.userId);
     assert.deepEqual(others, []);
     assert.doesNotMatch(`${first!.subject} ${first!.text}`, /spend|cost/);
+    await make(owner, { name: "Runner", permissions: { "ai:execute": true } });
+    assert.match((await emailsToUser(market, owner.userId))[0]!.subject, /spend money/);
     const { key } = await make(owner, { name: "Spender", permissions: { "purchases:write": true } });
     const [letter, ...more] = await emailsToUser(market, owner.userId);
-    assert.equal(more.length, 1);
+    assert.equal(more.length, 2);
     assert.match(letter!.subject, /spend money/);
     assert.match(letter!.text, /Spender/);
     assert.ok(letter!.text.includes(key.slice(0, 22)));

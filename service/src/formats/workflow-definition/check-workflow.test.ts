@@ -262,6 +262,11 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[1].do.vars: lacks p, which the messages use",
   ],
   [
+    "a variable without a value whose name every object has",
+    changed({ "steps.1.do.messages.0.content": "{{constructor}}" }),
+    "content.steps[1].do.vars: lacks constructor, which the messages use",
+  ],
+  [
     "a variable of no name",
     changed({ "steps.0.vars.a b": "1" }),
     "content.steps[0].vars.a b: must be a name such as topic",

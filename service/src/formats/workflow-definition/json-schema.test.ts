@@ -116,6 +116,9 @@ const told: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
     ...["a: is required", "b: must be at least 1", "c: is not known here"],
   ],
   [{ anyOf: [{ type: "string" }, { type: "null" }] }, 1, ": must match at least one schema in anyOf"],
+  [{ oneOf: [{ minimum: 1 }, { maximum: 5 }] }, 3, ": must match exactly one schema in oneOf"],
+  [{ additionalProperties: false }, { toString: 1 }, "toString: is not known here"],
+  [{ type: "integer" }, 1e21],
   [
     { uniqueItems: true },
     [

@@ -157,13 +157,16 @@ for (const [at, endpoint] of [...takers, ...actions].entries()) {
       assert.doesNotMatch(details.reason, /members/);
     });
 
-    test("a body of 2 MB, with and without a Content-Length", async () => {
-      const body = `{"title":"${"x".repeat(2 * 1024 * 1024)}"}`;
-      assertError(await send(endpoint, body), statusOf(endpoint, "PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE");
+    test("a body past the limit, with and without a Content-Length", async () => {
+      const limitKiB = endpoint.base === "/api/auth" ? 256 : 1_024;
+      const body = `{"title":"${"x".repeat(limitKiB * 1_024)}"}`;
+      // OpenAI's clients would repeat a request after 413.
+      const status = endpoint.response.kind === "foreign" ? 400 : 413;
+      assertError(await send(endpoint, body), status, "PAYLOAD_TOO_LARGE");
       const init = { body: new Blob([body]).stream(), duplex: "half" } as RequestInit;
       const headers = { "content-type": "application/json" };
       const chunked = await enter(endpoint).request(endpoint.method, pathOf(endpoint), { ...init, headers });
-      assertError(chunked, statusOf(endpoint, "PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE");
+      assertError(chunked, status, "PAYLOAD_TOO_LARGE");
     });
   });
 }
