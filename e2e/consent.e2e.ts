@@ -60,8 +60,8 @@ async function asked(url: URL, look?: Look): Promise<Asked> {
   await page.getByLabel("Mail address").fill(address);
   await click(page, "Mail me a link");
   await page.waitForURL("**/auth/check-mail*");
-  const [letter] = await emailsTo(market, address);
-  await page.goto(/http\S+\/auth\/verify#token=\S+/.exec(letter!.text)![0]);
+  const [message] = await emailsTo(market, address);
+  await page.goto(/http\S+\/auth\/verify#token=\S+/.exec(message!.text)![0]);
   await click(page, "Sign in");
   await page.getByRole("link", { name: "Continue" }).click();
   await sees(page, "asks to do this in your name");

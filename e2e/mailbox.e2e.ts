@@ -20,7 +20,7 @@ after(async () => {
 
 async function send(to: string, subject: string): Promise<void> {
   const { ctx } = market.service;
-  const letter = renderEmail({
+  const message = renderEmail({
     subject,
     paragraphs: [
       "Hello Ada,",
@@ -29,22 +29,22 @@ async function send(to: string, subject: string): Promise<void> {
     action: { label: "Sign in to Stoa", url: `${market.origin}/auth/verify#token=${"Zm9vYmFy".repeat(6)}` },
     footnotes: ["If that was not you, do nothing: without the link nobody gets in."],
   });
-  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, letter));
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, message));
 }
 
 test("/dev/mail: a new email appears without a reload", async () => {
-  await send("ada@example.com", "The first letter");
+  await send("ada@example.com", "The first email");
   const context = await openContext(browser);
   const { page, foreign, complaints } = await openPage(context, market.origin);
   await page.goto(`${market.origin}/dev/mail`);
   await page.evaluate("window.notReloaded = true");
-  await page.getByRole("link", { name: "The first letter" }).waitFor();
+  await page.getByRole("link", { name: "The first email" }).waitFor();
   market.clock.forward(1_000);
-  await send("grace@example.com", "The second letter");
-  await page.getByRole("link", { name: "The second letter" }).waitFor();
+  await send("grace@example.com", "The second email");
+  await page.getByRole("link", { name: "The second email" }).waitFor();
   assert.deepEqual(await page.getByRole("listitem").getByRole("link").allTextContents(), [
-    "The second letter",
-    "The first letter",
+    "The second email",
+    "The first email",
   ]);
   assert.equal(await page.evaluate("window.notReloaded"), true);
   assert.deepEqual([...foreign, ...complaints], []);
@@ -80,7 +80,7 @@ for (const scheme of ["light", "dark"] as const) {
       const path = await page.getByRole("link", { name: "Sign in to Stoa" }).first().getAttribute("href");
       for (const [name, address] of [
         ["mailbox", "/dev/mail"],
-        ["letter", path!],
+        ["email", path!],
         ["letter-itself", `${path}/html`],
       ]) {
         await page.goto(market.origin + address, { waitUntil: "load" });

@@ -48,10 +48,10 @@ async function leave({ context, complaints }: Walker): Promise<void> {
   );
 }
 
-/** The link in the newest letter to somebody. */
+/** The link in the newest email to somebody. */
 async function linkTo(address: string): Promise<string> {
-  const [letter] = await emailsTo(market, address);
-  return /http\S+\/auth\/verify#token=\S+/.exec(letter!.text)![0];
+  const [message] = await emailsTo(market, address);
+  return /http\S+\/auth\/verify#token=\S+/.exec(message!.text)![0];
 }
 
 const pathOf = (page: Page) => page.url().slice(market.origin.length);

@@ -20,14 +20,14 @@ export async function emailsToUser(market: Market, userId: string): Promise<Emai
   return emailsTo(market, rows[0].email);
 }
 
-/** A letter's text without the breaks of its lines. */
+/** An email's text without the breaks of its lines. */
 export const unwrapLines = (text: string) => text.replace(/\s+/g, " ");
 
-/** The token of the link in the newest letter. */
+/** The token of the link in the newest email. */
 export async function tokenFromEmail(market: Market, address: string): Promise<string> {
-  const [letter] = await emailsTo(market, address);
-  const link = /^(\S+)\/auth\/verify#token=([\w-]{43})$/m.exec(letter?.text ?? "");
-  assert.ok(link, `no link for ${address}: ${letter?.text}`);
+  const [message] = await emailsTo(market, address);
+  const link = /^(\S+)\/auth\/verify#token=([\w-]{43})$/m.exec(message?.text ?? "");
+  assert.ok(link, `no link for ${address}: ${message?.text}`);
   assert.equal(link[1], market.service.ctx.links.origin());
   return link[2]!;
 }

@@ -2,7 +2,7 @@ import { SMTPServer } from "smtp-server";
 import { freePort } from "./free-port.ts";
 import { until } from "./until.ts";
 
-/** A letter as a mail server got it. */
+/** An email as a mail server got it. */
 export interface ReceivedEmail {
   from: string;
   recipients: string[];
@@ -19,8 +19,8 @@ interface MailServerOptions {
   port?: number;
   account?: { user: string; password: string };
   tls?: "none" | "implicit";
-  /** The reply to a sender, recipient or letter that it does not take: a code and its words. */
-  refuse?: { sender?: string; recipient?: string; letter?: string };
+  /** The reply to a sender, recipient or email that it does not take: a code and its words. */
+  refuse?: { sender?: string; recipient?: string; email?: string };
 }
 
 export interface MailServer {
@@ -28,7 +28,7 @@ export interface MailServer {
   port: number;
   emails: ReceivedEmail[];
   refuse: NonNullable<MailServerOptions["refuse"]>;
-  /** The first `count` letters, once they are there. */
+  /** The first `count` emails, once they are there. */
   received(count: number): Promise<ReceivedEmail[]>;
   close(): Promise<void>;
 }
@@ -57,7 +57,7 @@ export async function startMailServer(wish: MailServerOptions = {}): Promise<Mai
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("end", () => {
-        if (refuse.letter) return done(refusal(refuse.letter));
+        if (refuse.email) return done(refusal(refuse.email));
         const from = envelope.mailFrom ? envelope.mailFrom.address : "";
         const recipients = envelope.rcptTo.map(({ address }) => address);
         emails.push({ from, recipients, ...parse(Buffer.concat(chunks).toString()) });

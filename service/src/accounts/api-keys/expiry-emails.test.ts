@@ -35,17 +35,17 @@ test("the owner is told 14 and 3 days before a key ends, once each", async () =>
     const before = await countFor(userId);
     await round();
     const now = await countFor(userId);
-    if (now > before) told.push({ day: hour / 24, letters: now - before });
+    if (now > before) told.push({ day: hour / 24, messages: now - before });
     market.clock.forward(6 * HOUR_MS);
   }
   assert.deepEqual(told, [
-    { day: 16, letters: 1 },
-    { day: 27, letters: 1 },
+    { day: 16, messages: 1 },
+    { day: 27, messages: 1 },
   ]);
-  const [letter] = await emailsToUser(market, userId);
-  assert.match(letter!.subject, /about to expire/);
+  const [message] = await emailsToUser(market, userId);
+  assert.match(message!.subject, /about to expire/);
   assert.match(
-    unwrapLines(letter!.text),
+    unwrapLines(message!.text),
     /“Dated” \(stoa_test_\w{12}…\) stops working on \w{3}, \d{2} \w{3} 2026/,
   );
 });

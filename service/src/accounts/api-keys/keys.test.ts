@@ -142,9 +142,9 @@ suite("the operator revokes a key", () => {
       await market.service.ctx.notifications.catchUp();
       assertError(await ask(made.key), 401, "INVALID_API_KEY");
       assert.deepEqual(await revoke(made[by]), expected, "said again, nothing changes");
-      const [letter, ...more] = await emailsToUser(market, userId);
+      const [message, ...more] = await emailsToUser(market, userId);
       assert.deepEqual(more, []);
-      assert.match(unwrapLines(letter!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
+      assert.match(unwrapLines(message!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
       const { rows } = await market.query(
         "select action, actor_id, ip from audit_log where target_id = $1 order by id",
         [made.id],

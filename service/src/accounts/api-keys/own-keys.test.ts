@@ -176,12 +176,12 @@ suite("making a key", () => {
     await make(owner, { name: "Runner", permissions: { "ai:execute": true } });
     assert.match((await emailsToUser(market, owner.userId))[0]!.subject, /spend money/);
     const { key } = await make(owner, { name: "Spender", permissions: { "purchases:write": true } });
-    const [letter, ...more] = await emailsToUser(market, owner.userId);
+    const [message, ...more] = await emailsToUser(market, owner.userId);
     assert.equal(more.length, 2);
-    assert.match(letter!.subject, /spend money/);
-    assert.match(letter!.text, /Spender/);
-    assert.ok(letter!.text.includes(key.slice(0, 22)));
-    assert.ok(!JSON.stringify(letter).includes(key.slice(22)), "the secret is in no letter");
+    assert.match(message!.subject, /spend money/);
+    assert.match(message!.text, /Spender/);
+    assert.ok(message!.text.includes(key.slice(0, 22)));
+    assert.ok(!JSON.stringify(message).includes(key.slice(22)), "the secret is in no email");
   });
 });
 

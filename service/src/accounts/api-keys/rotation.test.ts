@@ -132,17 +132,17 @@ test("a key can be replaced with all 25 places taken", async () => {
   assert.equal((await rotate(ids[0]!)).status, 201);
 });
 
-test("the owner gets a letter that names the day on which the old key ends", async () => {
+test("the owner gets an email that names the day on which the old key ends", async () => {
   const { userId } = await market.createUser();
   owner = await market.createSession(userId);
   const old = await make({ name: "Server", permissions: {} });
   const { body } = await rotate(old.id, { graceHours: 2 });
-  const [letter, ...more] = await emailsToUser(market, userId);
+  const [message, ...more] = await emailsToUser(market, userId);
   assert.deepEqual(
     more.map(({ subject }) => subject),
     ["A new API key was created"],
   );
-  const text = unwrapLines(letter!.text);
+  const text = unwrapLines(message!.text);
   assert.ok(text.includes(old.key.slice(0, 22)) && text.includes("Server"));
   assert.ok(text.includes(new Date(inFuture(2 * HOUR_MS)).toUTCString()), text);
   assert.ok(!text.includes(body.data.key.slice(22)));

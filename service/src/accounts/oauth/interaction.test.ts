@@ -324,12 +324,12 @@ test("consent to offline_access: a session that is 15 minutes old is sent to sig
   assert.match(page.text, /Stay connected/);
   const { url: end } = await browser.press(page, "decision", "allow");
   assert.ok(end.searchParams.has("code"), String(end));
-  const letters = await emailsToUser(market, user.userId);
+  const messages = await emailsToUser(market, user.userId);
   assert.deepEqual(
-    letters.map(({ subject }) => subject),
+    messages.map(({ subject }) => subject),
     ["An application may act for you"],
   );
-  assert.match(letters[0]!.text, /Sync & Co[\s\S]*app\.example[\s\S]*offline_access/);
+  assert.match(messages[0]!.text, /Sync & Co[\s\S]*app\.example[\s\S]*offline_access/);
   await consent(browser, ask());
   assert.equal((await emailsToUser(market, user.userId)).length, 1, "the same again is no news");
 });

@@ -217,7 +217,7 @@ suite("the sign-in page", () => {
 });
 
 suite("the mailbox of the test environment", () => {
-  test("is named where a letter was sent, and only where letters are kept for show", async (t) => {
+  test("is named where an email was sent, and only where emails are kept for show", async (t) => {
     assert.match((await nobody.get("/auth/check-mail")).text, /href="\/dev\/mail"/);
     const real = await openMarket({ config: { mail: "off" } });
     t.after(() => real.close());

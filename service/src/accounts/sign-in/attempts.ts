@@ -31,7 +31,7 @@ const LIMITS = {
     { times: 5, seconds: 15 * MINUTE },
     { times: 20, seconds: DAY },
   ],
-  "letters for a network": [{ times: 20, seconds: HOUR }],
+  "emails for a network": [{ times: 20, seconds: HOUR }],
   "login of an address": [{ times: 10, seconds: 15 * MINUTE }],
   "login in a known browser": [{ times: 10, seconds: 15 * MINUTE }],
   "login from a network": [{ times: 100, seconds: 10 * MINUTE }],

@@ -35,14 +35,14 @@ test("a link is mailed whose token stands in the fragment, and the answer does n
   assert.equal(reply.status, 200, reply.text);
   assert.equal(reply.body.success, true);
   assert.equal(reply.body.data.lifetimeSeconds, 600);
-  const [letter] = await emailsTo(market, email);
+  const [message] = await emailsTo(market, email);
   const token = await tokenFromEmail(market, email);
-  assert.ok(letter!.html.includes(`/auth/verify#token=${token}`));
+  assert.ok(message!.html.includes(`/auth/verify#token=${token}`));
   assert.ok(!reply.text.includes(token));
 });
 
 suite("known and unknown addresses", () => {
-  test("get the same answer for the same statements and the same letter", async () => {
+  test("get the same answer for the same statements and the same email", async () => {
     const { userId } = await market.createUser();
     const { rows } = await market.query("select email from users where id = $1", [userId]);
     const replies: Reply[] = [];
@@ -52,14 +52,14 @@ suite("known and unknown addresses", () => {
     assert.deepEqual(withoutMeta(replies[0]!), withoutMeta(replies[1]!));
     assert.ok(known.length >= 5);
     assert.deepEqual(known, unknown);
-    const letters = await Promise.all(
+    const messages = await Promise.all(
       [rows[0].email, unknownAddress].map(async (email) => {
-        const [letter, ...more] = await emailsTo(market, email);
+        const [message, ...more] = await emailsTo(market, email);
         assert.deepEqual(more, []);
-        return letter!.text.replace(/#token=\S+/, "#token=");
+        return message!.text.replace(/#token=\S+/, "#token=");
       }),
     );
-    assert.equal(letters[0], letters[1]);
+    assert.equal(messages[0], messages[1]);
   });
 
   test("are limited alike", async () => {
@@ -245,8 +245,8 @@ test("a poisoned Host header does not reach the link", async () => {
   ]) {
     const email = uniqueEmail();
     assert.equal(await askWithHost(email, headers), 200);
-    const [letter] = await emailsTo(market, email);
-    assert.ok(!JSON.stringify(letter).includes("evil.example"));
+    const [message] = await emailsTo(market, email);
+    assert.ok(!JSON.stringify(message).includes("evil.example"));
     await tokenFromEmail(market, email);
   }
 });
@@ -256,8 +256,8 @@ test("the link begins with the public URL of the settings", async () => {
   try {
     const email = uniqueEmail();
     await other.as(null).post("/api/auth/magic-link", { email });
-    const [letter] = await emailsTo(other, email);
-    assert.match(letter!.text, /^https:\/\/stoa\.example\/auth\/verify#token=[\w-]{43}$/m);
+    const [message] = await emailsTo(other, email);
+    assert.match(message!.text, /^https:\/\/stoa\.example\/auth\/verify#token=[\w-]{43}$/m);
   } finally {
     await other.close();
   }

@@ -21,7 +21,7 @@ export async function sendMagicLink(
   await runWithinLimits(ctx, limited, async (tx) => {
     await countAttempts(ctx, tx, [
       browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
-      ["letters for a network", networkUnlessLoopback(source.ip)],
+      ["emails for a network", networkUnlessLoopback(source.ip)],
     ]);
     await queueEmail(
       ctx,

@@ -31,7 +31,7 @@ async function idOf(email: string): Promise<string> {
   return (await market.query("select id from users where email = $1", [email])).rows[0].id;
 }
 
-test("a change ends all other sessions at once, and half-done sign-ins, and is told by letter", async () => {
+test("a change ends all other sessions at once, and half-done sign-ins, and is told by email", async () => {
   const email = uniqueEmail();
   const session = await registerAccount(market, email, OLD);
   const others = [
@@ -58,8 +58,8 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
     401,
     "INVALID_TOKEN",
   );
-  const [letter] = await emailsTo(market, email);
-  assert.match(letter!.subject, /password.*changed/);
+  const [message] = await emailsTo(market, email);
+  assert.match(message!.subject, /password.*changed/);
   const { rows } = await market.query("select action, details from audit_log where action like 'password%'");
   assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2, ...nothingRevoked } }]);
 });

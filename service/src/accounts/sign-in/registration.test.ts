@@ -39,7 +39,7 @@ test("a registration makes an account when its link is used, and then the passwo
   assert.deepEqual(rows, [{ name: "Ada Lovelace", email_verified_at: market.clock.now }]);
 });
 
-test("a known address gets the same answer for the same statements, a letter that says so, and keeps its password", async () => {
+test("a known address gets the same answer for the same statements, an email that says so, and keeps its password", async () => {
   const email = uniqueEmail();
   await registerAccount(market, email, PASSWORD);
   const replies: Reply[] = [];
@@ -51,8 +51,8 @@ test("a known address gets the same answer for the same statements, a letter tha
   const [known, unknown] = replies.map(withoutMeta);
   assert.equal(known?.status, 200);
   assert.deepEqual(known, unknown);
-  const [letter] = await emailsTo(market, email);
-  assert.match(letter!.subject, /already/);
+  const [message] = await emailsTo(market, email);
+  assert.match(message!.subject, /already/);
   assert.equal(
     (await market.as(null).post("/api/auth/verify", { token: await tokenFromEmail(market, email) })).status,
     200,
@@ -135,13 +135,13 @@ suite("the password of a registration", () => {
   }
 });
 
-test("no stranger's words reach a mailbox: the name is not in the letter", async () => {
+test("no stranger's words reach a mailbox: the name is not in the email", async () => {
   const email = uniqueEmail();
   await register({ email, name: "You won! http://evil.example" });
   assert.doesNotMatch(JSON.stringify(await emailsTo(market, email)), /evil/);
 });
 
-test("an address gets five letters of this kind in 15 minutes", async () => {
+test("an address gets five emails of this kind in 15 minutes", async () => {
   const email = uniqueEmail();
   for (let tries = 0; tries < 5; tries++) assert.equal((await register({ email })).status, 200);
   assertError(await register({ email }), 429, "RATE_LIMIT_EXCEEDED");

@@ -24,7 +24,7 @@ export async function register(ctx: Context, { email, password, name }: Register
   await runWithinLimits(ctx, limited, (tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
-      ["letters for a network", networkUnlessLoopback(facts.source.ip)],
+      ["emails for a network", networkUnlessLoopback(facts.source.ip)],
     ]),
   );
   const passwordHash = await hashPassword(password);
@@ -40,7 +40,7 @@ export async function register(ctx: Context, { email, password, name }: Register
         });
     await queueEmail(ctx, tx, email, isKnown ? accountExistsEmail(link) : registrationEmail(link));
   });
-  const message = "A letter is on its way to this address: its link finishes the registration.";
+  const message = "An email is on its way to this address: its link finishes the registration.";
   const data = { message, lifetimeSeconds: LINK_LIFETIME_SECONDS, registrationSecret: secret };
   return new DataResponse(data, { cookies: [cookie] });
 }

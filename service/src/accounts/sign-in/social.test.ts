@@ -146,8 +146,8 @@ for (const name of NAMES) {
         email,
       ]);
       assert.equal(rows.length, 1);
-      const letter = JSON.parse(market.service.ctx.vault.open(rows[0].sealed_email, `mail|${rows[0].id}`));
-      assert.match(letter.subject, /can sign you in now/);
+      const message = JSON.parse(market.service.ctx.vault.open(rows[0].sealed_email, `mail|${rows[0].id}`));
+      assert.match(message.subject, /can sign you in now/);
     });
 
     test("with a mailbox that the provider has not verified lets nobody in, and links nothing", async () => {

@@ -121,9 +121,9 @@ suite("a backup code", () => {
       "select m.id, m.sealed_email from emails m join users u on u.email = m.recipient where u.id = $1 order by m.id desc",
       [person.userId],
     );
-    const letter = JSON.parse(market.service.ctx.vault.open(mails[0].sealed_email, `mail|${mails[0].id}`));
-    assert.equal(letter.subject, "A backup code was used");
-    assert.match(letter.text, /You have 9 left/);
+    const message = JSON.parse(market.service.ctx.vault.open(mails[0].sealed_email, `mail|${mails[0].id}`));
+    assert.equal(message.subject, "A backup code was used");
+    assert.match(message.text, /You have 9 left/);
     const { rows: deeds } = await market.query(
       "select details from audit_log where actor_id = $1 and action = 'two_factor.backup_code_used'",
       [person.userId],

@@ -157,7 +157,7 @@ suite("closing an account", () => {
     assert.deepEqual([rating, reviews], [5, 1], "and it counts as before");
   });
 
-  test("writes a letter of farewell, to the address that was", async () => {
+  test("writes an email of farewell, to the address that was", async () => {
     const person = await hasPerson();
     await close(person, person.email);
     const { vault } = market.service.ctx;
@@ -590,7 +590,7 @@ suite("after an account was closed", () => {
       [userId],
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
-    // Orders and payments of plans say who bought, because the books need it; the letter went out to the address that was.
+    // Orders and payments of plans say who bought, because the books need it; the email went out to the address that was.
     const dump = await dumpDatabase(market, ["orders", "subscription_payments", "emails"]);
     for (const mark of [
       "LEAVERMARK",

@@ -72,9 +72,9 @@ async function hasShop(market: Market): Promise<Shop> {
   await runToCompletion(buyer, { productId, apiKeyId });
   await hasClosedSeller(market, buyer);
   const { ctx } = market.service;
-  const letter = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
+  const message = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
   for (const name of ["ada", "grace"])
-    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, `${name}@example.com`, letter));
+    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, `${name}@example.com`, message));
   return { market, seller, buyer, productId, orderId, apiKeyId };
 }
 

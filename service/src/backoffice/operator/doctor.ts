@@ -238,13 +238,13 @@ async function checkKeyring(pool: pg.Pool, { masterKeys }: Config) {
   return toWarning(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
 }
 
-/** Whether somebody takes letters, and which letters nobody took. */
+/** Whether a mail server accepts emails, and how many emails wait or were given up. */
 async function checkEmail(pool: pg.Pool, config: Config) {
-  const taker = await (await openMail(config)).check();
+  const sender = await (await openMail(config)).check();
   const counts = await readJobStatus(pool, [sendEmailJob]).catch(() => []);
-  const letters = counts.find(({ name }) => name === sendEmailJob.name);
-  const { waiting, givenUp } = letters ?? { waiting: 0, givenUp: 0 };
-  return { ok: true, note: `${taker}; ${waiting} waiting, ${givenUp} given up in the last week` };
+  const emails = counts.find(({ name }) => name === sendEmailJob.name);
+  const { waiting, givenUp } = emails ?? { waiting: 0, givenUp: 0 };
+  return { ok: true, note: `${sender}; ${waiting} waiting, ${givenUp} given up in the last week` };
 }
 
 /** A database without our tables has nothing to look at yet: another finding says so. */

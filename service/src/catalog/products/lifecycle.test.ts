@@ -86,7 +86,7 @@ interface Model {
   code: string | null;
   events: string[];
   deeds: string[];
-  letters: number;
+  emails: number;
 }
 
 /** Expected answers: the state machine again, in other words than the service's. */
@@ -100,7 +100,7 @@ class World {
     code: null,
     events: [],
     deeds: [],
-    letters: 0,
+    emails: 0,
   };
 
   constructor(moderation: boolean) {
@@ -167,7 +167,7 @@ class World {
     if (action === "suspend" && model.state === "published")
       model.events.push("product.unpublished suspended");
     if (action === "delete" && model.everPublished) model.events.push("product.unpublished deleted");
-    if (by === "admin") model.letters++;
+    if (by === "admin") model.emails++;
     model.deeds.push(`${who} ${deed} ${model.state} ${to}`);
     model.everPublished ||= to === "published";
     if (action !== "delete") model.code = action === "suspend" ? code : null;
@@ -235,12 +235,12 @@ for (const moderation of [false, true]) {
     }
 
     async function assertWorld(id: string, world: World): Promise<void> {
-      const { state, owned, code, events, deeds, letters } = world.model;
+      const { state, owned, code, events, deeds, emails } = world.model;
       const { rows } = await market.query("select status from products where id = $1", [toUuid("prod", id)]);
       assert.equal(rows[0].status, state);
       assert.deepEqual(await deedsTo(id), deeds, "every move is audited, by who made it");
       assert.deepEqual(await eventsOf(id), events, "each is told once and in order");
-      assert.equal((await emailsToUser(market, people.author.userId)).length, letters);
+      assert.equal((await emailsToUser(market, people.author.userId)).length, emails);
       const isWithheld = code === "malicious" || code === "illegal";
       for (const who of callers) {
         const reply = await people[who].get(`/v1/products/${id}`);

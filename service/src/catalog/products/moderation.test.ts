@@ -154,7 +154,7 @@ suite("a product that waits for moderators", () => {
     }
   });
 
-  test("of several moderators at once one decides, and one letter tells so", async () => {
+  test("of several moderators at once one decides, and one email tells so", async () => {
     const id = await hasPending(seller, { title: "Contested" });
     const seen = { "if-match": await tagOf(id) };
     const replies = await Promise.all(
@@ -163,8 +163,8 @@ suite("a product that waits for moderators", () => {
       ),
     );
     assert.equal(replies.filter(({ status }) => status === 200).length, 1);
-    const letters = await emailsToUser(market, seller.userId);
-    assert.equal(letters.filter(({ subject }) => subject.endsWith("Contested")).length, 1);
+    const messages = await emailsToUser(market, seller.userId);
+    assert.equal(messages.filter(({ subject }) => subject.endsWith("Contested")).length, 1);
   });
 
   test("of a seller who leaves is a draft again, and on nobody's list", async () => {
@@ -191,7 +191,7 @@ suite("the seller is told", () => {
     assert.match(text, /“Approved one”. It is on sale now/);
   });
 
-  test("of a rejection with its reason, by letter and in the product", async () => {
+  test("of a rejection with its reason, by email and in the product", async () => {
     const id = await hasPending(seller, { title: "Rejected one" });
     await judge(id, "reject", { reason: "It rhymes.\n\nHaikus do not." });
     assert.match(

@@ -139,7 +139,7 @@ function decisionAfterMove(
   return { moderationCode: reasonCode, moderationReason: reason, moderatedAt: ctx.now() };
 }
 
-/** A letter for what moderators decided; what authors do themselves they know. */
+/** An email for what moderators decided; what authors do themselves they know. */
 async function emailAuthor(
   ctx: Context,
   tx: Tx,
@@ -147,10 +147,10 @@ async function emailAuthor(
   name: MoveName,
   said: ModerationReason,
 ): Promise<void> {
-  const letter = renderModerationEmail(name, product.title, said);
-  if (!letter || product.authorClosedAt) return;
+  const message = renderModerationEmail(name, product.title, said);
+  if (!message || product.authorClosedAt) return;
   const author = await findAccount(tx, product.authorId);
-  await queueEmail(ctx, tx, author!.email, letter);
+  await queueEmail(ctx, tx, author!.email, message);
 }
 
 async function publishMoveEvent(

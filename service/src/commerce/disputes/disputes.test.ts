@@ -250,7 +250,7 @@ suite("what is told of a dispute", () => {
       status,
       events: events.map(({ type }: { type: string }) => type),
       accounts: await accountsOf(market, bought.orderId),
-      letters: (await emailsToUser(market, bought.buyer.userId)).map(({ subject }) => subject),
+      messages: (await emailsToUser(market, bought.buyer.userId)).map(({ subject }) => subject),
     };
   };
 

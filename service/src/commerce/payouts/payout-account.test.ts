@@ -40,8 +40,8 @@ test("where payouts go is the seller's to say, and they are told of it", async (
   const reply = await session.put(PATH, { account: "acct_own" });
   assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", payoutsEnabled: true }]);
   assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", payoutsEnabled: true });
-  const [letter] = await emailsToUser(market, seller.userId);
-  assert.equal(letter!.subject, "Your payout account changed");
+  const [message] = await emailsToUser(market, seller.userId);
+  assert.equal(message!.subject, "Your payout account changed");
   await bookEarnings(market, seller, { amountMinor: 5000n });
   const { id } = (await session.post("/v1/payouts", {})).body.data;
   assert.equal(bank.paid.get(id)!.request.destination, "acct_own");

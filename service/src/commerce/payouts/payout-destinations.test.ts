@@ -45,8 +45,8 @@ test("acct_test_returns sends back what it was paid, of which a notice tells", a
   assert.equal(payout.status, "completed");
   await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
-  const [letter] = await emailsToUser(market, seller.userId);
-  assert.equal(letter!.subject, "Payout returned: 50.00 USD");
+  const [message] = await emailsToUser(market, seller.userId);
+  assert.equal(message!.subject, "Payout returned: 50.00 USD");
 });
 
 test("an account that the provider does not know is no way to be paid", async () => {

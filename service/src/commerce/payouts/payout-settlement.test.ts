@@ -278,8 +278,8 @@ suite("a payout of which we heard nothing", () => {
       await market.query("update users set banned_at = null where id = $1", [seller.userId]);
       const [payout] = await payoutsOf(seller);
       assert.deepEqual([payout.status, payout.failureCode], ["failed", "seller_banned"]);
-      const [letter] = (await emailsToUser(market, seller.userId)).slice(-1);
-      assert.match(unwrapLines(letter!.text), /is not paid while your account is banned\./);
+      const [message] = (await emailsToUser(market, seller.userId)).slice(-1);
+      assert.match(unwrapLines(message!.text), /is not paid while your account is banned\./);
       assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
       assert.equal((await hasPayout(seller)).status, "completed");
     });

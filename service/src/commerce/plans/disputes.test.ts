@@ -109,8 +109,8 @@ suite("dispute of a plan's payment", () => {
     await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE), feeMinor: 1_500n, state: "lost" }));
     assert.deepEqual(await booked(id!), { provider_clearing: 1_500, processor_fees: -1_500 });
     assert.deepEqual(await standing().then(({ plan, periodEnd }) => [plan, periodEnd]), ["free", null]);
-    const [letter] = await emailsToUser(market, key.userId);
-    assert.equal(letter!.subject, "Your plan pro has ended");
+    const [message] = await emailsToUser(market, key.userId);
+    assert.equal(message!.subject, "Your plan pro has ended");
     assert.match(await moneyNote(), /lost as plan dispute, .*pay_/);
     const { text } = await key.get("/v1/events?type=user.subscription.updated");
     assert.match(text, /"newPlan":"free"/);

@@ -307,8 +307,8 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     const { payment } = await standing(person);
-    const [letter] = await emailsToUser(market, person.key.userId);
-    assert.equal(letter?.link, payment.nextAction.url);
+    const [message] = await emailsToUser(market, person.key.userId);
+    assert.equal(message?.link, payment.nextAction.url);
     market.clock.forward(DAY_MS + MINUTE_MS);
     await reconcilePayments(market.service.ctx);
     assert.partialDeepStrictEqual(await standing(person), {

@@ -149,7 +149,7 @@ suite("what was never used", () => {
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
-  test("is told to both sides, by event and by letter, and written to the audit log", async () => {
+  test("is told to both sides, by event and by email, and written to the audit log", async () => {
     const { buyer, orderId } = await hasOrder({ title: "Told" });
     const { id } = (await ask(buyer, orderId, { reason: "My own words" })).body.data;
     for (const side of [buyer, seller]) {

@@ -1,7 +1,7 @@
 import { toVisibleLine } from "@stoa/contract";
 import type { EmailSender } from "./email-sender.ts";
 
-/** Mail of the test environment goes nowhere: one line tells of each letter, with the link that it was sent for. */
+/** Mail of the test environment goes nowhere: one line tells of each email, with the link that it was sent for. */
 export const createDevEmailSender = (print: (line: string) => void): EmailSender => ({
   async send({ recipient, subject, link }) {
     print(toVisibleLine(`Mail to ${recipient}: ${subject}${link ? ` → ${link}` : ""}`));

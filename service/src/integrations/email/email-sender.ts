@@ -1,4 +1,4 @@
-/** The port for mail: what the service asks of whoever carries its letters. */
+/** The port for mail: what the service asks of whoever carries its emails. */
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -7,7 +7,7 @@ declare module "../../core/context.ts" {
 }
 
 export interface OutgoingEmail {
-  /** Our row's id, and so the Message-ID: a letter that is carried twice can be known for one. */
+  /** Our row's id, and so the Message-ID: an email that is carried twice can be known for one. */
   id: string;
   recipient: string;
   subject: string;
@@ -19,17 +19,17 @@ export interface OutgoingEmail {
 
 export type SendResult =
   | { state: "taken" }
-  /** For good: this recipient, or this letter, will not be taken later either. */
+  /** For good: this recipient, or this email, will not be taken later either. */
   | { state: "refused"; why: string };
 
 export interface EmailSender {
-  /** Throws MailUnavailable when the same letter may be taken later. */
-  send(letter: OutgoingEmail, signal: AbortSignal): Promise<SendResult>;
-  /** Says who would take letters now; throws MailUnavailable when nobody would. */
+  /** Throws MailUnavailable when the same email may be taken later. */
+  send(message: OutgoingEmail, signal: AbortSignal): Promise<SendResult>;
+  /** Says who would take emails now; throws MailUnavailable when nobody would. */
   check(): Promise<string>;
 }
 
-/** No letter can be handed over now. Its message names no recipient. */
+/** No email can be handed over now. Its message names no recipient. */
 export class EmailUnavailable extends Error {
   constructor(message: string) {
     super(message);

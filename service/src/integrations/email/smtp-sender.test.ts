@@ -134,12 +134,12 @@ suite("the settings", () => {
   });
 });
 
-test("in the test environment a line on the console tells of a letter, with its link", async () => {
+test("in the test environment a line on the console tells of an email, with its link", async () => {
   const lines: string[] = [];
   const mail = createDevEmailSender((line) => lines.push(line));
-  const letter = { id: "1", recipient: "ada@example.com", subject: "Sign in", text: "", html: "" };
-  await mail.send({ ...letter, link: "https://stoa.example/auth/verify#token=x" }, never);
-  await mail.send({ ...letter, subject: "News\u001b[2J\nMail to eve" }, never);
+  const message = { id: "1", recipient: "ada@example.com", subject: "Sign in", text: "", html: "" };
+  await mail.send({ ...message, link: "https://stoa.example/auth/verify#token=x" }, never);
+  await mail.send({ ...message, subject: "News\u001b[2J\nMail to eve" }, never);
   assert.deepEqual(lines, [
     "Mail to ada@example.com: Sign in → https://stoa.example/auth/verify#token=x",
     "Mail to ada@example.com: News [2J Mail to eve",

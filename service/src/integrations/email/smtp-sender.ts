@@ -6,10 +6,10 @@ import { type EmailSender, EmailUnavailable, type OutgoingEmail } from "./email-
 
 const CONNECT_MS = 10_000;
 const SOCKET_IDLE_MS = 30_000;
-/** All of one letter: shorter than an attempt of its job, so that no other worker begins while this one still may end well. */
+/** All of one email: shorter than an attempt of its job, so that no other worker begins while this one still may end well. */
 const SEND_MS = 60_000;
 
-/** Hands letters to a mail server. A connection each: one that was kept may be dead when it is needed. */
+/** Hands emails to a mail server. A connection each: one that was kept may be dead when it is needed. */
 export function createSmtpSender(url: string, from: Mailbox): EmailSender {
   const { auth, ...server } = parseSmtpUrl(url);
   const transport = createTransport({
@@ -23,11 +23,11 @@ export function createSmtpSender(url: string, from: Mailbox): EmailSender {
     disableUrlAccess: true,
   });
   return {
-    async send(letter, signal) {
-      if (!isEmailAddress(letter.recipient)) return { state: "refused", why: "no address" };
+    async send(message, signal) {
+      if (!isEmailAddress(message.recipient)) return { state: "refused", why: "no address" };
       const patience = AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]);
       try {
-        await transport.sendMail({ ...messageOf(letter, from), signal: patience });
+        await transport.sendMail({ ...messageOf(message, from), signal: patience });
         return { state: "taken" };
       } catch (error) {
         if (isPermanent(error as NodemailerError)) return { state: "refused", why: describeError(error) };
@@ -37,9 +37,9 @@ export function createSmtpSender(url: string, from: Mailbox): EmailSender {
     async check() {
       try {
         await transport.verify();
-        return `${server.host}:${server.port} takes letters`;
+        return `${server.host}:${server.port} takes emails`;
       } catch (error) {
-        throw new EmailUnavailable(`${server.host}:${server.port} takes no letters: ${describeError(error)}`);
+        throw new EmailUnavailable(`${server.host}:${server.port} takes no emails: ${describeError(error)}`);
       }
     },
   };
@@ -57,7 +57,7 @@ const messageOf = ({ id, recipient, subject, text, html }: OutgoingEmail, from: 
   headers: { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" },
 });
 
-/** The server refused this recipient or this letter. When it refuses us, somebody may mend that: then letters wait. */
+/** The server refused this recipient or this email. When it refuses us, somebody may mend that: then emails wait. */
 const isPermanent = ({ permanent, command }: NodemailerError) =>
   permanent === true && (command === "RCPT TO" || command === "DATA");
 

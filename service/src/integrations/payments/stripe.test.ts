@@ -680,9 +680,9 @@ suite("a shop that is paid through Stripe", () => {
   test("writes to the owner of a plan whose bank asks in their absence, and they confirm by choosing it again", async () => {
     const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
     assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
-    const [letter] = await emailsToUser(market, person.userId);
-    assert.equal(letter!.subject, "Renewal of your plan pro failed");
-    assert.match(unwrapLines(letter!.text), /Your bank requires you to confirm .* Choose the plan again/);
+    const [message] = await emailsToUser(market, person.userId);
+    assert.equal(message!.subject, "Renewal of your plan pro failed");
+    assert.match(unwrapLines(message!.text), /Your bank requires you to confirm .* Choose the plan again/);
     const reply = await person.put(PLAN, { plan: "pro" });
     assert.equal(reply.status, 202, reply.text);
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);

@@ -10,7 +10,7 @@ import { deleteOldEmails, queueEmail, sendQueuedEmail } from "./email-queue.ts";
 import { type Email, renderEmail } from "./render-email.ts";
 
 const LINK = "https://stoa.example/auth/verify#token=hush-hush";
-const letter = renderEmail({
+const message = renderEmail({
   subject: "Sign in to Stoa",
   paragraphs: ["Hello Zoë, here is your link.", "It works once."],
   action: { label: "Sign in", url: LINK },
@@ -34,8 +34,8 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** Sends in a transaction of its own; answers the id of the letter's row. */
-async function send(recipient = "ada@example.com", what: Email = letter, { service }: Market = market) {
+/** Sends in a transaction of its own; answers the id of the email's row. */
+async function send(recipient = "ada@example.com", what: Email = message, { service }: Market = market) {
   const { ctx } = service;
   await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, what));
   const { rows } = await ctx.pool.query("select id from emails order by id desc limit 1");
@@ -50,13 +50,13 @@ const jobsWaiting = async () =>
 const jobsOf = async (id: string) =>
   (await market.query("select state from pgboss.job where data->>'mailId' = $1", [id])).rows;
 
-suite("a letter", () => {
+suite("an email", () => {
   test("arrives as text and as HTML, from whom the operator said, marked as written by a program", async () => {
     const id = await send();
     await carry(id);
     const [got] = await server.received(1);
-    assert.equal(got!.text.trim(), letter.text.trim());
-    assert.equal(got!.html.trim(), letter.html.trim());
+    assert.equal(got!.text.trim(), message.text.trim());
+    assert.equal(got!.html.trim(), message.html.trim());
     assert.deepEqual([got!.from, got!.recipients], ["shop@stoa.example", ["ada@example.com"]]);
     assert.equal(got!.header("From"), "Stoa <shop@stoa.example>");
     assert.equal(got!.header("To"), "ada@example.com");
@@ -69,7 +69,7 @@ suite("a letter", () => {
     const { ctx } = market.service;
     const before = (await market.query("select count(*) from pgboss.job")).rows[0].count;
     const failing = ctx.db.transaction().execute(async (tx) => {
-      await queueEmail(ctx, tx, "ada@example.com", letter);
+      await queueEmail(ctx, tx, "ada@example.com", message);
       throw new Error("rolled back");
     });
     await assert.rejects(failing, /rolled back/);
@@ -95,7 +95,7 @@ suite("a letter", () => {
     assert.ok(!/hush|Sign in|Zoë|Stoa/.test(rows[0].dump), "no word of it");
   });
 
-  test("does not open under another letter's id", async () => {
+  test("does not open under another email's id", async () => {
     const [mine, other] = [await send(), await send()];
     await market.query(
       "update emails set sealed_email = (select sealed_email from emails where id = $1) where id = $2",
@@ -118,7 +118,7 @@ suite("a letter", () => {
   });
 });
 
-suite("a letter that is not taken", () => {
+suite("an email that is not taken", () => {
   const waits = async (id: string) => {
     await assert.rejects(carry(id), EmailUnavailable);
     const { sealed_email, sent_at, refused_at } = await rowOf(id);
@@ -136,7 +136,7 @@ suite("a letter that is not taken", () => {
 
   for (const [who, reply] of [
     ["recipient", "450 4.2.0 come again"],
-    ["letter", "451 4.3.0 not now"],
+    ["email", "451 4.3.0 not now"],
     ["sender", "550 5.7.1 not yours to send from"],
   ] as const) {
     test(`waits when the server answers "${reply}" to the ${who}`, async () => {
@@ -151,7 +151,7 @@ suite("a letter that is not taken", () => {
 
   for (const [who, reply] of [
     ["recipient", "550 5.1.1 nobody here is ada@example.com"],
-    ["letter", "554 5.7.1 we do not like it"],
+    ["email", "554 5.7.1 we do not like it"],
   ] as const) {
     test(`ends for good when the server answers "${reply}" to the ${who}`, async () => {
       const id = await send();
@@ -181,7 +181,7 @@ suite("a letter that is not taken", () => {
     const other = await openMarket({ config: { mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` } });
     const ending = new AbortController();
     silent.once("connection", () => ending.abort(new Error("shutdown")));
-    const id = await send("ada@example.com", letter, other);
+    const id = await send("ada@example.com", message, other);
     await assert.rejects(sendQueuedEmail(other.service.ctx, id, ending.signal), /EABORT/);
     await other.close();
     silent.close();
@@ -198,7 +198,7 @@ suite("nobody adds a recipient or a header", () => {
     '"eve@example.net,"@example.com',
     "ada\uff20example.com",
   ]) {
-    test(`a letter to ${JSON.stringify(recipient)} is handed to nobody`, async () => {
+    test(`an email to ${JSON.stringify(recipient)} is handed to nobody`, async () => {
       const id = await send(recipient);
       await carry(id);
       assert.equal(server.emails.length, 0);
@@ -208,7 +208,7 @@ suite("nobody adds a recipient or a header", () => {
 
   test("a subject with line breaks stays a subject", async () => {
     const subject = "Hello\r\nBcc: eve@example.net\r\n\r\nBody";
-    await carry(await send("ada@example.com", { ...letter, subject }));
+    await carry(await send("ada@example.com", { ...message, subject }));
     await carry(await send("ada@example.com", renderEmail({ subject, paragraphs: ["x"] })));
     for (const got of await server.received(2)) {
       assert.equal(got.header("Bcc"), undefined);
@@ -237,33 +237,33 @@ suite("the way to the server", () => {
       { account },
       (url) => url,
       async (shop, other) => {
-        await carry(await send("ada@example.com", letter, shop), shop);
+        await carry(await send("ada@example.com", message, shop), shop);
         assert.equal(other.emails.length, 1);
-        assert.match(await shop.service.ctx.integrations.emailSender.check(), /takes letters$/);
+        assert.match(await shop.service.ctx.integrations.emailSender.check(), /takes emails$/);
       },
     ));
 
-  test("a wrong password lets letters wait, and is told to the operator without the password", () =>
+  test("a wrong password lets emails wait, and is told to the operator without the password", () =>
     withServer(
       { account },
       (url) => url.replace("p%40ss", "wrong"),
       async (shop, other) => {
-        const id = await send("ada@example.com", letter, shop);
+        const id = await send("ada@example.com", message, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.emails.length, 0);
         await assert.rejects(shop.service.ctx.integrations.emailSender.check(), (error: Error) => {
-          assert.match(error.message, /takes no letters: EAUTH .*535/);
+          assert.match(error.message, /takes no emails: EAUTH .*535/);
           return !error.message.includes("wrong");
         });
       },
     ));
 
-  test("a server that must offer STARTTLS and does not gets no letter and no password", () =>
+  test("a server that must offer STARTTLS and does not gets no email and no password", () =>
     withServer(
       { account },
       (url) => `${url}?requireTLS=true`,
       async (shop, other) => {
-        const id = await send("ada@example.com", letter, shop);
+        const id = await send("ada@example.com", message, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.emails.length, 0);
       },
@@ -275,7 +275,7 @@ suite("the way to the server", () => {
       { tls },
       (url) => url,
       async (shop, other) => {
-        const id = await send("ada@example.com", letter, shop);
+        const id = await send("ada@example.com", message, shop);
         await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.emails.length, 0);
       },
@@ -284,7 +284,7 @@ suite("the way to the server", () => {
       { tls },
       (url) => `${url}?tls.rejectUnauthorized=false`,
       async (shop, other) => {
-        await carry(await send("ada@example.com", letter, shop), shop);
+        await carry(await send("ada@example.com", message, shop), shop);
         assert.equal(other.emails.length, 1);
       },
     );
@@ -305,7 +305,7 @@ suite("the doctor", () => {
     assert.ok(ok);
     assert.equal(
       note,
-      `127.0.0.1:${server.port} takes letters; ${waiting} waiting, 0 given up in the last week`,
+      `127.0.0.1:${server.port} takes emails; ${waiting} waiting, 0 given up in the last week`,
     );
   });
 
@@ -313,7 +313,7 @@ suite("the doctor", () => {
     await server.close();
     const { ok, note } = await findingOf(market);
     assert.ok(!ok);
-    assert.match(note, /takes no letters: ESOCKET ECONNREFUSED/);
+    assert.match(note, /takes no emails: ESOCKET ECONNREFUSED/);
     server = await startMailServer({ port: server.port });
   });
 });
@@ -322,7 +322,7 @@ suite("with mail off", () => {
   test("nothing is kept and no job is asked for", async () => {
     const quiet = await openMarket({ config: { mail: "off" } });
     const { ctx } = quiet.service;
-    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", letter));
+    await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, "ada@example.com", message));
     assert.equal((await quiet.query("select count(*) from emails")).rows[0].count, 0);
     assert.equal((await quiet.query("select count(*) from pgboss.job")).rows[0].count, 0);
     await quiet.close();

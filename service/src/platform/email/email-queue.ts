@@ -35,21 +35,26 @@ export const sealedEmails = sealedColumn({
   contextOf: ({ id }) => sealContext(id),
 });
 
-/** Writes a letter in the caller's transaction; a job sends it after the commit, so that nobody waits for a mail server. */
-export async function queueEmail(ctx: Context, tx: Queries, recipient: string, letter: Email): Promise<void> {
+/** Writes an email in the caller's transaction; a job sends it after the commit, so that nobody waits for a mail server. */
+export async function queueEmail(
+  ctx: Context,
+  tx: Queries,
+  recipient: string,
+  message: Email,
+): Promise<void> {
   if (ctx.config.mail === "off") return;
   const id = ctx.newId();
   await insertEmail(tx, {
     id,
     recipient,
-    sealedEmail: ctx.vault.seal(JSON.stringify(letter), sealContext(id)),
+    sealedEmail: ctx.vault.seal(JSON.stringify(message), sealContext(id)),
     createdAt: ctx.now(),
   });
   await ctx.jobs.send(tx, sendEmailJob.name, { mailId: id });
 }
 
 /**
- * Hands a letter over, once: unless the process is killed between the mail server's yes and our note of it, when the
+ * Hands an email over, once: unless the process is killed between the mail server's yes and our note of it, when the
  * next attempt sends it again under the same Message-ID. What was taken is kept no longer; /dev/mail shows it for a week.
  */
 export async function sendQueuedEmail(ctx: Context, mailId: string, signal: AbortSignal): Promise<void> {
@@ -64,7 +69,7 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
     const isShown = ctx.config.mail === "dev";
     await updateEmail(ctx.db, mailId, { sentAt: ctx.now(), ...(!isShown && { sealedEmail: null }) });
   } else {
-    ctx.log.warn({ mail: mailId, why: carried.why }, "a letter was refused");
+    ctx.log.warn({ mail: mailId, why: carried.why }, "an email was refused");
     await updateEmail(ctx.db, mailId, { refusedAt: ctx.now(), sealedEmail: null });
   }
 }
@@ -72,7 +77,7 @@ export async function sendQueuedEmail(ctx: Context, mailId: string, signal: Abor
 const openEmail = ({ vault }: Context, { id, sealedLetter }: { id: string; sealedLetter: string }): Email =>
   JSON.parse(vault.open(sealedLetter, sealContext(id)));
 
-/** A letter as /dev/mail shows it. */
+/** An email as /dev/mail shows it. */
 export interface StoredEmail extends Email {
   id: string;
   to: string;

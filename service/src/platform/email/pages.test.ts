@@ -21,18 +21,18 @@ const JSON_WANTED = { accept: "application/json" };
 
 async function send(to: string, wish: Partial<EmailInput> = {}) {
   const { ctx } = market.service;
-  const letter = renderEmail({
+  const message = renderEmail({
     subject: "Sign in to Stoa",
     paragraphs: ["Hello."],
     action: { label: "Sign in", url: LINK },
     ...wish,
   });
-  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, letter));
-  return letter;
+  await ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, to, message));
+  return message;
 }
 
 suite("/dev/mail", () => {
-  test("tells programs every letter, newest first", async () => {
+  test("tells programs every email, newest first", async () => {
     const first = await send("ada@example.com");
     market.clock.forward(1);
     await send("grace@example.com", { subject: "News" });
@@ -42,7 +42,7 @@ suite("/dev/mail", () => {
     assert.equal(headers.get("cache-control"), "no-store");
     assert.equal(body.success, true);
     assert.deepEqual(
-      body.data.map((letter: { to: string; subject: string }) => [letter.to, letter.subject]),
+      body.data.map((message: { to: string; subject: string }) => [message.to, message.subject]),
       [
         ["grace@example.com", "News"],
         ["ada@example.com", "Sign in to Stoa"],
@@ -56,7 +56,7 @@ suite("/dev/mail", () => {
     assert.deepEqual(one.body, { success: true, data: body.data[1] });
   });
 
-  test("shows people a list and a letter, with nothing inline", async () => {
+  test("shows people a list and an email, with nothing inline", async () => {
     await send("eve@example.com", { subject: '<b>Bold</b> & "quoted"' });
     const list = await nobody.get("/dev/mail", { accept: "text/html" });
     assert.match(list.headers.get("content-security-policy")!, /script-src 'self';/);
@@ -69,7 +69,7 @@ suite("/dev/mail", () => {
     for (const { text } of [list, page]) assert.doesNotMatch(text, /<script(?! type="module" src=)|style=/);
   });
 
-  test("shows a letter's HTML where it can do nothing but open links", async () => {
+  test("shows an email's HTML where it can do nothing but open links", async () => {
     await send("ada@example.com");
     const { body } = await nobody.get("/dev/mail", JSON_WANTED);
     const { headers, text } = await nobody.get(`/dev/mail/${body.data[0].id}/html`);
@@ -81,14 +81,14 @@ suite("/dev/mail", () => {
     assert.ok(text.includes(`href="${LINK}"`));
   });
 
-  test("has no letter of an unknown or unreadable id", async () => {
+  test("has no email of an unknown or unreadable id", async () => {
     for (const id of [newUuid(market.clock.now), "nonsense", "%00", `${newUuid(market.clock.now)}x`]) {
       for (const path of [`/dev/mail/${id}`, `/dev/mail/${id}/html`])
         assertError(await nobody.get(path, JSON_WANTED), 404, "NOT_FOUND");
     }
   });
 
-  test("does not exist in production, nor where letters are really sent", async () => {
+  test("does not exist in production, nor where emails are really sent", async () => {
     for (const config of [
       { environment: "production" as const, mail: "smtp" as const, smtpUrl: "smtp://127.0.0.1:9" },
       { environment: "production" as const, mail: "dev" as const },

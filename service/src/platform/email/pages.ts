@@ -7,24 +7,24 @@ import { html, sendPage } from "../http/html.ts";
 import { requireTestPageAccess } from "../http/test-pages.ts";
 import { findEmail, listEmails, type StoredEmail } from "./email-queue.ts";
 
-/** A letter may do nothing but open its links in another tab. */
+/** An email may do nothing but open its links in another tab. */
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
 const EMAIL_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox ${SANDBOX}`;
 
 /**
- * /dev/mail: the letters that would have been sent, of a test environment without a mail server. They open everybody's
+ * /dev/mail: the emails that would have been sent, of a test environment without a mail server. They open everybody's
  * account: to most there is no such page.
  */
 export function addEmailPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test" || ctx.config.mail !== "dev") return;
   const onRequest = requireTestPageAccess(ctx);
   app.get("/dev/mail", { onRequest }, async (request, reply) => {
-    const letters = await listEmails(ctx);
-    return wantsJson(request) ? sendJson(reply, letters.map(toJson)) : sendList(reply, letters);
+    const messages = await listEmails(ctx);
+    return wantsJson(request) ? sendJson(reply, messages.map(toJson)) : sendList(reply, messages);
   });
   app.get("/dev/mail/:id", { onRequest }, async (request, reply) => {
-    const letter = await requestedEmail(ctx, request);
-    return wantsJson(request) ? sendJson(reply, toJson(letter)) : sendEmailPage(reply, letter);
+    const message = await requestedEmail(ctx, request);
+    return wantsJson(request) ? sendJson(reply, toJson(message)) : sendEmailPage(reply, message);
   });
   app.get("/dev/mail/:id/html", { onRequest }, async (request, reply) =>
     sendEmailHtml(reply, await requestedEmail(ctx, request)),
@@ -33,9 +33,9 @@ export function addEmailPages(app: FastifyInstance, ctx: Context): void {
 
 async function requestedEmail(ctx: Context, request: FastifyRequest): Promise<StoredEmail> {
   const { id } = request.params as { id: string };
-  const letter = isUuid(id) ? await findEmail(ctx, id) : null;
-  if (!letter) throw new ApiError("NOT_FOUND");
-  return letter;
+  const message = isUuid(id) ? await findEmail(ctx, id) : null;
+  if (!message) throw new ApiError("NOT_FOUND");
+  return message;
 }
 
 const toJson = ({ id, to, subject, text, html, createdAt }: StoredEmail) => ({
@@ -53,7 +53,7 @@ const sendJson = (reply: FastifyReply, data: object) =>
     .type("application/json; charset=utf-8")
     .send({ success: true, data });
 
-const sendEmailHtml = (reply: FastifyReply, letter: StoredEmail) =>
+const sendEmailHtml = (reply: FastifyReply, message: StoredEmail) =>
   reply
     .headers({
       "content-security-policy": EMAIL_POLICY,
@@ -61,12 +61,12 @@ const sendEmailHtml = (reply: FastifyReply, letter: StoredEmail) =>
       "cache-control": "no-store",
     })
     .type("text/html; charset=utf-8")
-    .send(letter.html.replace("<head>", '<head>\n<base target="_blank">'));
+    .send(message.html.replace("<head>", '<head>\n<base target="_blank">'));
 
 const renderTime = ({ createdAt }: StoredEmail) =>
   html`<time datetime="${createdAt.toISOString()}">${createdAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
 
-const sendList = (reply: FastifyReply, letters: StoredEmail[]) =>
+const sendList = (reply: FastifyReply, messages: StoredEmail[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: "Mailbox",
     wide: true,
@@ -75,28 +75,28 @@ const sendList = (reply: FastifyReply, letters: StoredEmail[]) =>
 <h1>Mailbox</h1>
 <p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone or by the address that the start prints.</p>
 <ul class="entries dated" data-live aria-live="polite">
-${letters.map(
-  (letter) =>
-    html`<li><div><a href="/dev/mail/${letter.id}">${letter.subject}</a><span>${letter.to}</span></div>${renderTime(letter)}</li>\n`,
+${messages.map(
+  (message) =>
+    html`<li><div><a href="/dev/mail/${message.id}">${message.subject}</a><span>${message.to}</span></div>${renderTime(message)}</li>\n`,
 )}
-${letters.length === 0 && html`<li>No letter yet.</li>`}
+${messages.length === 0 && html`<li>No email yet.</li>`}
 </ul>
 </div>`,
   });
 
-const sendEmailPage = (reply: FastifyReply, letter: StoredEmail) =>
+const sendEmailPage = (reply: FastifyReply, message: StoredEmail) =>
   sendPage(reply.header("vary", "Accept"), {
-    title: letter.subject,
+    title: message.subject,
     frames: true,
     wide: true,
     main: html`<div class="card">
 <p><a href="/dev/mail">Mailbox</a></p>
-<h1>${letter.subject}</h1>
-<dl class="facts"><dt>To</dt><dd>${letter.to}</dd><dt>Written</dt><dd>${renderTime(letter)}</dd></dl>
-<iframe class="frame" title="The letter as HTML" sandbox="${SANDBOX}" src="/dev/mail/${letter.id}/html"></iframe>
+<h1>${message.subject}</h1>
+<dl class="facts"><dt>To</dt><dd>${message.to}</dd><dt>Written</dt><dd>${renderTime(message)}</dd></dl>
+<iframe class="frame" title="The email as HTML" sandbox="${SANDBOX}" src="/dev/mail/${message.id}/html"></iframe>
 </div>
 <div class="card">
 <h2>As text</h2>
-<pre class="plain" tabindex="0">${letter.text}</pre>
+<pre class="plain" tabindex="0">${message.text}</pre>
 </div>`,
   });

@@ -39,7 +39,7 @@ test("the HTML loads nothing and runs nothing", () => {
   assert.doesNotMatch(renderEmail(signIn).html, /<(script|img|link|iframe|table)|url\(|@import|\bon\w+=/i);
 });
 
-test("a letter without a thing to do has no button and no link", () => {
+test("an email without a thing to do has no button and no link", () => {
   const { html, link } = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
   assert.doesNotMatch(html, /<a |<hr/);
   assert.equal(link, undefined);

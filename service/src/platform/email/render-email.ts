@@ -21,7 +21,7 @@ export interface EmailInput {
   footnotes?: string[];
 }
 
-/** One template for every letter: text first, and the same words as HTML. */
+/** One template for every email: text first, and the same words as HTML. */
 export function renderEmail({ subject, paragraphs, action, footnotes = [] }: EmailInput): Email {
   const words = {
     subject: toVisibleLine(subject),
@@ -37,7 +37,7 @@ export function renderEmail({ subject, paragraphs, action, footnotes = [] }: Ema
   };
 }
 
-/** What is in a letter, each text a line. */
+/** What is in an email, each text a line. */
 export interface EmailContent {
   subject: string;
   paragraphs: string[];

@@ -35,7 +35,7 @@ export interface HtmlPage {
   scripts?: string[];
   /** Whether it shows another page of ours in a frame. */
   frames?: boolean;
-  /** For lists and letters, which a column for forms would crush. */
+  /** For lists and emails, which a column for forms would crush. */
   wide?: boolean;
   /** Origins beside our own to which a form of this page may lead, redirects included: Chrome checks the whole chain. */
   formAction?: string[];

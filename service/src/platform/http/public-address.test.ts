@@ -117,8 +117,8 @@ suite("a test service at a plain HTTP address of the network", () => {
     const email = uniqueEmail();
     const asked = await asBrowser("/api/auth/magic-link", {}, { email });
     assert.equal(asked.status, 200, asked.text);
-    const [letter] = await emailsTo(market, email);
-    const token = /#token=([\w-]{43})/.exec(letter!.text)![1];
+    const [message] = await emailsTo(market, email);
+    const token = /#token=([\w-]{43})/.exec(message!.text)![1];
     const verified = await asBrowser("/api/auth/verify", { cookie: kept(asked) }, { token });
     assert.equal(verified.status, 200, verified.text);
     return kept(verified);

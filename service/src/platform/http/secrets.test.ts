@@ -70,8 +70,8 @@ const request = async (path: string, json: object, headers: Record<string, strin
 /** The token of the n-th link that was mailed to an address, once it has arrived. */
 async function mailedToken(address: string, n: number): Promise<string> {
   for (let count = 1; ; count++) {
-    const letters = await mailServer.received(count);
-    const links = letters
+    const messages = await mailServer.received(count);
+    const links = messages
       .filter(({ recipients }) => recipients.includes(address))
       .flatMap(({ text }) => /#token=([\w-]{43})/.exec(text)?.[1] ?? []);
     if (links.length >= n) return links[n - 1]!;

@@ -16,7 +16,7 @@ import { bossDatabase, openJobQueue } from "./job-queue.ts";
 import { cronPeriodSeconds, recordJobRun, registerScheduledJobs } from "./job-stats.ts";
 import { startJobWorker } from "./job-worker.ts";
 
-const letter = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
+const message = renderEmail({ subject: "News", paragraphs: ["Something changed."] });
 const ALONE = { api: true, worker: false };
 const WORKER = { api: false, worker: true };
 const smtp = (port: number): Partial<Config> => ({ mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` });
@@ -33,7 +33,7 @@ async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] =
   });
   return {
     market,
-    ask: (recipient: string) => ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, letter)),
+    ask: (recipient: string) => ctx.db.transaction().execute((tx) => queueEmail(ctx, tx, recipient, message)),
     async startWorker() {
       const overrides = { now: ctx.now, log: ctx.log, ...(wish.mail && { mail: wish.mail }) };
       const config = { ...ctx.config, roles: WORKER };
@@ -143,7 +143,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     for (const name of ["ada", "broken", "grace"]) await ask(`${name}@example.com`);
     await startWorker();
     await jobIn(market, "retry");
-    await until("two letters", () => told.length === 2);
+    await until("two emails", () => told.length === 2);
     await jobIn(market, "completed");
   });
 
