@@ -177,8 +177,8 @@ async function standingOf({ buyer, seller }: Purchase) {
   return { order: order.status, payout: payout?.status };
 }
 
-/** Every row, but for when keys were last used. */
-const dump = async () => (await dumpDatabase(market, ["api_keys"])).split("\n").sort().join("\n");
+/** Every row, but for when keys were last used, and for when pg-boss looked last, each minute. */
+const dump = async () => (await dumpDatabase(market, ["api_keys", "version"])).split("\n").sort().join("\n");
 
 test("notices alone carry every history to its end: in any order, doubled, at once, and replayed in reverse", async () => {
   const histories = fc.shuffledSubarray(Object.values<Fate>(fates), { minLength: 5 });

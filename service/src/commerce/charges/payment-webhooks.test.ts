@@ -110,8 +110,8 @@ async function soldOnce({ productId }: Bought): Promise<void> {
   assert.deepEqual(rows, [{ events: 1, booked: 1, entitlements: 1 }]);
 }
 
-/** Every row, but for when keys were last used. */
-const dump = async () => (await dumpDatabase(market, ["api_keys"])).split("\n").sort().join("\n");
+/** Every row, but for when keys were last used, and for when pg-boss looked last, each minute. */
+const dump = async () => (await dumpDatabase(market, ["api_keys", "version"])).split("\n").sort().join("\n");
 
 suite("a notice of the payment provider", () => {
   test("settles the purchase whose answer was lost, before anybody looks", async () => {

@@ -345,8 +345,16 @@ suite("a provider's fault", () => {
         apiKeyId: await createProviderKey(somebody, { key: KEY_MARKER }),
       };
       provider.next("hang");
-      const details = assertError(await run(somebody, wish), 504, "PROVIDER_TIMEOUT");
+      const key = { "idempotency-key": "slow" };
+      const details = assertError(await run(somebody, wish, key), 504, "PROVIDER_TIMEOUT");
       assert.equal(details.phase, "total");
+      const asked = provider.requests.length;
+      assertError(await run(somebody, wish, key), 504, "PROVIDER_TIMEOUT");
+      assert.equal(
+        provider.requests.length,
+        asked,
+        "a repeat calls no provider, which may bill the first call",
+      );
     } finally {
       await hasty.close();
     }

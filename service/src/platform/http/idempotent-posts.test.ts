@@ -331,6 +331,7 @@ const NOT_COMPARED: Record<string, string> = {
   view_days: "as views",
   product_days: "as views",
   author_days: "as views",
+  version: "pg-boss notes there each minute when it looked",
 };
 
 /** Where the first process had begun what must not be done again, or had used up a code, the repeat may say so instead. */
