@@ -6,15 +6,19 @@ declare module "fontkit" {
     descent: number;
     /** Every code point that it has a letter for. */
     characterSet: number[];
-    glyphForCodePoint(codePoint: number): import("./true-type.ts").Glyph;
+    glyphForCodePoint(codePoint: number): Glyph;
     hasGlyphForCodePoint(codePoint: number): boolean;
-    getGlyph(id: number): import("./true-type.ts").Glyph;
+    getGlyph(id: number): Glyph;
     createSubset(): Subset;
+  }
+  interface Glyph {
+    path: { commands: { command: string; args: number[] }[] };
+    advanceWidth: number;
   }
   /** What pdfkit asks for the bytes that it embeds. */
   interface Subset {
     /** The number under which the glyph stands in the subset. */
-    includeGlyph(glyph: number | { id: number }): number;
+    includeGlyph(id: number): number;
     encode(): Uint8Array;
   }
   export function create(bytes: Uint8Array): Font;

@@ -1,7 +1,12 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { create, type Font, type Subset } from "fontkit";
-import { type Glyph, writeTrueType } from "./true-type.ts";
+import { create, type Font } from "fontkit";
+import woff2 from "wawoff2/build/decompress_binding.js";
+
+// The package's own function is asynchronous for this alone. Letters are looked up synchronously, while a line is laid out.
+await new Promise<void>((resolve) => {
+  woff2.onRuntimeInitialized = resolve;
+});
 
 /** How thick lines are drawn beside what the outlines give, in parts of the em. */
 interface Family {
@@ -101,28 +106,19 @@ export class Faces {
     const open = this.#open.get(file);
     if (open) return open;
     if (this.#open.size >= MAX_FACES) return null;
-    const font = create(readFileSync(require.resolve(file)));
+    const font = create(unpackWoff2(file));
     // fontkit remembers what a glyph stands for from its first use; that may be as a part of another, and then for nothing.
     for (const codePoint of font.characterSet) font.glyphForCodePoint(codePoint);
-    font.createSubset = () => subsetOf(font);
     const face = { name: file, font, strokes: family.strokes };
     this.#open.set(file, face);
     return face;
   }
 }
 
-/** pdfkit names glyphs as it uses them; the first is the one for what the font lacks. */
-function subsetOf(font: Font): Subset {
-  const numbers = new Map<number, number>([[0, 0]]);
-  return {
-    includeGlyph(glyph) {
-      const id = typeof glyph === "number" ? glyph : glyph.id;
-      if (!numbers.has(id)) numbers.set(id, numbers.size);
-      return numbers.get(id)!;
-    },
-    encode() {
-      const glyphs: Glyph[] = [...numbers.keys()].map((id) => font.getGlyph(id));
-      return writeTrueType(font, glyphs);
-    },
-  };
+/** fontkit reads WOFF2 too, but its subset writer copies outlines, and WOFF2 stores them transformed. */
+function unpackWoff2(file: string): Uint8Array {
+  const trueType = woff2.decompress(readFileSync(require.resolve(file)));
+  if (trueType === false) throw new Error(`${file} is not a WOFF2 font`);
+  // A copy: these bytes stand in the memory of the module, which the next call uses again.
+  return trueType.slice();
 }
