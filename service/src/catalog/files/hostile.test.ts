@@ -207,6 +207,16 @@ function alsoCalled(name: string, other: string): Buffer {
   return Buffer.concat([Buffer.from([0x99, 0x99, 2, 0, 1, 2]), field, Buffer.from(other)]);
 }
 
+test("an archive of many packed entries is read without a warning of leaked listeners", async (t) => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
+  const entries = Array.from({ length: 20 }, (_, n) => ({ name: `${n}.txt`, data: "hello" }));
+  assert.equal((await offer({ name: "a.zip", bytes: zipOf(entries) })).type, "application/zip");
+  assert.deepEqual(warnings, []);
+});
+
 suite("an archive is refused that", () => {
   const plain = { name: "a.txt", data: "hello" };
   const zip = zipOf([plain]);

@@ -1,3 +1,4 @@
+import { createReadStream } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createInflateRaw } from "node:zlib";
@@ -191,7 +192,13 @@ async function mustInflateToListedSize(
   if (method === STORED) return;
   if (packed === 0) throw sizeMismatch();
   let unpacked = 0;
-  const source = file.createReadStream({ start: dataAt, end: dataAt + packed - 1, autoClose: false });
+  // By its number: each stream of a FileHandle leaves a listener on it, and an archive has up to 2,000.
+  const source = createReadStream("", {
+    fd: file.fd,
+    start: dataAt,
+    end: dataAt + packed - 1,
+    autoClose: false,
+  });
   try {
     await pipeline(source, createInflateRaw({ chunkSize: INFLATE_CHUNK_BYTES }), async (chunks) => {
       for await (const chunk of chunks as AsyncIterable<Buffer>) {
