@@ -1,10 +1,10 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { RunReceipt, SignedRunReceipt } from "@stoa/contract";
 import { CompactSign } from "jose";
+import { canonicalJson } from "../../core/canonical-json.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { canonicalJson } from "../../formats/workflow-definition/json-schema.ts";
 import { mustFindExecution } from "../executions/executions.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";

@@ -1,3 +1,4 @@
+import { canonicalJson } from "../../core/canonical-json.ts";
 import type { ValidationIssue } from "../../core/errors.ts";
 import { isObject, type Path } from "./issue-order.ts";
 
@@ -238,14 +239,6 @@ export function findDefaultIssues(schema: JsonSchema, path: Path): ValidationIss
     if (!problem) return [];
     return [{ path: [...path, "properties", name, "default", ...problem.path], reason: problem.reason }];
   });
-}
-
-/** Canonical JSON (RFC 8785): equal values have equal text. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (!isObject(value)) return JSON.stringify(value);
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(",")}}`;
 }
 
 /** The schema must have no issues. No reason quotes the value. */
