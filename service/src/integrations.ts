@@ -12,6 +12,7 @@ import { parseS3Url } from "./core/config/s3-url.ts";
 import type { Context } from "./core/context.ts";
 import { originAt } from "./core/loopback.ts";
 import { parseMailbox } from "./core/mailbox.ts";
+import { required } from "./core/required.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 import { serverAttributes } from "./core/telemetry/tracing.ts";
 import {
@@ -185,7 +186,7 @@ export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Ema
   if (mail === "off") return noEmailSender;
   if (mail === "dev") return createDevEmailSender((line) => console.log(line));
   const { createSmtpSender: smtpMail } = await import("./integrations/email/smtp-sender.ts");
-  return smtpMail(smtpUrl!, parseMailbox(mailFrom)!);
+  return smtpMail(required(smtpUrl, "smtpUrl"), required(parseMailbox(mailFrom), "mailFrom"));
 }
 
 /** The client of S3 is loaded where there is one. */

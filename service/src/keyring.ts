@@ -2,6 +2,7 @@ import { sealedSigningKeys } from "./accounts/oauth/signing-keys.ts";
 import { sealedAuthenticators } from "./accounts/two-factor/second-factor.ts";
 import { sealedSalts } from "./catalog/search/views.ts";
 import type { Context } from "./core/context.ts";
+import { firstOf } from "./core/required.ts";
 import { sealedEvents } from "./events/outbox/outbox.ts";
 import { sealedSecrets } from "./events/webhooks/secrets.ts";
 import { sealedTexts } from "./execution/executions/texts.ts";
@@ -59,7 +60,7 @@ export async function rotateKeyring({ db, vault }: Pick<Context, "db" | "vault">
   const left = others.reduce((sum, { texts }) => sum + texts, 0);
   // What cannot be opened now can be opened by no key.
   if (left === lost) await updateInstallationKey(db, vault.fingerprint);
-  return { key: vault.keyIds[0]!, rewrapped, others };
+  return { key: firstOf(vault.keyIds), rewrapped, others };
 }
 
 async function rewrapAllColumns({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rewrapped> {

@@ -7,4 +7,5 @@ const ENTITIES: Record<string, string> = {
 };
 
 /** Text as it stands in HTML, between tags or in a quoted attribute. */
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+export const escapeHtml = (text: string) =>
+  text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);

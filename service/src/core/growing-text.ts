@@ -26,7 +26,7 @@ export class GrowingText {
 
   add(piece: string): void {
     this.#length += piece.length;
-    let last = this.#blocks.pop()! + piece;
+    let last = (this.#blocks.pop() ?? "") + piece;
     for (; last.length >= BLOCK; last = last.slice(BLOCK)) this.#blocks.push(last.slice(0, BLOCK));
     this.#blocks.push(last);
   }

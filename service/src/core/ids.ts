@@ -51,3 +51,10 @@ export function toUuid(prefix: IdPrefix, id: string): string | null {
     return null;
   }
 }
+
+/** The UUID of an id that this service wrote or checked before. Throws for any other. */
+export function requireUuid(prefix: IdPrefix, id: string): string {
+  const uuid = toUuid(prefix, id);
+  if (uuid === null) throw new Error(`Not an id of the kind ${prefix}`);
+  return uuid;
+}

@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { isSameDigest } from "./digest.ts";
+import { firstOf } from "./required.ts";
 
 /** For text that leaves the service and comes back. The first secret signs, all of them verify. */
 export interface Signer {
@@ -13,7 +14,7 @@ export function createSigner(secrets: Buffer[]): Signer {
   const signatureBy = (key: KeyObject, text: string) =>
     createHmac("sha256", key).update(text).digest("base64url");
   return {
-    sign: (text) => signatureBy(keys[0]!, text),
+    sign: (text) => signatureBy(firstOf(keys), text),
     verify: (text, signature) =>
       keys.some((key) => isSameDigest(Buffer.from(signatureBy(key, text)), Buffer.from(signature))),
   };

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from "node:crypto";
+import { firstOf } from "./required.ts";
 
 /** One key of the keyring: 32 bytes for AES-256. The first of the ring seals, all of them open. */
 export interface MasterKey {
@@ -55,8 +56,8 @@ export function fingerprintOf(key: MasterKey): string {
 }
 
 export function createVault(ring: MasterKey[]): Vault {
-  const [primary] = ring;
-  if (!primary) throw new TypeError("the keyring needs a key");
+  if (ring.length === 0) throw new TypeError("the keyring needs a key");
+  const primary = firstOf(ring);
   const byId = new Map(ring.map((key) => [key.id, key]));
 
   /** The key of a sealed text, under whichever key of the ring it is wrapped. */
@@ -69,8 +70,8 @@ export function createVault(ring: MasterKey[]): Vault {
   }
 
   function join(dataKey: Buffer, box: string, aad: string): string {
-    const wrapped = encrypt(primary!.bytes, dataKey, aad).toString("base64url");
-    return [FORMAT, primary!.id, wrapped, box].join(".");
+    const wrapped = encrypt(primary.bytes, dataKey, aad).toString("base64url");
+    return [FORMAT, primary.id, wrapped, box].join(".");
   }
 
   return {

@@ -1,6 +1,6 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId } from "../../core/ids.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
@@ -24,7 +24,7 @@ import { requestSource } from "./request-context.ts";
 export const grantAdapter = (ctx: Context): Adapter => ({
   ...unusedMethods,
   async upsert(id, payload) {
-    const userId = toUuid("usr", payload.accountId!)!;
+    const userId = requireUuid("usr", payload.accountId!);
     const { openid, resources } = payload;
     await ctx.db.transaction().execute(async (tx) => {
       const known = await mustBeOnlyActiveGrant(ctx, tx, id, userId, payload.clientId!);

@@ -2,7 +2,7 @@ import { hkdfSync } from "node:crypto";
 import { type Client, type Configuration, errors, Provider } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
 import { createAdapterFactory } from "./adapter.ts";
@@ -179,7 +179,7 @@ async function findOidcAccount(ctx: Context, sub: string) {
 }
 
 async function findGrantId(ctx: Context, accountId: string, clientId: string): Promise<string | undefined> {
-  const grant = await findActiveGrant(ctx.db, toUuid("usr", accountId)!, clientId, ctx.now());
+  const grant = await findActiveGrant(ctx.db, requireUuid("usr", accountId), clientId, ctx.now());
   return grant?.id;
 }
 

@@ -1,6 +1,7 @@
 import { exportJWK, generateKeyPair } from "jose";
 import type { JWK, JWKS } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
 
@@ -27,7 +28,10 @@ export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
   }
   return {
     keys: ALGORITHMS.map((algorithm) => {
-      const { sealedJwk } = kept.find((key) => key.algorithm === algorithm)!;
+      const { sealedJwk } = required(
+        kept.find((key) => key.algorithm === algorithm),
+        `a key for ${algorithm}`,
+      );
       return JSON.parse(ctx.vault.open(sealedJwk, sealContext(algorithm))) as JWK;
     }),
   };

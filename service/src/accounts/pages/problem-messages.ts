@@ -1,3 +1,4 @@
+import { ownValue } from "../../core/required.ts";
 import { type Html, html } from "../../platform/http/html.ts";
 
 interface ProblemMessage {
@@ -38,6 +39,6 @@ const DEFAULT_MESSAGE: ProblemMessage = { tone: "bad", text: "Signing in did not
 
 export function renderProblem(code: unknown): Html | null {
   if (typeof code !== "string") return null;
-  const { tone, text } = Object.hasOwn(problemMessages, code) ? problemMessages[code]! : DEFAULT_MESSAGE;
+  const { tone, text } = ownValue(problemMessages, code) ?? DEFAULT_MESSAGE;
   return html`<p class="notice ${tone}" role="${tone === "good" ? "status" : "alert"}">${text}</p>`;
 }

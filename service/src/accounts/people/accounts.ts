@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
+import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type AccountRow, lockAccount, lockActiveAdmins, updateAccount, waitForWriters } from "./queries.ts";
 
@@ -14,7 +15,7 @@ export {
 
 /** The account is locked first, as everywhere, to avoid deadlocks. */
 export async function lockAccountForClosing(tx: Tx, userId: string): Promise<AccountRow> {
-  const user = (await lockAccount(tx, userId))!;
+  const user = required(await lockAccount(tx, userId), "the account");
   await waitForWriters(tx, userId);
   return user;
 }
@@ -22,7 +23,7 @@ export async function lockAccountForClosing(tx: Tx, userId: string): Promise<Acc
 /** Locks all administrators: when two demote each other at once, the second must see the first. */
 export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> {
   const admins = await lockActiveAdmins(tx);
-  if (admins.length !== 1 || admins[0]!.id !== userId) return;
+  if (admins.length !== 1 || firstOf(admins).id !== userId) return;
   throw new ApiError("INVALID_STATE", "This is the last administrator: make another one first.", {
     current: "last_admin",
   });

@@ -3,6 +3,7 @@ import pg from "pg";
 import type { Context } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
   findUserByEmail,
@@ -32,9 +33,9 @@ const UNIQUE_VIOLATION = "23505";
 /** Returns the uuid. Throws CONFLICT when the address has an account already. */
 export async function createUser(ctx: Context, input: CreateUserInput): Promise<string> {
   const email = Address.safeParse(input.email);
-  if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
+  if (!email.success) throw invalidRequest("email", firstOf(email.error.issues).message);
   const name = Name.safeParse(input.name);
-  if (!name.success) throw invalidRequest("name", name.error.issues[0]!.message);
+  if (!name.success) throw invalidRequest("name", firstOf(name.error.issues).message);
   const id = ctx.newId();
   try {
     await insertUser(ctx.db, {

@@ -2,6 +2,7 @@ import { hkdfSync } from "node:crypto";
 import { errors, jwtVerify, SignJWT } from "jose";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { firstOf } from "../../core/required.ts";
 
 /** 30 days (specification). */
 export const SESSION_SECONDS = 30 * 86_400;
@@ -35,7 +36,7 @@ export interface TokenSubject {
 
 /** The session JWT (HS256): the specification's five claims, and `jti` with the session's id. */
 export function signSessionToken({ config }: Context, subject: TokenSubject): Promise<string> {
-  const { id, secret } = deriveSigningKey(config.sessionKeys[0]!);
+  const { id, secret } = deriveSigningKey(firstOf(config.sessionKeys));
   const issuedAt = Math.floor(subject.createdAt.getTime() / 1000);
   return new SignJWT({ email: subject.email, name: subject.name })
     .setProtectedHeader({ alg: "HS256", typ: "JWT", kid: id })

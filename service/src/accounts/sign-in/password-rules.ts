@@ -1,5 +1,6 @@
 import { MIN_PASSWORD, NewPassword } from "@stoa/contract";
 import { invalidRequest } from "../../core/errors.ts";
+import { firstOf } from "../../core/required.ts";
 import { commonPasswords } from "./common-passwords.ts";
 
 const SERVICE_NAME = "stoa";
@@ -12,7 +13,7 @@ const MIN_WORD = 3;
  */
 export function validatePassword(password: string, account: { email: string; name: string }): void {
   const length = NewPassword.safeParse(password);
-  if (!length.success) throw invalidRequest("password", length.error.issues[0]!.message);
+  if (!length.success) throw invalidRequest("password", firstOf(length.error.issues).message);
   const lower = password.toLowerCase();
   if (isCommonPassword(lower))
     throw invalidRequest("password", "is among the first that anybody would try: choose another");

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import type { AttemptWindow } from "./attempts.ts";
 import type { OneTimeToken, TokenPurpose } from "./one-time-tokens.ts";
@@ -49,7 +50,7 @@ export async function addFailure(db: Queries, { kind, subject, at, seconds }: Ne
       set tried_at = array(select t from unnest(a.tried_at) t where t > ${secondsBefore(at, seconds)}) || ${at}::timestamptz,
           last_at = ${at}
     returning cardinality(a.tried_at) as count`.execute(db);
-  return rows[0]!.count;
+  return firstOf(rows).count;
 }
 
 export async function listAttempts(db: Queries, kind: string, subject: Buffer): Promise<Date[]> {

@@ -50,7 +50,7 @@ async function findOrCreateAccount(
   const isNew = await createVerifiedAccount(ctx, tx, {
     email: email!,
     name: input.name ?? null,
-    passwordHash: withPassword ? input.passwordHash! : null,
+    passwordHash: withPassword ? (input.passwordHash ?? null) : null,
   });
   const account = await findSignInAccountByEmail(tx, email!);
   // Banned or closed: the same response as for an unknown link.

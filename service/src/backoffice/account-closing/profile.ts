@@ -5,6 +5,7 @@ import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
 import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
 import type { Context, Member, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
 import { etagOf } from "../../platform/http/envelope.ts";
@@ -64,7 +65,7 @@ export async function changeProfile(
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ): Promise<DataResponse<Account>> {
   const account = await ctx.db.transaction().execute(async (tx) => {
-    const before = (await lockAccount(tx, userId))!;
+    const before = required(await lockAccount(tx, userId), "the account");
     if (before.closedAt) throw new ApiError("INVALID_API_KEY");
     const secondFactor = await hasSecondFactor(tx, userId);
     mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { minUuidAt } from "../../core/ids.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 export interface CountRow {
@@ -48,7 +49,7 @@ export async function countFunnel(
              where day between ${days.startDate}::date and ${days.endDate}::date) as views,
            count(*) as orders, count(completed_at) as paid
       from orders where ${isCreatedIn(time)}`.execute(db);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 interface RunCount {

@@ -5,6 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { extract, type Pack, pack } from "tar-stream";
+import { required } from "../../core/required.ts";
 import { digestIn } from "../../integrations/storage/storage.ts";
 
 /**
@@ -165,7 +166,7 @@ export async function readArchive(path: string, visitor: ArchiveVisitor): Promis
     mustBeInOrder(whole, name);
     if (WHOLE_MEMBERS.includes(name)) whole.set(name, await readWhole(header, body));
     else await visitMember(visitor, digests, name, body);
-    if (name === MEMBER.format) mustBeSupportedFormat(whole.get(name)!.toString());
+    if (name === MEMBER.format) mustBeSupportedFormat(required(whole.get(name), MEMBER.format).toString());
   }
   const [manifest, hmac] = [whole.get(MEMBER.manifest), whole.get(MEMBER.hmac)];
   if (!manifest || !hmac) throw new InvalidArchive("its end is missing");

@@ -9,6 +9,7 @@ import { to } from "pg-copy-streams";
 import { BLOBS_LOCK, iterateBlobs } from "../../catalog/files/blob-list.ts";
 import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import type { Config } from "../../core/config/config.ts";
+import { firstOf, required } from "../../core/required.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import { digestIn, type Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
@@ -106,7 +107,10 @@ async function writeArchive(archive: ArchiveWriter, work: BackupWork): Promise<B
     masterKeys: config.masterKeys.map(fingerprintOf),
     migrations: await mustBeMigrated(client),
     queue: await readQueueVersion(client),
-    tables: tables.map((table) => ({ ...table, sha256: digests.tables.get(table.name)! })),
+    tables: tables.map((table) => ({
+      ...table,
+      sha256: required(digests.tables.get(table.name), `the digest of ${table.name}`),
+    })),
     ...{ sequences, files: digests.files, keys, ledger },
   };
   await addManifest(archive, manifest, config);
@@ -129,7 +133,7 @@ async function addManifest(
 ): Promise<void> {
   const text = JSON.stringify(manifest, null, 1);
   await archive.addWhole(MEMBER.manifest, text);
-  await archive.addWhole(MEMBER.hmac, hmacOf(text, masterKeys[0]!));
+  await archive.addWhole(MEMBER.hmac, hmacOf(text, firstOf(masterKeys)));
   await archive.finish();
 }
 

@@ -2,6 +2,7 @@ import { open } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../../core/config/config.ts";
 import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
+import { firstOf, required } from "../../core/required.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
 import { type AppliedMigration, listMigrations } from "../../platform/db/migrate.ts";
 import { type ArchiveContents, discard, InvalidArchive, readArchive } from "./archive.ts";
@@ -27,7 +28,7 @@ export async function inspectArchive(
   const secrets = await findSecrets(contents, manifest, config, passphrase);
   const ring = secrets ? decodeKeys(secrets.masterKeys) : config.masterKeys;
   return withArchiveErrors(path, async () => {
-    mustHaveValidHmac(findKey(manifest.masterKeys[0]!, ring), contents);
+    mustHaveValidHmac(findKey(firstOf(manifest.masterKeys), ring), contents);
     return { contents, manifest, secrets };
   });
 }
@@ -84,7 +85,10 @@ const findMissingKeys = (ring: MasterKey[], { masterKeys }: Manifest) =>
   masterKeys.filter((fingerprint) => !ring.some((key) => fingerprintOf(key) === fingerprint));
 
 const findKey = (fingerprint: string, ring: MasterKey[]) =>
-  ring.find((key) => fingerprintOf(key) === fingerprint)!;
+  required(
+    ring.find((key) => fingerprintOf(key) === fingerprint),
+    "the master key of the backup",
+  );
 
 async function findSecrets(
   { keys }: ArchiveContents,

@@ -9,6 +9,7 @@ import { from } from "pg-copy-streams";
 import { verifyLedgerIn } from "../../commerce/ledger/verification.ts";
 import { replaceSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
+import { required } from "../../core/required.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
 import { jobKinds } from "../../jobs.ts";
@@ -165,7 +166,8 @@ async function copyRows({ client, storage, path, contents }: RestoreWork, tables
   const byName = new Map(tables.map((table) => [table.name, table]));
   const waiting = join(await storage.incoming(), randomUUID());
   const visitor: ArchiveVisitor = {
-    part: (table, rows) => pipeline(rows, client.query(from(copyFromSql(byName.get(table)!)))),
+    part: (table, rows) =>
+      pipeline(rows, client.query(from(copyFromSql(required(byName.get(table), `the table ${table}`))))),
     async file(name, bytes) {
       if (await storage.has(name)) return discard(name, bytes);
       await pipeline(bytes, createWriteStream(waiting, { mode: 0o600 }));

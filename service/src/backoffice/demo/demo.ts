@@ -8,7 +8,7 @@ import { buyProduct } from "../../commerce/checkout/purchases.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
-import { newUuid, toId, toUuid } from "../../core/ids.ts";
+import { newUuid, requireUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { closeDemoAccount } from "../account-closing/close-account.ts";
@@ -155,7 +155,7 @@ async function createProducts(ctx: Context): Promise<void> {
     const seller = demoCaller(random.pick(sellers));
     const days = LISTED_DAYS.to + random.next() * (LISTED_DAYS.from - LISTED_DAYS.to);
     const productId = await publishProduct(atTime(ctx, daysAfter(ctx.now(), -days)), seller, item);
-    return { productId: toUuid("prod", productId)!, views: item.views };
+    return { productId: requireUuid("prod", productId), views: item.views };
   });
   await setViews(ctx.db, views);
   await setDemoState(ctx.db, "stocked");

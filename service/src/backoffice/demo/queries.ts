@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { deleteReviewOf } from "../../catalog/reviews/rating.ts";
 import { notifyListsChanged } from "../../catalog/search/listing.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Database, Tx } from "../../platform/db/database.ts";
 
 export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
@@ -8,7 +9,7 @@ export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
 export async function readDemoState(db: Database): Promise<{ demo: DemoState; hasUsers: boolean }> {
   const { rows } = await sql<{ demo: DemoState; hasUsers: boolean }>`
     select demo, exists (select 1 from users) as "hasUsers" from installation`.execute(db);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 export const setDemoState = (db: Database, demo: DemoState) =>
@@ -61,7 +62,7 @@ export async function countDemo(tx: Tx): Promise<DemoRows> {
   const { rows } = await sql<DemoRows>`
     select (select count(*) from ${PEOPLE} p) as people, (select count(*) from ${PRODUCTS} p) as products,
            (select count(*) from ${ORDERS} o) as orders`.execute(tx);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { lastOf, required } from "../../core/required.ts";
 /** A seeded generator (mulberry32, public domain, Tommy Ettinger): the demo shop is the same shop everywhere. */
 export interface Random {
   /** From 0 up to, not including, 1. */
@@ -20,14 +21,14 @@ export function seededRandom(seed: number): Random {
   return {
     next,
     integer,
-    pick: (items) => items[integer(0, items.length - 1)]!,
+    pick: (items) => required(items[integer(0, items.length - 1)], "an item to pick"),
     pickWeighted(items) {
       let rest = next() * items.reduce((sum, item) => sum + item.weight, 0);
       for (const item of items) {
         rest -= item.weight;
         if (rest < 0) return item;
       }
-      return items.at(-1)!;
+      return lastOf(items);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { toUuid } from "../../core/ids.ts";
+import { requireUuid, toUuid } from "../../core/ids.ts";
 import type { Range } from "../../integrations/storage/storage.ts";
 import { recordFirstUse } from "../entitlements/entitlements.ts";
 import { downloadPath } from "../products/attachments.ts";
@@ -53,7 +53,7 @@ export async function openFile(
   const bytes = await readBlob(ctx, blob.name, range);
   try {
     if (reason === "purchased")
-      await recordFirstUse(ctx, toUuid("usr", readerId)!, toUuid("prod", productId)!);
+      await recordFirstUse(ctx, requireUuid("usr", readerId), requireUuid("prod", productId));
   } catch (error) {
     bytes.destroy();
     throw error;

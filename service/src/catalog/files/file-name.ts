@@ -1,5 +1,6 @@
 import { toVisibleLine } from "@stoa/contract";
 import { invalidRequest } from "../../core/errors.ts";
+import { lastOf } from "../../core/required.ts";
 
 const MAX_CHARACTERS = 120;
 /** No file system of our buyers shall stumble over it, and no shell. Browsers send a quotation mark as %22. */
@@ -8,7 +9,7 @@ const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
 /** The name that a file is kept under, made of what the client calls it: no path, no disguise, no device of Windows. */
 export function toFileName(said: string): string {
-  const last = said.normalize("NFC").split(/[\\/]/).at(-1)!;
+  const last = lastOf(said.normalize("NFC").split(/[\\/]/));
   const name = toVisibleLine(last)
     .replace(FORBIDDEN, "_")
     .replace(/^[. ]+|[. ]+$/g, "");

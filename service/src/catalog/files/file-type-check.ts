@@ -213,7 +213,7 @@ function mustMatchDeclaredType(found: FileType[], name: string, declaredType: st
   if (!kind) {
     const claim =
       fileTypeOfExtension(extension)?.type ?? (extension ? `.${extension}` : "a name without an extension");
-    throw invalidFile(`is ${found[0]!.type} by its bytes and ${claim} by its name: call it ${expected}`);
+    throw invalidFile(`is ${found[0]?.type} by its bytes and ${claim} by its name: call it ${expected}`);
   }
   const said = declaredType?.toLowerCase() ?? null;
   const agreed = [kind.type, ...kind.aliases, ...GENERIC_MEDIA_TYPES];

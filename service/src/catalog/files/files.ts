@@ -1,6 +1,7 @@
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { type StoredFile, toProductFile } from "../products/attachments.ts";
 import { authorizeChange } from "../products/ownership.ts";
@@ -32,7 +33,10 @@ export async function addFile(
     files: addOrReplaceFile(files, file),
     ...(changelog !== undefined && { changelog }),
   }));
-  const kept = product.files.find((one) => one.name === name)!;
+  const kept = required(
+    product.files.find((one) => one.name === name),
+    "the file that was stored",
+  );
   return { ...toProductFile(ctx, id, kept, caller), version: product.version };
 }
 
@@ -65,5 +69,5 @@ export async function removeFile(
     if (!files.some((file) => file.id === fileId)) throw new ApiError("FILE_NOT_FOUND");
     return { files: files.filter((file) => file.id !== fileId) };
   });
-  return { id: toId("file", fileId!), version };
+  return { id: toId("file", requireUuid("file", ids.fileId)), version };
 }

@@ -3,6 +3,7 @@ import { open, readFile } from "node:fs/promises";
 import type { Sharp } from "sharp";
 import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { lastOf } from "../../core/required.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { IMAGE_WIDTHS } from "../search/card.ts";
 import { type DetectedType, detectType } from "./file-type-check.ts";
@@ -94,7 +95,7 @@ async function encode(picture: string | Buffer): Promise<EncodedImage> {
     const bytes = await toWebp(sharp(data, { raw }), width);
     renditions.push({ width, sha256: createHash("sha256").update(bytes).digest("hex"), bytes });
   }
-  return { hash: renditions.at(-1)!.sha256, width: info.width, height: info.height, renditions };
+  return { hash: lastOf(renditions).sha256, width: info.width, height: info.height, renditions };
 }
 
 const toWebp = (picture: Sharp, width: number) =>

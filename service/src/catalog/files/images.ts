@@ -1,6 +1,7 @@
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { type StoredImage, toProductImage } from "../products/attachments.ts";
 import { authorizeChange } from "../products/ownership.ts";
@@ -26,7 +27,8 @@ export async function addImage(
   const product = await changeAttachments(ctx, { caller, source }, id, ({ images }) => ({
     images: addOrUpdateImage(images, image, alt),
   }));
-  return toProductImage(ctx, product.images.find(({ hash }) => hash === image.hash)!);
+  const stored = product.images.find(({ hash }) => hash === image.hash);
+  return toProductImage(ctx, required(stored, "the image that was stored"));
 }
 
 function addOrUpdateImage(images: StoredImage[], image: StoredImage, alt: string | undefined): StoredImage[] {
@@ -51,5 +53,5 @@ export async function removeImage(
     if (!images.some((image) => image.id === imageId)) throw new ApiError("IMAGE_NOT_FOUND");
     return { images: images.filter((image) => image.id !== imageId) };
   });
-  return { id: toId("img", imageId!) };
+  return { id: toId("img", requireUuid("img", ids.imageId)) };
 }

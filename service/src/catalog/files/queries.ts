@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import type { Lock } from "../../platform/db/locks.ts";
 import type { StoredFile } from "../products/attachments.ts";
@@ -54,7 +55,7 @@ export const markUnreferencedBlobs = (db: Queries, cutoff: Date) =>
 export async function tryLockBlobs(tx: Queries): Promise<boolean> {
   const { rows } = await sql<{ may: boolean }>`
     select pg_try_advisory_xact_lock(hashtext(${BLOBS_LOCK_KEY})) as may`.execute(tx);
-  return rows[0]!.may;
+  return firstOf(rows).may;
 }
 
 export const BLOBS_LOCK: Lock = { key: BLOBS_LOCK_KEY, name: "the lock on stored files", isShared: true };

@@ -259,7 +259,7 @@ function nameProblem(name: string): string | null {
 /** Without the dots and blanks at its end. By hand: a pattern would look for that end from each of them. */
 function toWindowsName(name: string): string {
   let end = name.length;
-  while (end > 0 && ". ".includes(name[end - 1]!)) end--;
+  while (end > 0 && ". ".includes(name.charAt(end - 1))) end--;
   return name.slice(0, end).replace(NTFS_STREAM, "");
 }
 

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { lastOf } from "../../core/required.ts";
 import { slugOf } from "../../core/slug.ts";
 import { FileResponse } from "../../platform/http/route.ts";
 import { declaredVariables } from "../products/content.ts";
@@ -54,7 +55,7 @@ export async function* iterateExportRecords(ctx: Context, authorId: string): Asy
     const rows: ExportRow[] = await listExportRows(ctx.db, authorId, { after, limit: BATCH_SIZE });
     for (const row of rows) yield await toExportRecord(row);
     if (rows.length < BATCH_SIZE) return;
-    after = rows.at(-1)!.id;
+    after = lastOf(rows).id;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Event } from "js-yaml";
 import { type ApiError, invalidRequest } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { MAX_ITEM_MEMBERS } from "./import-items.ts";
 import { WHOLE_PRODUCT } from "./import-problems.ts";
 
@@ -83,10 +84,11 @@ interface ParsedYaml {
 /** Where the last step of a path begins that is there. */
 function offsetOf(yaml: typeof import("js-yaml"), { events, text }: ParsedYaml, path: string[]): number {
   const { EVENT_SCALAR, EVENT_ALIAS, EVENT_SEQUENCE, EVENT_MAPPING, EVENT_POP } = yaml;
+  const eventAt = (at: number): Event => required(events[at], "the end of a node");
   const afterNode = (at: number): number => {
     let depth = 0;
     do {
-      const { type } = events[at]!;
+      const { type } = eventAt(at);
       if (type === EVENT_POP) depth--;
       else if (type !== EVENT_SCALAR && type !== EVENT_ALIAS) depth++;
       at++;
@@ -106,14 +108,14 @@ function offsetOf(yaml: typeof import("js-yaml"), { events, text }: ParsedYaml, 
     let at = node + 1;
     let index = 0;
     while (
-      events[at]!.type !== EVENT_POP &&
-      (isMapping ? !isKey(events[at]!, part) : String(index) !== part)
+      eventAt(at).type !== EVENT_POP &&
+      (isMapping ? !isKey(eventAt(at), part) : String(index) !== part)
     ) {
       at = afterNode(isMapping ? afterNode(at) : at);
       index++;
     }
-    if (events[at]!.type === EVENT_POP) break;
-    offset = startOf(events[at]!);
+    if (eventAt(at).type === EVENT_POP) break;
+    offset = startOf(eventAt(at));
     node = isMapping ? afterNode(at) : at;
   }
   return Math.max(offset, 0);

@@ -1,6 +1,7 @@
 import { type ChangeProduct, ImportedChange, ImportedProduct, type ProductStatus } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { parse, parseNew } from "../../platform/http/validate.ts";
 import { findOwnProducts, type LockedProduct } from "../products/ownership.ts";
@@ -58,7 +59,8 @@ export async function buildSteps(
   await checkCategories(ctx, [...drafts, ...changes], problems);
   const changing = await compareUpdates(ctx, authorId, changes, problems);
   const places = new Map(items.map((item, at) => [item, at]));
-  return [...drafts, ...changing].toSorted((a, b) => places.get(a.item)! - places.get(b.item)!);
+  const placeOf = ({ item }: { item: Item }) => required(places.get(item), "the place of an item");
+  return [...drafts, ...changing].toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 type UpdateCandidate = Pick<UpdateStep, "item" | "name" | "wanted" | "productId" | "line">;

@@ -3,7 +3,8 @@ import { limitConcurrency } from "../../accounts/people/concurrency-limit.ts";
 import { promoteToSeller } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { moveProduct } from "../products/moves.ts";
 import { findOwnProducts, lockOwnProducts } from "../products/ownership.ts";
@@ -64,11 +65,14 @@ export async function resumeImport(
 ): Promise<ImportResult> {
   const outcomes = JSON.parse(written) as ImportedItem[];
   for (const some of inBatches(outcomes)) {
-    const ids = some.map(({ outcome }) => toUuid("prod", outcome.id!)!);
+    const ids = some.map(({ outcome }) =>
+      requireUuid("prod", required(outcome.id, "the id of a written product")),
+    );
     const statuses = new Map(
       (await findOwnProducts(ctx.db, caller.userId, ids)).map(({ id, status }) => [toId("prod", id), status]),
     );
-    for (const { outcome } of some) outcome.status = statuses.get(outcome.id!) ?? outcome.status;
+    for (const { outcome } of some)
+      outcome.status = statuses.get(required(outcome.id, "the id of a written product")) ?? outcome.status;
   }
   if (input.publish) for (const one of outcomes) await publishItem(ctx, caller, one, source);
   return toResult(outcomes, input);
@@ -182,7 +186,11 @@ async function publishItem(
   const isWanted = wanted === undefined || wanted === "published";
   if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
   try {
-    outcome.status = (await moveProduct(ctx, caller, outcome.id!, "publish", { source })).data.status;
+    outcome.status = (
+      await moveProduct(ctx, caller, required(outcome.id, "the id of a written product"), "publish", {
+        source,
+      })
+    ).data.status;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     outcome.notPublished = fieldProblemsOf(error, WHOLE_PRODUCT);

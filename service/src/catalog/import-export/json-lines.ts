@@ -25,9 +25,8 @@ export function* readJsonLines(bytes: Buffer): Generator<ReadItem> {
 
 /** A loop, since a file may be 20 MiB of blanks: Buffer.some() takes half a second for it. */
 function isBlank(text: Buffer): boolean {
-  let at = 0;
-  while (at < text.length && isBlankByte(text[at]!)) at++;
-  return at === text.length;
+  for (let at = 0; at < text.length; at++) if (!isBlankByte(text[at] ?? 0)) return false;
+  return true;
 }
 
 function readLine(text: Buffer, line: number): ReadItem {

@@ -3,6 +3,7 @@ import { buffer } from "node:stream/consumers";
 import { crc32 } from "node:zlib";
 import type { Entry, ZipFile } from "yauzl";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { lastOf } from "../../core/required.ts";
 import { MAX_ITEM_BYTES } from "./import-items.ts";
 
 export interface FolderFile {
@@ -16,7 +17,7 @@ const MAX_NAME_CHARACTERS = 200;
 /** Markdown files that are products: not a folder's README, and nothing hidden, such as `.git` and `__MACOSX`. */
 export function isProductFile(path: string): boolean {
   const parts = path.split("/");
-  const name = parts.at(-1)!;
+  const name = lastOf(parts);
   return (
     /\.(md|markdown)$/i.test(name) && !/^readme\./i.test(name) && !parts.some((part) => /^[._]/.test(part))
   );

@@ -119,11 +119,12 @@ function toDependency(
   productId: string,
   product: DependencyRow | undefined,
 ): DependencySummary["dependencies"][number] {
-  const isVisible = product?.onSale || product?.owned;
-  const { title = null, type = null, currency = null } = isVisible ? product! : {};
-  const price = isVisible ? toDecimal(product!.priceMinor, product!.currency) : null;
   const owned = product?.owned ?? false;
-  return { productId, title, type, price, currency, owned, onSale: product?.onSale ?? false };
+  const onSale = product?.onSale ?? false;
+  if (!product || (!onSale && !owned))
+    return { productId, title: null, type: null, price: null, currency: null, owned, onSale };
+  const { title, type, currency, priceMinor } = product;
+  return { productId, title, type, price: toDecimal(priceMinor, currency), currency, owned, onSale };
 }
 
 /** For an ETag: another one when anything of these changes. */

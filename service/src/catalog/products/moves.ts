@@ -2,9 +2,10 @@ import { findAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -38,7 +39,7 @@ export async function moveProduct(
 
 /** Of a product that was moved under the same Idempotency-Key. */
 export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
-  detailAfterChange(ctx, caller, toUuid("prod", productId)!);
+  detailAfterChange(ctx, caller, requireUuid("prod", productId));
 
 /** A soft delete: buyers keep access. */
 export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: RequestSource) {
@@ -149,8 +150,8 @@ async function emailAuthor(
 ): Promise<void> {
   const message = renderModerationEmail(name, product.title, said);
   if (!message || product.authorClosedAt) return;
-  const author = await findAccount(tx, product.authorId);
-  await queueEmail(ctx, tx, author!.email, message);
+  const author = required(await findAccount(tx, product.authorId), "the author of a product");
+  await queueEmail(ctx, tx, author.email, message);
 }
 
 async function publishMoveEvent(

@@ -13,6 +13,7 @@ import { ApiError, checkBoth, invalidRequest, ruleViolation } from "../../core/e
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
@@ -378,7 +379,7 @@ export async function changeProduct(
   });
   const { data, etag } = await detailAfterChange(ctx, caller, seen.id);
   const warnings = contentWarnings({ ...data, content: data.content ?? "" });
-  return new DataResponse({ ...data, warnings }, { etag: etag! });
+  return new DataResponse({ ...data, warnings }, { etag: required(etag, "the ETag of a product") });
 }
 
 /**

@@ -6,8 +6,8 @@ export const parseVersion = (version: string): VersionNumbers =>
 /** Whether semantic version `a` comes after `b`. */
 export function isNewerVersion(a: string, b: string): boolean {
   const [x, y] = [parseVersion(a), parseVersion(b)];
-  const at = x.findIndex((number, index) => number !== y[index]);
-  return at >= 0 && x[at]! > y[at]!;
+  const [major, minor, patch] = x.map((number, index) => number - (y[index] ?? 0));
+  return (major || minor || patch || 0) > 0;
 }
 
 export function nextMinorVersion(version: string): string {

@@ -2,7 +2,8 @@ import type { ModeratedReview } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
@@ -107,13 +108,13 @@ async function moderate(
     await updateRating(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hiddenAt } });
     await auditModeration(ctx, tx, by, { action, review, details: { ...details, settledReports: resolved } });
     await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
-    return toModerated((await findModerated(tx, review.id))!);
+    return toModerated(required(await findModerated(tx, review.id), "the review"));
   });
 }
 
 /** Of a review that was hidden or restored under the same Idempotency-Key. */
 export async function resumeModeration(ctx: Context, reviewId: string): Promise<ModeratedReview> {
-  const review = await findModerated(ctx.db, toUuid("rev", reviewId)!);
+  const review = await findModerated(ctx.db, requireUuid("rev", reviewId));
   if (!review) throw new ApiError("REVIEW_NOT_FOUND");
   return toModerated(review);
 }

@@ -3,6 +3,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { type Caller, type Context, isMember, type Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findProductToReview } from "../products/detail.ts";
 import { findReview, lockReview, type ReviewRow } from "./queries.ts";
@@ -17,7 +18,10 @@ export const toReview = (row: ReviewRow): Review => ({
   updatedAt: row.updatedAt?.toISOString() ?? null,
   refunded: row.refunded,
   reply: toReply(row),
-  hidden: row.hiddenAt && { reason: row.hiddenReason!, at: row.hiddenAt.toISOString() },
+  hidden: row.hiddenAt && {
+    reason: required(row.hiddenReason, "the reason of a hidden review"),
+    at: row.hiddenAt.toISOString(),
+  },
 });
 
 const toReply = ({ reply, repliedAt, replyUpdatedAt }: ReviewRow): Review["reply"] =>
@@ -25,7 +29,7 @@ const toReply = ({ reply, repliedAt, replyUpdatedAt }: ReviewRow): Review["reply
     ? null
     : {
         comment: reply,
-        createdAt: repliedAt!.toISOString(),
+        createdAt: required(repliedAt, "the date of a reply").toISOString(),
         updatedAt: replyUpdatedAt?.toISOString() ?? null,
       };
 
@@ -61,5 +65,5 @@ export async function lockVisibleReview(tx: Tx, caller: Member, id: string): Pro
 }
 
 export async function readUpdatedReview(tx: Tx, id: string): Promise<Review> {
-  return toReview((await findReview(tx, id))!);
+  return toReview(required(await findReview(tx, id), "the review"));
 }

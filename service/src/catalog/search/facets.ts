@@ -49,7 +49,7 @@ async function computeFacets(ctx: Context, caller: Caller, query: Filters): Prom
     price: priceBands(counts, currency),
     rating: ratingBands(counts),
     currency,
-    estimated: groups.flatMap(({ wanted }, at) => (counted[at]!.isEstimate ? wanted : [])),
+    estimated: groups.flatMap(({ wanted }, at) => (counted[at]?.isEstimate ? wanted : [])),
   };
 }
 

@@ -3,6 +3,7 @@ import { type Caller, type Context, type Guest, isMember } from "../../core/cont
 import { invalidRequest } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { isCurrency, toMinor } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { categoryColumn } from "./categories.ts";
 
 export type ListQuery = Input<typeof api.products.list>["query"];
@@ -24,7 +25,7 @@ export class Where {
 
   add(clause: string, ...values: unknown[]): void {
     const texts = values.map((value) => this.value(value));
-    this.clauses.push(clause.replace(/\$/g, () => texts.shift()!));
+    this.clauses.push(clause.replace(/\$/g, () => required(texts.shift(), "a value for each $")));
   }
 
   get text(): string {

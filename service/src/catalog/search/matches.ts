@@ -1,4 +1,5 @@
 import type { Caller, Context } from "../../core/context.ts";
+import { firstOf } from "../../core/required.ts";
 import { type Filters, listConditions, PUBLISHED } from "./filters.ts";
 import { matchAllTerms, matchAnyTerm, matchAtLeast, type SearchTerms } from "./search-terms.ts";
 
@@ -116,7 +117,7 @@ export async function haveMatches(
   };
   const text = `select array[${questions.map(isHeld).join(", ")}] as held`;
   const { rows } = await ctx.pool.query<{ held: boolean[] }>(text, where.values);
-  return rows[0]!.held;
+  return firstOf(rows).held;
 }
 
 /** The category stands beside the words, too: a search in one needs no listings. */

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { MIN_INDEXED_CHARACTERS } from "./tokenizer.ts";
@@ -74,7 +75,7 @@ export async function writeAuthorName(
        where d.product_id = h.product_id and d.search <> h.search
       returning d.published)
     select bool_or(published) as "isForSale" from changed`.execute(tx);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 /** Those that are new; what is for sale makes known words of those that were only in drawers. */
@@ -158,7 +159,7 @@ export async function compactCounts(db: Queries, from: number): Promise<void> {
 export async function countListings(db: Queries): Promise<number> {
   const { rows } = await sql<{ total: number }>`
     select coalesce(sum(products), 0)::bigint as total from facet_counts where provider is null`.execute(db);
-  return rows[0]!.total;
+  return firstOf(rows).total;
 }
 
 /** Words of new listings count once; this tells how common each is, by a sample of what is for sale. */
@@ -186,5 +187,5 @@ export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
       ${tags} order by products desc, tag limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db),
     sql<{ total: number }>`select count(*) as total from (${tags}) t`.execute(db),
   ]);
-  return { items, total: counted[0]!.total } satisfies Page<unknown>;
+  return { items, total: firstOf(counted).total } satisfies Page<unknown>;
 }

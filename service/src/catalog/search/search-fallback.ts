@@ -31,7 +31,7 @@ export async function findFallback(
     ...eachWord(corrected),
   ]);
   // A corrected word without a match in the scope keeps its original spelling.
-  const words = terms.map((term, at) => (areHeldNow[at] ? corrected[at]! : term));
+  const words = terms.map((term, at) => (areHeldNow[at] ? (corrected[at] ?? term) : term));
   const correctedSearch = words.map(({ word }) => word).join(" ");
   const corrections = words.some((term, at) => term !== terms[at]) ? { correctedSearch } : {};
   if (isCorrect) return { terms: words, words: "every", ...corrections };

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf, ownValue } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { tokenize } from "./tokenizer.ts";
 
@@ -55,8 +56,8 @@ const STEMMERS: Record<string, string> = {
   ...{ ta: "tamil", tr: "turkish", yi: "yiddish" },
 };
 function stemmerOf(lang = "en"): string | null {
-  const code = lang.split("-", 1)[0]!.toLowerCase();
-  return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
+  const [code = ""] = lang.split("-", 1);
+  return ownValue(STEMMERS, code.toLowerCase()) ?? null;
 }
 
 /** One word of a search and the lexemes that match it. */
@@ -146,6 +147,6 @@ export async function correctSpelling(
   const meant = new Map(rows.map((row) => [row.term, row.meant]));
   return terms.map((term) => {
     const lexemes = mistyped.includes(term) ? meant.get(term.word) : undefined;
-    return lexemes ? { word: lexemes[0]!, lexemes } : term;
+    return lexemes ? { word: firstOf(lexemes), lexemes } : term;
   });
 }

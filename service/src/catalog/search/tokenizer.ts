@@ -5,7 +5,7 @@ export function normalizeText(text: string): string {
     .toLowerCase()
     .replace(ACCENTS, "")
     .normalize("NFC")
-    .replace(LETTERS, (letter) => PLAIN_LETTERS[letter]!);
+    .replace(LETTERS, (letter) => PLAIN_LETTERS[letter] ?? letter);
 }
 
 /** Marks of Latin, Greek, Cyrillic and Arabic. Those of Thai or Devanagari are vowels, and stay. */
@@ -32,7 +32,7 @@ type TokenUse = "stored" | "asked";
 
 function pairs(run: string, use: TokenUse): string[] {
   const characters = Array.from(run);
-  const neighbours = characters.slice(1).map((character, at) => characters[at]! + character);
+  const neighbours = characters.slice(1).map((character, at) => `${characters[at]}${character}`);
   if (use === "asked" && neighbours.length > 0) return neighbours;
   return [...characters, ...neighbours];
 }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** The salt of a day, made at its first view on whichever node; null: the day is closed. */
@@ -8,7 +9,7 @@ export async function findOrCreateSalt(db: Queries, day: string, sealedSalt: str
   );
   const { rows } = await sql<{ salt: string | null }>`
     select sealed_salt as salt from view_days where day = ${day}`.execute(db);
-  return rows[0]!.salt;
+  return firstOf(rows).salt;
 }
 
 export interface ViewRow {

@@ -1,5 +1,6 @@
 import type { RevenueGroup } from "@stoa/contract";
 import { toId } from "../../core/ids.ts";
+import { firstOf, required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type DateRange, rangeBounds } from "./date-range.ts";
 import { listLabels, listReferralCodes } from "./queries.ts";
@@ -58,7 +59,10 @@ export async function byProduct(tx: Tx, question: BreakdownQuery, limit = MAX_RO
     tx,
     rows.map(({ ofId }) => ofId),
   );
-  return rows.map((row) => ({ ...row, label: labels.get(row.ofId)!.title }));
+  return rows.map((row) => ({
+    ...row,
+    label: required(labels.get(row.ofId), "the label of a product").title,
+  }));
 }
 
 /** Those that moved, that with the most revenue first; of equals that with the most sales, then the earlier key. */
@@ -80,11 +84,14 @@ async function byCategory(tx: Tx, question: BreakdownQuery): Promise<Breakdown[]
     tx,
     rows.map(({ ofId }) => ofId),
   );
-  const groups = Map.groupBy(rows, ({ ofId }) => labels.get(ofId)!.category ?? NO_CATEGORY);
+  const groups = Map.groupBy(
+    rows,
+    ({ ofId }) => required(labels.get(ofId), "the label of a product").category ?? NO_CATEGORY,
+  );
   const parts = [...groups].map(([key, of]) => ({
     ...addSums(of),
     key,
-    label: labels.get(of[0]!.ofId)!.categoryName ?? NO_CATEGORY,
+    label: required(labels.get(firstOf(of).ofId), "the label of a product").categoryName ?? NO_CATEGORY,
     currency: question.currency,
   }));
   return topRows(parts);
@@ -99,7 +106,10 @@ async function byReferral(tx: Tx, question: BreakdownQuery, totals: Totals): Pro
     tx,
     rows.map(({ ofId }) => ofId),
   );
-  const referred = rows.map((row) => ({ ...row, key: codes.get(row.ofId)!, label: codes.get(row.ofId)! }));
+  const referred = rows.map((row) => {
+    const code = required(codes.get(row.ofId), "the code of a referral");
+    return { ...row, key: code, label: code };
+  });
   const direct = subtractSums(totals.get(currency) ?? ZERO_SUMS, addSums(rows));
   return topRows([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
 }

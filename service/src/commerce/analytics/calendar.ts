@@ -1,4 +1,5 @@
 import { DAY_MS, dayOf, daysAfter } from "../../core/dates.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { listDayStarts } from "./calendar-queries.ts";
 
@@ -41,7 +42,7 @@ async function listDaysOfYear(db: Queries, timezone: string, year: number): Prom
   if (!starts) return null;
   const newYear = new Date(Date.UTC(year, 0));
   const days = starts.map((at, day) => ({ date: dayOf(daysAfter(newYear, day)), at }));
-  if (yearCache.size >= MAX_CACHED_YEARS) yearCache.delete(yearCache.keys().next().value!);
+  if (yearCache.size >= MAX_CACHED_YEARS) yearCache.delete(firstOf([...yearCache.keys()]));
   yearCache.set(name, days);
   return days;
 }

@@ -1,5 +1,6 @@
 import { toVisibleLine } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
+import { lastOf } from "../../core/required.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Cell, csvFile, csvLines } from "./csv.ts";
 import { customerScope, toCustomer } from "./customers.ts";
@@ -32,7 +33,7 @@ async function* iterateRows(ctx: Context, bought: CustomerScope): AsyncGenerator
     const page: CustomerRow[] = await listCustomers(ctx.db, bought, { by: "id", limit: BATCH_SIZE, after });
     for (const row of page) yield toCells(row, bought.currency);
     if (page.length < BATCH_SIZE) return;
-    after = page.at(-1)!.id;
+    after = lastOf(page).id;
   }
 }
 

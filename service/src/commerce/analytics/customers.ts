@@ -2,6 +2,7 @@ import type { CustomerAnalytics } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { roundHalfUp, toDecimalSum } from "../../core/money/amount.ts";
+import { firstOf, lastOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
   type CustomerCounts,
@@ -44,7 +45,7 @@ export async function customerAnalytics(
 
 export const customerScope = ({ edges }: DateRange, sellerId: string, currency: string): CustomerScope => ({
   ...{ sellerId, currency },
-  ...{ from: edges[0]!, until: edges.at(-1)! },
+  ...{ from: firstOf(edges), until: lastOf(edges) },
 });
 
 async function readSummaries(
@@ -141,6 +142,6 @@ async function readCohorts(
     dates.slice(from).map((_date, at) => byPair.get(`${from + 1} ${from + at + 1}`) ?? 0);
   return dates.map((date, at) => {
     const numbers = later(at);
-    return { month: date.slice(0, "2026-06".length), size: numbers[0]!, retained: numbers };
+    return { month: date.slice(0, "2026-06".length), size: firstOf(numbers), retained: numbers };
   });
 }

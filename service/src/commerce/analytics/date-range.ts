@@ -2,6 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { dayOf, daysAfter } from "../../core/dates.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { isCurrency } from "../../core/money/amount.ts";
+import { firstOf, lastOf } from "../../core/required.ts";
 import { listDays } from "./calendar.ts";
 
 /** Which days are asked about, as the query says. */
@@ -27,7 +28,10 @@ export interface DateRange {
 }
 
 /** When the first day begins, and when the last one is over. */
-export const rangeBounds = ({ edges }: DateRange): [from: Date, until: Date] => [edges[0]!, edges.at(-1)!];
+export const rangeBounds = ({ edges }: DateRange): [from: Date, until: Date] => [
+  firstOf(edges),
+  lastOf(edges),
+];
 
 const PERIOD_DAYS = { day: 1, week: 7, month: 30, year: 365 };
 const MAX_YEARS = 5;
@@ -55,7 +59,7 @@ export async function parseDateRange(ctx: Context, query: DateRangeQuery): Promi
   const days = await listDays(ctx.db, { startDate, endDate, timezone: zone });
   if (!days) throw unknownZoneError();
   const firsts = days.slice(0, -1).filter(({ date }, day) => day === 0 || startsInterval[interval](date));
-  const edges = [...firsts, days.at(-1)!].map(({ at }) => at);
+  const edges = [...firsts, lastOf(days)].map(({ at }) => at);
   return { timezone, startDate, endDate, interval, dates: firsts.map(({ date }) => date), edges };
 }
 

@@ -25,11 +25,11 @@ function cells({ from, until }: DayRange) {
 const SUM_COLUMNS = eachColumn((name) => `sum(${name})::text as ${name}`);
 
 export async function sumMarket(tx: Tx, days: DayRange): Promise<Map<string, Sums>> {
-  const { rows } = await sql<Record<string, string>>`
+  const { rows } = await sql<Record<string, string> & { currency: string }>`
     select currency, ${SUM_COLUMNS} from (${cells(days)}) as cell group by currency order by currency`.execute(
     tx,
   );
-  return new Map(rows.map((row) => [row["currency"]!, toSums(row, saleSums)]));
+  return new Map(rows.map((row) => [row.currency, toSums(row, saleSums)]));
 }
 
 export interface SellerSums extends Sums {
@@ -40,7 +40,7 @@ export interface SellerSums extends Sums {
 
 /** In each currency so many of those who sold something, that with the most revenue first. */
 export async function listTopSellers(tx: Tx, days: DayRange, limit: number): Promise<SellerSums[]> {
-  const { rows } = await sql<Record<string, string>>`
+  const { rows } = await sql<Record<string, string> & { currency: string; id: string; name: string }>`
     select ranked.*, u.name
       from (select currency, seller_id as id, ${SUM_COLUMNS},
                    row_number() over (partition by currency order by sum(gross) desc, sum(sales) desc, seller_id) as rank
@@ -48,9 +48,9 @@ export async function listTopSellers(tx: Tx, days: DayRange, limit: number): Pro
       join users u on u.id = ranked.id
      where rank <= ${limit} order by currency, rank`.execute(tx);
   return rows.map((row) => ({
-    currency: row["currency"]!,
-    id: row["id"]!,
-    name: row["name"]!,
+    currency: row.currency,
+    id: row.id,
+    name: row.name,
     ...toSums(row, saleSums),
   }));
 }

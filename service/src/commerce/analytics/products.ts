@@ -3,6 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, byProduct } from "./breakdown.ts";
@@ -86,12 +87,11 @@ async function readTimelineWithViews(
 ): Promise<Timeline> {
   const sold = await readTimeline(tx, subject, { currency, span, names: ["gross", "sales"] });
   const views = await sumViews(tx, { ...subject, ...span });
-  return span.dates.map((date, bucket) => ({
-    date,
-    revenue: toDecimalSum(sold[bucket]!.gross, currency),
-    sales: Number(sold[bucket]!.sales),
-    views: views.get(bucket) ?? 0,
-  }));
+  return span.dates.map((date, bucket) => {
+    const { gross, sales } = required(sold[bucket], "the sums of a bucket");
+    const revenue = toDecimalSum(gross, currency);
+    return { date, revenue, sales: Number(sales), views: views.get(bucket) ?? 0 };
+  });
 }
 
 /** Viewers look at a product in no currency, and so the sales in all of them count. */

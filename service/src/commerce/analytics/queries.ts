@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** The currency with the most sales comes first. */
@@ -29,7 +30,7 @@ export async function sumViews(
       : sql`product_days d where d.product_id = ${productId}`;
   const { rows } = await sql<{ bucket: number; views: number }>`
     select width_bucket(d.day, ${dates}::date[]) - 1 as bucket, sum(d.views)::bigint as views
-      from ${days} and d.day between ${dates[0]!} and ${endDate}
+      from ${days} and d.day between ${firstOf(dates)} and ${endDate}
      group by 1`.execute(db);
   return new Map(rows.map(({ bucket, views }) => [bucket, views]));
 }

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { DAY_MS } from "../../core/dates.ts";
+import { firstOf, lastOf, required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { eachColumn, type saleSums } from "../ledger/sales-sums.ts";
 
@@ -40,7 +41,7 @@ function nearestStart(at: Date, startOf: (at: Date, more?: number) => Date): Dat
 const moments = (dates: Date[]) => sql`${dates.map((date) => date.toISOString())}::timestamptz[]`;
 
 const differ = (some: Date[], others: Date[]) =>
-  some.some((date, index) => date.getTime() !== others[index]!.getTime());
+  some.some((date, index) => date.getTime() !== others[index]?.getTime());
 
 /**
  * Sums of each bucket, exactly; those that are named. Its edges are moved to the closest beginnings of days or months, so that all
@@ -58,12 +59,12 @@ export async function sumRange<Name extends SumName>(
   const starts = wanted.by === "day" ? days : days.map((day) => nearestStart(day, startOfMonth));
   const [movedToDays, movedOn] = [differ(edges, days), differ(days, starts)];
   const parts = [
-    wholeSums(wanted, names, [starts[0]!, starts.at(-1)!]),
+    wholeSums(wanted, names, [firstOf(starts), lastOf(starts)]),
     ...(movedOn ? [edgeSums(wanted, names, { grain: "day", at: "days", moved: "starts" })] : []),
     ...(movedToDays ? [edgeSums(wanted, names, { grain: "quarter", at: "edges", moved: "days" })] : []),
     pendingMovements(wanted, names),
   ];
-  const { rows } = await sql<Record<string, string>>`
+  const { rows } = await sql<Record<string, string> & { currency: string; ofId: string }>`
     with given as materialized (
       select *
         from (select ${moments(edges)} as edges) as e
@@ -73,7 +74,7 @@ export async function sumRange<Name extends SumName>(
       from (${sql.join(parts, sql` union all `)}) as parts
      group by currency, of_id, bucket order by currency`.execute(db);
   return rows.map((row) => {
-    const of = { currency: row["currency"]!, ofId: row["ofId"]!, bucket: Number(row["bucket"]) };
+    const of = { currency: row.currency, ofId: row.ofId, bucket: Number(row["bucket"]) };
     return Object.assign(toSums(row, names), of);
   });
 }
@@ -81,7 +82,7 @@ export async function sumRange<Name extends SumName>(
 /** Sums, which come as text: they may have more digits than a number holds. */
 export function toSums<Name extends SumName>(row: Record<string, string>, names: readonly Name[]) {
   const sums = {} as Record<Name, bigint>;
-  for (const name of names) sums[name] = BigInt(row[name]!);
+  for (const name of names) sums[name] = BigInt(required(row[name], name));
   return sums;
 }
 
@@ -135,6 +136,6 @@ function pendingMovements({ sellerId, scope, ofId, currencies, edges }: SumQuery
     select s.currency, ${of}, width_bucket(s.moved_at, (select edges from given)), 1, ${sumColumns(names)}
       from sales_movements s
      where s.seller_id = ${sellerId} and s.currency = any (${currencies}) and ${of} is not null
-       and s.moved_at >= ${edges[0]!} and s.moved_at < ${edges.at(-1)!}
+       and s.moved_at >= ${firstOf(edges)} and s.moved_at < ${lastOf(edges)}
        ${ofId === undefined ? sql`` : sql`and ${of} = ${ofId}`}`;
 }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { DAY_OF, eachColumn, MONTH_OF, SALES_BY_QUARTER_HOUR } from "../ledger/sales-sums.ts";
 import { KEY } from "./sales-sums-queries.ts";
@@ -45,7 +46,7 @@ export async function deleteWrongSums(tx: Tx): Promise<number> {
     select count(*) as unfounded from s where not exists (select from due_sums d where ${SAME_CELL})`.execute(
     tx,
   );
-  return rows[0]!.unfounded;
+  return firstOf(rows).unfounded;
 }
 
 /**
@@ -63,5 +64,5 @@ export async function insertMissingSums(tx: Tx): Promise<number> {
 
 export async function countSums(tx: Tx): Promise<number> {
   const { rows } = await sql<{ sums: number }>`select count(*) as sums from due_sums`.execute(tx);
-  return rows[0]!.sums;
+  return firstOf(rows).sums;
 }

@@ -1,4 +1,5 @@
 import { type Insertable, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { SalesMovements } from "../../platform/db/tables.gen.ts";
 import { eachColumn } from "../ledger/sales-sums.ts";
@@ -19,7 +20,7 @@ export const SUMS_LOCK = 7_200_412;
 export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   const { rows: locks } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(${SUMS_LOCK}) as locked`.execute(tx);
-  if (!locks[0]!.locked) return 0;
+  if (!firstOf(locks).locked) return 0;
   const { rows } = await sql<{ rolledUp: number }>`
     with moved as (
       delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
@@ -32,12 +33,12 @@ export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
       on conflict (${KEY}) do update
         set ${eachColumn((name) => `${name} = s.${name} + excluded.${name}`)})
     select count(*) as "rolledUp" from moved`.execute(tx);
-  return rows[0]!.rolledUp;
+  return firstOf(rows).rolledUp;
 }
 
 /** What waits to be rolled up, and the moment of the oldest. */
 export async function countMovements(db: Queries): Promise<{ count: number; oldestAt: Date | null }> {
   const { rows } = await sql<{ count: number; oldestAt: Date | null }>`
     select count(*) as count, min(moved_at) as "oldestAt" from sales_movements`.execute(db);
-  return rows[0]!;
+  return firstOf(rows);
 }

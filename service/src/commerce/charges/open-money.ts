@@ -1,5 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts";
 import { type IdPrefix, toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { countOpen } from "./open-money-queries.ts";
 
@@ -141,9 +142,10 @@ const prefixes: Record<Kind, IdPrefix> = {
 };
 
 export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>
-  oldest !== null && now.getTime() - oldest.since.getTime() > alertRules[kind][state]!.ms;
+  oldest !== null &&
+  now.getTime() - oldest.since.getTime() > required(alertRules[kind][state], `the alert rule of ${kind}`).ms;
 
 export function remedyOf({ kind, state, dueAt }: OpenMoney): string {
-  const { remedy: mend } = alertRules[kind][state]!;
+  const { remedy: mend } = required(alertRules[kind][state], `the alert rule of ${kind}`);
   return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;
 }

@@ -11,6 +11,7 @@ import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
@@ -48,7 +49,7 @@ const attempts = createChargeAttempts<OrderRow>({
     orderId: toId("ord", order.id),
     amountMinor: order.totalMinor,
     currency: order.currency,
-    methodId: order.paymentMethodId!,
+    methodId: required(order.paymentMethodId, "the payment method of an order"),
     userId: toUserId(order.buyerId),
     description: toVisibleLine(order.productTitle),
     buyer: "present",
@@ -95,7 +96,7 @@ export async function settleOrder(ctx: Context, orderId: string, settlement: Set
     return null;
   });
   if (returned) await submitRefund(ctx, returned);
-  return (await findOrder(ctx.db, orderId))!;
+  return required(await findOrder(ctx.db, orderId), "the order");
 }
 
 /**

@@ -6,9 +6,10 @@ import { findProductForSale, findRunnableVersion } from "../../catalog/products/
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { requireUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
 import { DataResponse } from "../../platform/http/route.ts";
@@ -63,7 +64,7 @@ export async function buyProduct(
 
 /** For a repeated Idempotency-Key: charges the order if it is still open. Null: the order was deleted. */
 export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
-  const order = await findOwnOrder(ctx.db, caller.userId, toUuid("ord", orderId)!);
+  const order = await findOwnOrder(ctx.db, caller.userId, requireUuid("ord", orderId));
   return order ? toPurchaseResponse(ctx, isOrderOpen(order) ? await chargeOrder(ctx, order) : order) : null;
 }
 
@@ -96,11 +97,12 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
     if (owned) throw alreadyOwnedError(owned.orderId);
     // A free copy: there is nothing to wait for.
-    if (order.totalMinor === 0n) await completeOrder(ctx, tx, (await findOrder(tx, order.id))!);
+    if (order.totalMinor === 0n)
+      await completeOrder(ctx, tx, required(await findOrder(tx, order.id), "the order"));
     // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
     if (offer.discount) await redeemDiscount(tx, offer.discount, { id: order.id, buyerId: caller.userId });
     await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
-    return (await findOrder(tx, order.id))!;
+    return required(await findOrder(tx, order.id), "the order");
   });
   if (!placed) return continueOpenOrder(ctx, caller, offer);
   failPoint(ctx, "order: written");

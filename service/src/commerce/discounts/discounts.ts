@@ -7,6 +7,7 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
 import { toBasisPoints, toPercent } from "../../core/money/percent.ts";
+import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
@@ -27,7 +28,10 @@ const toDiscountCode = (code: DiscountCodeRow): DiscountCode => ({
   id: toId("disc", code.id),
   code: code.code,
   percentOff: code.percentBasisPoints === null ? null : toPercent(code.percentBasisPoints),
-  amountOff: code.amountOffMinor === null ? null : toDecimal(code.amountOffMinor, code.currency!),
+  amountOff:
+    code.amountOffMinor === null
+      ? null
+      : toDecimal(code.amountOffMinor, required(code.currency, "the currency of an amount")),
   currency: code.currency,
   productId: code.productId && toId("prod", code.productId),
   startsAt: code.startsAt?.toISOString() ?? null,

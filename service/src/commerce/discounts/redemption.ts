@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import { shareOf } from "../../core/money/split.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
   countHeld,
@@ -59,7 +60,8 @@ function discountAmount(
   { priceMinor }: Priced,
 ): bigint {
   if (percentBasisPoints !== null) return shareOf(priceMinor, percentBasisPoints);
-  return amountOffMinor! < priceMinor ? amountOffMinor! : priceMinor;
+  const amountMinor = required(amountOffMinor, "the amount of a code without a percentage");
+  return amountMinor < priceMinor ? amountMinor : priceMinor;
 }
 
 /**

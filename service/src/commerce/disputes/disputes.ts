@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
@@ -111,7 +112,7 @@ async function openDispute(
   });
   const opened: DisputedOrder = {
     order: { ...order, status: "disputed" },
-    dispute: (await findDisputeOf(tx, reported.disputeId))!,
+    dispute: required(await findDisputeOf(tx, reported.disputeId), "the dispute"),
   };
   await auditAndEmail(ctx, tx, opened, "opened");
   return opened;

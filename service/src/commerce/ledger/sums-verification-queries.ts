@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
   DAY_OF,
@@ -95,7 +96,7 @@ async function findSums(
   const { rows } = await sql<Amounts>`
     select ${eachColumn((name) => `sum_bigint(${name})::text as ${name}`)} from (${storedSums(grain)}) as found
      where (${CELL}) = (${sellerId}, ${startsAt}, ${scope}, ${ofId}, ${currency})`.execute(tx);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 /** Sums that are not what the books and the receipts add up to. */

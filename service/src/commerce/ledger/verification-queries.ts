@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { accounts } from "./ledger.ts";
 import { LOST_SHARES } from "./shares.ts";
@@ -41,7 +42,7 @@ export async function countLedgerRows(tx: Tx): Promise<{ transactions: number; e
   const { rows } = await sql<{ transactions: number; entries: number }>`
     select (select count(*) from ledger_transactions) as transactions,
            (select count(*) from ledger_entries) as entries`.execute(tx);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 export interface Unbalanced {

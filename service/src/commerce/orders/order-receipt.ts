@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
+import { required } from "../../core/required.ts";
 import { ISSUER_NAME, type Receipt } from "../receipts/receipt.ts";
 import type { OrderRow } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
@@ -8,8 +9,8 @@ import { listSucceededRefunds } from "./receipt-queries.ts";
 /** What a receipt says of an order: the parties as they were, the money as it stands now, so that a later refund shows. */
 export async function toOrderReceipt(ctx: Context, order: OrderRow): Promise<Receipt> {
   return {
-    number: receiptNumberOf(order)!,
-    issuedAt: order.completedAt!,
+    number: required(receiptNumberOf(order), "the number of a paid order"),
+    issuedAt: required(order.completedAt, "the date of a paid order"),
     ...order.parties,
     lines: [
       {

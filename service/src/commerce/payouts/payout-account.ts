@@ -2,6 +2,7 @@ import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contrac
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { renderEmail } from "../../platform/email/render-email.ts";
@@ -42,7 +43,7 @@ export async function startOnboarding(
 
 const changeDestination = (ctx: Context, caller: SessionCaller, account: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
-    const { email } = (await lockAccount(tx, caller.userId))!;
+    const { email } = required(await lockAccount(tx, caller.userId), "the account");
     const before = await findPayoutDestination(ctx, tx, caller.userId);
     await setPayoutAccount(tx, caller.userId, account);
     if (before === account) return;

@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { dayOf, daysAfter } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { Balance } from "../ledger/balances.ts";
 import { postPayoutCreated } from "./payout-postings.ts";
@@ -45,7 +46,7 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
     createdAt: ctx.now(),
   });
   if (!isMade) return null;
-  const payout = (await findPayout(tx, id))!;
+  const payout = required(await findPayout(tx, id), "the payout");
   await postPayoutCreated(ctx, tx, payout);
   failPoint(ctx, "payout: drawing");
   return payout;

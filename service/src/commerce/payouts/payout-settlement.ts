@@ -4,6 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { PayoutResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -31,7 +32,7 @@ export async function settlePayout(ctx: Context, id: string, outcome: PayoutResu
     else if (payout.status === "completed") await applyReturn(ctx, tx, payout, outcome);
     else warnIfPaidLate(ctx, payout, outcome);
     failPoint(ctx, "payout: settling");
-    return (await findPayout(tx, id))!;
+    return required(await findPayout(tx, id), "the payout");
   });
 }
 
@@ -100,7 +101,13 @@ function warnIfPaidLate({ log }: Context, { id, status }: PayoutRow, { state }: 
 async function endPayout(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutUpdate): Promise<void> {
   await updatePayout(tx, payout.id, change);
   const address = await findEmailAddress(tx, payout.sellerId);
-  if (address) await queueEmail(ctx, tx, address, renderPayoutEmail((await findPayout(tx, payout.id))!));
+  if (address)
+    await queueEmail(
+      ctx,
+      tx,
+      address,
+      renderPayoutEmail(required(await findPayout(tx, payout.id), "the payout")),
+    );
 }
 
 const publishCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>

@@ -3,6 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { PayoutRequest, PayoutResult } from "../../integrations/payments/payments.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
 import { ASKED_RECENTLY_MS, nullIfUnreachable } from "../charges/provider-errors.ts";
@@ -59,7 +60,7 @@ export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<Pay
   // Without an answer, a notice may have come all the same.
   const settled = outcome
     ? await settlePayout(ctx, payout.id, outcome)
-    : (await findPayout(ctx.db, payout.id))!;
+    : required(await findPayout(ctx.db, payout.id), "the payout");
   failPoint(ctx, "payout: settled, not answered");
   return settled;
 }
@@ -84,7 +85,7 @@ async function logAndContinue(
   } catch (error) {
     ctx.log.error({ payout: id, err: error }, "a payout could not be sent; it is tried again");
   }
-  return (await findPayout(ctx.db, id))!;
+  return required(await findPayout(ctx.db, id), "the payout");
 }
 
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */

@@ -6,6 +6,7 @@ import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { arePayoutsDisabled, findPayoutDestination } from "../charges/payout-account.ts";
@@ -60,13 +61,16 @@ async function createRequestedPayout(
       "account",
       "is missing: set up a payout account with POST /account/payout-account/onboarding",
     );
-  const payout = (await createPayout(ctx, tx, {
-    sellerId,
-    balance,
-    amountMinor,
-    destination,
-    scheduledFor: null,
-  }))!;
+  const payout = required(
+    await createPayout(ctx, tx, {
+      sellerId,
+      balance,
+      amountMinor,
+      destination,
+      scheduledFor: null,
+    }),
+    "the payout",
+  );
   await ctx.idempotencyKey?.bind(tx, toId("payout", payout.id));
   return payout;
 }

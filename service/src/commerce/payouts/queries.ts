@@ -1,6 +1,7 @@
 import type { PayoutStatus } from "@stoa/contract";
 import { sql } from "kysely";
 import { DAY_MS } from "../../core/dates.ts";
+import { firstOf } from "../../core/required.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -216,7 +217,7 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
      where seller_id = ${sellerId} and currency = ${currency} and status in ('pending', 'in_transit', 'completed')`.execute(
     db,
   );
-  return BigInt(rows[0]!.paid);
+  return BigInt(firstOf(rows).paid);
 }
 
 /** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
@@ -236,7 +237,7 @@ export async function findDayOfEarnings(
     select to_char(min(day), 'YYYY-MM-DD') as day from sums where so_far >= ${amountMinor.toString()}::numeric`.execute(
     db,
   );
-  return rows[0]!.day;
+  return firstOf(rows).day;
 }
 
 export async function findFirstDay(db: Queries, ownerId: string, currency: string): Promise<string> {
@@ -244,7 +245,7 @@ export async function findFirstDay(db: Queries, ownerId: string, currency: strin
     select to_char(min(t.occurred_at) at time zone 'UTC', 'YYYY-MM-DD') as day
       from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
      where e.owner_id = ${ownerId} and e.currency = ${currency}`.execute(db);
-  return rows[0]!.day;
+  return firstOf(rows).day;
 }
 
 /** The last day that a payout pays for which was not given back; null: there is none. */

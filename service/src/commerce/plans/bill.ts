@@ -3,6 +3,7 @@ import { findAccount, findCountry } from "../../accounts/people/accounts.ts";
 import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { type SaleSplit, splitSale } from "../../core/money/split.ts";
+import { required } from "../../core/required.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
@@ -34,7 +35,7 @@ export interface PlanPaymentInput {
 
 /** Writes the payment of a month as it is to be asked for: a later change of a price, a rate or a name changes none. */
 export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymentInput): Promise<PaymentRow> {
-  const { name, email } = (await findAccount(tx, billed.userId))!;
+  const { name, email } = required(await findAccount(tx, billed.userId), "the account");
   const { priceMinor, creditMinor, tax } = billed;
   const bill = computeBill(priceMinor, creditMinor, tax);
   const id = ctx.newId();
@@ -57,5 +58,5 @@ export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymen
     ownerPresent: billed.ownerPresent,
     createdAt: ctx.now(),
   });
-  return (await findPayment(tx, id))!;
+  return required(await findPayment(tx, id), "the payment");
 }

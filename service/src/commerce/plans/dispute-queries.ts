@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
 type Status = "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
@@ -43,5 +44,5 @@ export async function sumLostToDisputes(tx: Tx, paymentId: string): Promise<bigi
   const { rows } = await sql<{ taken: string }>`
     select coalesce(sum(lost_minor - excess_minor), 0)::text as taken from subscription_disputes
      where payment_id = ${paymentId} and status = 'lost'`.execute(tx);
-  return BigInt(rows[0]!.taken);
+  return BigInt(firstOf(rows).taken);
 }

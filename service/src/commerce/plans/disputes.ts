@@ -4,6 +4,7 @@ import { lockPlan, toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { splitRefund } from "../../core/money/split.ts";
+import { required } from "../../core/required.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
@@ -41,7 +42,7 @@ export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise
   if (reported.state === "lost") await cancelRenewal(ctx, known.userId);
   await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, known.userId);
-    await syncDisputeRow(ctx, tx, (await findPayment(tx, known.id))!, reported);
+    await syncDisputeRow(ctx, tx, required(await findPayment(tx, known.id), "the payment"), reported);
   });
   return true;
 }

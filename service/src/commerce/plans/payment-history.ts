@@ -3,6 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
+import { required } from "../../core/required.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { planReceiptNumber, planReceiptUrls } from "./plan-receipt.ts";
 import { listPayments as findPayments, type PaymentRow } from "./queries.ts";
@@ -28,7 +29,10 @@ const toPlanPayment = (ctx: Context, payment: PaymentRow): PlanPayment => ({
   },
   receipt: { ...planReceiptUrls(ctx, payment), number: planReceiptNumber(payment) },
   createdAt: payment.createdAt.toISOString(),
-  completedAt: payment.status === "completed" ? payment.settledAt!.toISOString() : null,
+  completedAt:
+    payment.status === "completed"
+      ? required(payment.settledAt, "the date of a completed payment").toISOString()
+      : null,
 });
 
 function toLines({ priceMinor, creditMinor, taxMinor, amountMinor, currency }: PaymentRow) {

@@ -4,6 +4,7 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import {
   createChargeAttempts,
@@ -106,7 +107,7 @@ export async function syncPlanPaymentFromProvider(ctx: Context, paymentId: strin
 
 /** Moves an open payment to what the provider says, the plan and the books with it; one that is settled already stays as it is. */
 async function settlePlanPayment(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {
-  const known = (await findPayment(ctx.db, id))!;
+  const known = required(await findPayment(ctx.db, id), "the payment");
   await ctx.db.transaction().execute(async (tx) => {
     // Every change of a plan locks the account first.
     await lockPlan(tx, known.userId);

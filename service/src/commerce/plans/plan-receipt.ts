@@ -4,6 +4,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { DOWNLOAD_LINK_MINUTES, linkExpiry } from "../../core/links.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
+import { required } from "../../core/required.ts";
 import { ISSUER_NAME, type Receipt } from "../receipts/receipt.ts";
 import { formatReceiptNumber } from "../receipts/receipt-number.ts";
 import { findPayment, type PaymentRow } from "./queries.ts";
@@ -46,8 +47,8 @@ export async function findLinkedReceipt(
 }
 
 const toPlanReceipt = (ctx: Context, payment: PaymentRow): Receipt => ({
-  number: planReceiptNumber(payment)!,
-  issuedAt: payment.settledAt!,
+  number: required(planReceiptNumber(payment), "the number of a paid bill"),
+  issuedAt: required(payment.settledAt, "the date of a paid bill"),
   buyer: payment.buyer,
   seller: { name: ISSUER_NAME },
   lines: [
@@ -71,5 +72,7 @@ const toPlanReceipt = (ctx: Context, payment: PaymentRow): Receipt => ({
   service: { name: ISSUER_NAME, origin: ctx.links.origin() },
 });
 
-const describePeriod = ({ period }: PaymentRow): string =>
-  `${toLongDate(period!.start)} to ${toLongDate(period!.end)}`;
+function describePeriod({ period }: PaymentRow): string {
+  const { start, end } = required(period, "the period of a paid bill");
+  return `${toLongDate(start)} to ${toLongDate(end)}`;
+}

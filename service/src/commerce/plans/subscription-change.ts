@@ -5,6 +5,7 @@ import type { Context, Member, RequestSource, SessionCaller } from "../../core/c
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -130,7 +131,7 @@ async function beginPlan(
   { change: { plan, methodId, tax }, credit }: { change: RequestedChange; credit: bigint },
 ): Promise<PaymentRow | null> {
   const { currency } = ctx.config.planConfig;
-  const priceMinor = planPriceMinor(ctx.config.planConfig, plan)!;
+  const priceMinor = required(planPriceMinor(ctx.config.planConfig, plan), "the price of a plan");
   const { stepMinor, minimumMinor } = ctx.integrations.payments.limitsOf(currency);
   // Up to what the provider charges: a part of its step is the owner's.
   const creditedMinor = credit + (credit < priceMinor ? (priceMinor - credit) % stepMinor : 0n);

@@ -5,6 +5,7 @@ import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
@@ -63,8 +64,8 @@ export async function continuePeriod(
   renewsFrom: Date,
 ): Promise<Period> {
   const subscription = await findSubscription(tx, bought.userId);
-  const continues = subscription?.periodEnd.getTime() === renewsFrom.getTime();
-  const anchorDay = continues ? subscription!.anchorDay : renewsFrom.getUTCDate();
+  const continues = subscription !== undefined && subscription.periodEnd.getTime() === renewsFrom.getTime();
+  const anchorDay = continues ? subscription.anchorDay : renewsFrom.getUTCDate();
   const now = ctx.now();
   if (monthAfter(renewsFrom, anchorDay) <= now) return writePeriod(tx, bought, now, now.getUTCDate());
   return writePeriod(tx, bought, renewsFrom, anchorDay);
@@ -105,13 +106,13 @@ export async function recordFailedRenewal(
 ): Promise<void> {
   const subscription = await findSubscription(tx, due.userId);
   if (!subscription || subscription.nextTryAt > ctx.now()) return;
-  const { email } = (await findAccount(tx, due.userId))!;
+  const { email } = required(await findAccount(tx, due.userId), "the account");
   const days = RETRY_AFTER_DAYS[subscription.tries];
   if (days === undefined) {
     await endSubscription(ctx, tx, due.userId, "free");
     return queueEmail(ctx, tx, email, planEndedEmail(due));
   }
-  const previous = subscription.tries === 0 ? 0 : RETRY_AFTER_DAYS[subscription.tries - 1]!;
+  const previous = RETRY_AFTER_DAYS[subscription.tries - 1] ?? 0;
   const nextTry = daysAfter(ctx.now(), days - previous);
   await updateSubscription(tx, due.userId, { tries: subscription.tries + 1, nextTryAt: nextTry });
   await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
@@ -124,7 +125,7 @@ export async function emailConfirmation(
   due: DueMonthOfUser,
   url: string,
 ): Promise<void> {
-  const { email } = (await findAccount(tx, due.userId))!;
+  const { email } = required(await findAccount(tx, due.userId), "the account");
   await queueEmail(ctx, tx, email, confirmPaymentEmail(due, url));
 }
 

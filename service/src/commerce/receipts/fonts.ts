@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { create, type Font } from "fontkit";
 import woff2 from "wawoff2/build/decompress_binding.js";
+import { firstOf, required } from "../../core/required.ts";
 
 // The package's own function is asynchronous for this alone. Letters are looked up synchronously, while a line is laid out.
 await new Promise<void>((resolve) => {
@@ -66,8 +67,8 @@ function slicesOf(family: Family): Slice[] {
 
 /** `U+4e00` or `U+4e00-4e0f`. */
 function rangeOf(text: string): [number, number] {
-  const [first, last = first] = text.replace("U+", "").split("-");
-  return [Number.parseInt(first!, 16), Number.parseInt(last!, 16)];
+  const [first = "", last = first] = text.replace("U+", "").split("-");
+  return [Number.parseInt(first, 16), Number.parseInt(last, 16)];
 }
 
 /**
@@ -87,15 +88,16 @@ export interface Face {
 export class Faces {
   readonly #open = new Map<string, Face>();
   /** What lines of text stand on, and what stands in for letters that none has. */
-  readonly base: Face = this.faceOf("A", null)!;
+  readonly base: Face = required(this.faceOf("A", null), "the font for Latin letters");
 
   /** The face that has all letters of a grapheme, the present one if it does; null: none has. */
   faceOf(grapheme: string, present: Face | null): Face | null {
-    const codePoints = Array.from(grapheme, (letter) => letter.codePointAt(0)!);
+    const codePoints = Array.from(grapheme, (letter) => letter.codePointAt(0) ?? 0);
+    const start = firstOf(codePoints);
     const hasAll = ({ font }: Face) => codePoints.every((codePoint) => font.hasGlyphForCodePoint(codePoint));
     if (present && hasAll(present)) return present;
     for (const slice of slices()) {
-      if (!slice.ranges.some(([first, last]) => codePoints[0]! >= first && codePoints[0]! <= last)) continue;
+      if (!slice.ranges.some(([first, last]) => start >= first && start <= last)) continue;
       const face = this.#faceOf(slice);
       if (face && hasAll(face)) return face;
     }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** Keeps the code that is there already: of two first looks at once, one makes it. */
@@ -15,7 +16,7 @@ export async function insertOrFindCode(
     .values(code)
     .onConflict((conflict) => conflict.column("userId").doNothing())
     .execute();
-  return (await known())!.code;
+  return required(await known(), "the code of a referrer").code;
 }
 
 export const findCodeOwner = (db: Queries, code: string) =>

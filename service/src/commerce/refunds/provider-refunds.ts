@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { ListedRefund } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
@@ -87,6 +88,6 @@ async function insertProviderRefund(
     decideBy: null,
   };
   const started = await createRefund(ctx, tx, order, input, SERVICE_ACTOR);
-  const approved = (await approveRefund(ctx, tx, started, SERVICE_ACTOR))!;
+  const approved = required(await approveRefund(ctx, tx, started, SERVICE_ACTOR), "the refund");
   return moveRefund(ctx, tx, approved, "ask", SERVICE_ACTOR, { providerRefundId });
 }

@@ -4,6 +4,7 @@ import type { Context, RequestSource, SessionCaller } from "../../core/context.t
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { JobDefinition } from "../../platform/jobs/job-queue.ts";
 import { lockOrder } from "../orders/queries.ts";
@@ -106,7 +107,7 @@ export async function runRefundBuyersJob(
 async function refundBuyer(ctx: Context, orderId: string, adminId: string): Promise<boolean> {
   try {
     const refundId = await ctx.db.transaction().execute(async (tx) => {
-      const order = mustBeRefundableByAdmin((await lockOrder(tx, orderId))!);
+      const order = mustBeRefundableByAdmin(required(await lockOrder(tx, orderId), "the order"));
       const input = { amountMinor: remainingAmount(order), reason: REASON, details: null };
       return createAdminRefund(ctx, tx, order, input, { actorId: adminId, source: null });
     });

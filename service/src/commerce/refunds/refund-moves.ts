@@ -2,6 +2,7 @@ import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { lockOrder } from "../orders/queries.ts";
@@ -35,7 +36,7 @@ export async function lockRefund(tx: Tx, id: string): Promise<LockedRefund | und
   const found = await findRefundRow(tx, id);
   if (!found) return undefined;
   const order = (await lockOrder(tx, found.orderId)) as PaidOrder;
-  return { order, refund: (await findRefundRow(tx, id))! };
+  return { order, refund: required(await findRefundRow(tx, id), "the refund") };
 }
 
 type RefundInput = Pick<
@@ -58,7 +59,7 @@ export async function createRefund(
     currency: order.currency,
     createdAt: ctx.now(),
   });
-  const refund = (await findRefundRow(tx, id))!;
+  const refund = required(await findRefundRow(tx, id), "the refund");
   await auditRefund(ctx, tx, refund, "refund.requested", by);
   return { order, refund };
 }
@@ -84,7 +85,7 @@ export async function moveRefund(
     ...(isFinal(to) && { completedAt: ctx.now() }),
   });
   if (!moved) return null;
-  const after = (await findRefundRow(tx, refund.id))!;
+  const after = required(await findRefundRow(tx, refund.id), "the refund");
   if (auditAction) await auditRefund(ctx, tx, after, auditAction, by);
   return { order: await adjustReservation(tx, order, refund, after), refund: after };
 }

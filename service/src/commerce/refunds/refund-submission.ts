@@ -2,6 +2,7 @@ import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -95,7 +96,13 @@ async function recordReturn(
   if (!(await markReturned(tx, refund.id, failureCode, returnedAt))) return;
   const { id: refundId, amountMinor } = refund;
   await postRefundReturned(ctx, tx, order, { refundId, amountMinor, returnedAt });
-  await auditRefund(ctx, tx, (await findRefundRow(tx, refund.id))!, "refund.returned", SERVICE_ACTOR);
+  await auditRefund(
+    ctx,
+    tx,
+    required(await findRefundRow(tx, refund.id), "the refund"),
+    "refund.returned",
+    SERVICE_ACTOR,
+  );
   ctx.log.error(
     { refund: refund.id, failureCode },
     "a refund that had succeeded came back: see to it that the buyer gets it in another way",
@@ -140,7 +147,13 @@ async function splitTaking(tx: Tx, { order, refund }: LockedRefund) {
     toTake -= part;
   }
   const { id: refundId, amountMinor } = refund;
-  return { refundId, succeededAt: refund.completedAt!, takenMinor, amountMinor, heldMinor };
+  return {
+    refundId,
+    succeededAt: required(refund.completedAt, "the date of a completed refund"),
+    takenMinor,
+    amountMinor,
+    heldMinor,
+  };
 }
 
 /** Nothing moved: the buyer keeps the product, and may ask again. */

@@ -16,6 +16,7 @@ import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { isAdmin } from "../../platform/http/authenticate.ts";
@@ -152,7 +153,7 @@ async function decide(
 ): Promise<LockedRefund> {
   const { id } = await findVisibleRefund(ctx, caller, refundId);
   return ctx.db.transaction().execute(async (tx) => {
-    const locked = (await lockRefund(tx, id))!;
+    const locked = required(await lockRefund(tx, id), "the refund");
     mustBeParty(locked.refund, caller, refundMoves[name].by);
     mustHaveStatus(locked.refund, name);
     const moved = await move(tx, locked);
@@ -274,7 +275,7 @@ async function findVisibleRefund(ctx: Context, caller: Member, refundId: string)
 }
 
 const readRefundById = async (ctx: Context, id: string): Promise<Refund> =>
-  toRefund((await findRefundRow(ctx.db, id))!);
+  toRefund(required(await findRefundRow(ctx.db, id), "the refund"));
 
 export function toRefund(refund: RefundRow): Refund {
   const time = (moment: Date | null) => moment?.toISOString() ?? null;

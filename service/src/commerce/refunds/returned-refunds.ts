@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { postRefundSettled } from "../orders/order-postings.ts";
 import { auditRefund, lockRefund, SERVICE_ACTOR } from "./refund-moves.ts";
 import { findRefundRow, markSettled } from "./refund-queries.ts";
@@ -26,7 +27,13 @@ export async function settleReturnedRefund(
       throw notSettleableError("settled", "it is settled already");
     const { amountMinor, currency } = refund;
     await postRefundSettled(ctx, tx, order, { refundId: refund.id, amountMinor, settledAt });
-    await auditRefund(ctx, tx, (await findRefundRow(tx, refund.id))!, "refund.settled", SERVICE_ACTOR);
+    await auditRefund(
+      ctx,
+      tx,
+      required(await findRefundRow(tx, refund.id), "the refund"),
+      "refund.settled",
+      SERVICE_ACTOR,
+    );
     return { refundId, amountMinor, currency };
   });
 }

@@ -8,20 +8,20 @@ const WRITABLE = ["any", "read-write", "primary"];
 
 /** One URL for each server that a libpq URL names. Throws an Error that says what is wrong with it. */
 export function splitDatabaseUrl(url: string): string[] {
-  const [, start, hosts, end] = PARTS.exec(url) ?? [];
+  const [, start, list = "", end] = PARTS.exec(url) ?? [];
   if (start === undefined || end === undefined) throw new Error("is not a URL that begins with postgres://");
   const { path, wanted } = withoutTargetAttributes(end);
   if (wanted !== null && !WRITABLE.includes(wanted))
     throw new Error(
       `has target_session_attrs=${wanted}; the service writes: it takes ${WRITABLE.join(", ")}`,
     );
-  const urls = hosts!.split(",").map((host) => start + host + path);
-  const wrong = hosts!.split(",").find((_, at) => !URL.canParse(urls[at]!));
+  const hosts = list.split(",");
+  const urlOf = (host: string) => start + host + path;
+  const wrong = hosts.find((host) => !URL.canParse(urlOf(host)));
   if (wrong !== undefined)
     throw new Error(`has the host "${wrong}"; it takes host, host:port or [IPv6]:port, separated by commas`);
-  if (urls.length > 1 && hosts!.split(",").includes(""))
-    throw new Error("has an empty host between its commas");
-  return urls;
+  if (hosts.length > 1 && hosts.includes("")) throw new Error("has an empty host between its commas");
+  return hosts.map(urlOf);
 }
 
 /** pg would take the parameter for a setting of its own. */

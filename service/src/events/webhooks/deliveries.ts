@@ -2,6 +2,7 @@ import type { DeliveryAttempt, DeliveryStatus, WebhookDelivery, WebhookDeliveryD
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { publishEvent, readEventBody } from "../outbox/outbox.ts";
@@ -75,7 +76,7 @@ export async function retryDelivery(
     if (!(await makeDueNow(tx, id, ctx.now()))) throw deliveryInFlight();
     await wakeQueues(tx, [endpointId], ctx.now(), { isUrgent: true });
   });
-  return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
+  return toDelivery(required(await findDelivery(ctx.db, caller.userId, id), "the delivery"));
 }
 
 /** For a request that repeats an Idempotency-Key. */
@@ -93,9 +94,12 @@ export async function sendTestEvent(ctx: Context, caller: Member, webhookId: str
     await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
     await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
   });
-  return new DataResponse(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), {
-    status: 201,
-  });
+  return new DataResponse(
+    toDelivery(required(await findDelivery(ctx.db, caller.userId, deliveryId), "the delivery")),
+    {
+      status: 201,
+    },
+  );
 }
 
 const toDelivery = (row: DeliveryRow): WebhookDelivery => ({
@@ -119,7 +123,7 @@ const toAttempt = (row: AttemptRow, body: string): DeliveryAttempt => ({
     row.status === null
       ? null
       : { status: row.status, headers: row.responseHeaders ?? {}, body: row.responseBody ?? "" },
-  error: row.error === null ? null : { code: row.error, message: toErrorMessage(row) },
+  error: row.error === null ? null : { code: row.error, message: toErrorMessage(row.error, row.status) },
   late: row.isLate,
 });
 
@@ -134,8 +138,9 @@ const ERROR_MESSAGES: Record<string, string> = {
   worker_lost: "Several workers ended before they could say how it went.",
 };
 
-function toErrorMessage({ error, status }: AttemptRow): string {
-  if (error !== "status") return ERROR_MESSAGES[error!] ?? error!;
-  if (status! >= 300 && status! < 400) return `The answer was ${status}: redirects are not followed.`;
+function toErrorMessage(error: string, status: number | null): string {
+  if (error !== "status") return ERROR_MESSAGES[error] ?? error;
+  if (status !== null && status >= 300 && status < 400)
+    return `The answer was ${status}: redirects are not followed.`;
   return `The answer was ${status}; any 2xx takes a delivery.`;
 }

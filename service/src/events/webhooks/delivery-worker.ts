@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { listPresentWorkers, type WorkerPresence } from "../../platform/db/presence.ts";
 import { attemptDelivery, createUnsentAttempt, type PostedAttempt } from "./attempt.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
@@ -156,7 +157,10 @@ export class DeliveryWorker {
     }
     const absent = leasing.filter((worker) => !present.has(worker));
     this.#absentSince = new Map(absent.map((worker) => [worker, this.#absentSince.get(worker) ?? at]));
-    return absent.filter((worker) => at - this.#absentSince.get(worker)! >= DEAD_AFTER_MS);
+    return absent.filter(
+      (worker) =>
+        at - required(this.#absentSince.get(worker), "since when a worker is absent") >= DEAD_AFTER_MS,
+    );
   }
 
   /** A worker that lost its own session lock cannot tell who else is absent. */

@@ -1,6 +1,7 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
 import { DAY_MS, daysAfter } from "../../core/dates.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
 import { forEachRow } from "../../platform/jobs/for-each-row.ts";
@@ -44,7 +45,7 @@ export async function disableGoneEndpoint(
  * once.
  */
 export async function checkFailingEndpoints(ctx: Context): Promise<void> {
-  const since = daysAfter(ctx.now(), -EMAIL_DAYS[0]!);
+  const since = daysAfter(ctx.now(), -firstOf(EMAIL_DAYS));
   await forEachRow(
     await listFailingEndpoints(ctx.db, since),
     ({ id }) => ctx.db.transaction().execute((tx) => checkEndpoint(ctx, tx, id)),

@@ -17,4 +17,4 @@ export function normalizeEndpointUrl(ctx: Context, text: string, field = "url"):
 }
 
 const codePointOf = (character: string) =>
-  `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;

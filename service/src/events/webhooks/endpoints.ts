@@ -11,6 +11,7 @@ import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { mustMatch } from "../../platform/http/conditional.ts";
@@ -130,7 +131,10 @@ export async function createEndpoint(
     await recordSecretChange(ctx, tx, caller, source, change, endpointCreatedEmail(ctx, { url }));
     return createSecret(ctx, tx, endpoint, ctx.now());
   });
-  return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
+  return {
+    ...toEndpoint(required(await findEndpoint(ctx.db, caller.userId, endpoint.id), "the endpoint")),
+    secret,
+  };
 }
 
 /** Without the URL, which may name a person: the audit log outlives the account. */

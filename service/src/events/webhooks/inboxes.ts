@@ -1,3 +1,4 @@
+import { required } from "../../core/required.ts";
 import type { VerificationResult } from "./verify-signature.ts";
 
 export interface InboxMessage {
@@ -47,12 +48,12 @@ export class Inboxes {
   }
 
   #leastRecentlyUsed(): string {
-    return this.#messages.keys().next().value!;
+    return required(this.#messages.keys().next().value, "an inbox");
   }
 
   #dropOldestOf(name: string): void {
-    const messages = this.#messages.get(name)!;
-    this.#characters -= countCharacters(messages.pop()!);
+    const messages = required(this.#messages.get(name), "the inbox");
+    this.#characters -= countCharacters(required(messages.pop(), "a message"));
     if (messages.length === 0) this.#messages.delete(name);
   }
 

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { minUuidAt } from "../../core/ids.ts";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 const SAMPLE_SIZE = 1_000;
@@ -29,7 +30,7 @@ export async function readDurationPercentiles(
     select percentile_disc(0.5) within group (order by duration_ms) as p50,
            percentile_disc(0.95) within group (order by duration_ms) as p95
       from webhook_attempts join newest on newest.id = delivery_id`.execute(db);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 export const findFailingSince = async (db: Queries, id: string): Promise<Date | null> => {

@@ -1,3 +1,4 @@
+import { firstOf } from "../../core/required.ts";
 import { createSignatureHeaders, type SignatureFormat } from "./signature.ts";
 
 export type VerificationResult = "right" | "wrong" | "missing";
@@ -46,6 +47,6 @@ function createSignatures(headerPrefix: string, { headers, body }: SignedMessage
   const made = SIGNATURE_FORMATS.map((form) => createSignatureHeaders(headerPrefix, message, [secret], form));
   return {
     own: made.map((headers) => headers[`${headerPrefix}Signature`]!),
-    standard: [made[0]!["webhook-signature"]!],
+    standard: [firstOf(made)["webhook-signature"]!],
   };
 }

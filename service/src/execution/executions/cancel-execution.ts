@@ -1,6 +1,7 @@
 import type { Execution } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { mustFindExecution, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 import { type ExecutionRow, listCancelRequests, requestCancel } from "./queries.ts";
@@ -15,7 +16,7 @@ export async function cancelExecution(
   const execution = await mustFindExecution(ctx, caller, executionId);
   if (execution.completedAt === null) {
     await requestCancel(ctx.db, execution.id, ctx.now());
-    await kinds[execution.type]!.cancel(ctx, execution);
+    await required(kinds[execution.type], `the kind ${execution.type}`).cancel(ctx, execution);
   } else mustBeAlreadyCanceled(execution);
   const canceled = await mustFindExecution(ctx, caller, executionId);
   if (canceled.completedAt !== null) mustBeAlreadyCanceled(canceled);

@@ -1,5 +1,6 @@
 import type { ProductRuns } from "@stoa/contract";
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** Those of others than its author, whatever became of them in their histories. */
@@ -12,7 +13,7 @@ export async function countProductRuns(db: Queries, product: { id: string; autho
            (count(distinct user_id))::int as buyers,
            (count(*) filter (where created_at >= ${lately}))::int as "last30Days"
       from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
-  return rows[0]!;
+  return firstOf(rows);
 }
 
 /** A prompt that a step of a workflow ran. */

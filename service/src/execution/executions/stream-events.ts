@@ -1,5 +1,6 @@
 import type { Context, Member } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { ConcurrencyLimit } from "../../platform/http/concurrency-limit.ts";
 import { EventStreamResponse } from "../../platform/http/route.ts";
 import { mustFindExecution } from "./executions.ts";
@@ -20,7 +21,7 @@ export async function streamExecutionEvents(
   kinds: ExecutionKinds,
 ): Promise<EventStreamResponse> {
   const execution = await mustFindExecution(ctx, caller, executionId);
-  const kind = kinds[execution.type]!;
+  const kind = required(kinds[execution.type], `the kind ${execution.type}`);
   if (!kind.isEventId(lastEventId))
     throw invalidRequest("Last-Event-ID", "is none of this execution's events");
   return new EventStreamResponse({

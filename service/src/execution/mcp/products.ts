@@ -2,6 +2,7 @@ import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { lastOf } from "../../core/required.ts";
 import { mustBeEntitled, type Product } from "../prompt-runs/prepare-run.ts";
 import { parseIdSuffix } from "./names.ts";
 import {
@@ -34,7 +35,7 @@ export async function listProductPage(
     );
   const found = await listRunnableProducts(ctx.db, caller.userId, { types, after, limit: PAGE + 1 });
   const products = found.slice(0, PAGE);
-  return found.length > PAGE ? { products, nextCursor: toId("prod", products.at(-1)!.id) } : { products };
+  return found.length > PAGE ? { products, nextCursor: toId("prod", lastOf(products).id) } : { products };
 }
 
 /**

@@ -32,7 +32,7 @@ export function extractInput({ messages, metadata }: MessageInput): ExtractedInp
     return { variables: parseVariables(given), path: "metadata.variables", conversation: turns };
   const conversation = turns.filter(({ isLast }) => !isLast);
   const at = `messages[${last}].content`;
-  const text = last === -1 ? "" : joinText(messages[last]!.content ?? "", at);
+  const text = joinText(messages[last]?.content ?? "", at);
   // An empty message is what clients send that must send one.
   if (text.trim() === "") return { variables: {}, path: at, conversation };
   const variables = parseObject(text, at);
@@ -107,7 +107,7 @@ function toDeclaredVariables(
   if (declared.length === 0) return {};
   const needed = declared.filter((variable) => variable.required && variable.default === undefined);
   const [only, another] = needed.length === 0 ? declared : needed;
-  if (!another) return { [only!.name]: extracted.text };
+  if (only && !another) return { [only.name]: extracted.text };
   const names = declared.map(({ name }) => name).join(", ");
   throw ruleViolation(extracted.path, `must be a JSON object with the variables of this prompt: ${names}`);
 }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import type { ExecutionMode } from "../executions/queries.ts";
@@ -39,7 +40,7 @@ export async function insertExecution(
              ${run.provider}, ${run.model}, ${run.mode}, 'running', ${run.leaseUntil}::timestamptz, ${run.createdAt}::timestamptz
         from reserved where call ->> 'refusedBy' is null)
     select call from reserved`.execute(db);
-  return rows[0]!.call;
+  return firstOf(rows).call;
 }
 
 export interface ExecutionEnd {

@@ -1,5 +1,6 @@
 import type { Provider } from "@stoa/contract";
 import { type RawBuilder, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { prepared } from "../../platform/db/prepared.ts";
@@ -173,7 +174,7 @@ export const reserveCallSql = ({ price, ...reservation }: Reservation) => sql<Re
 export async function reserveCall(db: Queries, reservation: Reservation): Promise<ReservationResult> {
   const { rows } = await sql<{ reserved: ReservationResult }>`${prepared("reserve_provider_call")}
     select ${reserveCallSql(reservation)} as reserved`.execute(db);
-  return rows[0]!.reserved;
+  return firstOf(rows).reserved;
 }
 
 /** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
@@ -234,7 +235,7 @@ export async function countCalls(
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count_provider_calls(${keyId}, ${monthStart}, ${most}) as count`.execute(db);
-  return rows[0]!.count;
+  return firstOf(rows).count;
 }
 
 /** How a call ended. */

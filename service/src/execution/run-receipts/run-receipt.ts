@@ -5,6 +5,7 @@ import { canonicalJson } from "../../core/canonical-json.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { mustFindExecution } from "../executions/executions.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
@@ -56,7 +57,10 @@ async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunRe
     iat: Math.floor(ctx.now().getTime() / 1_000),
     execution: {
       ...{ id: toId("exec", run.id), type: run.type, mode: run.mode, status: run.status },
-      ...{ createdAt: run.createdAt.toISOString(), completedAt: run.completedAt!.toISOString() },
+      ...{
+        createdAt: run.createdAt.toISOString(),
+        completedAt: required(run.completedAt, "the end of a run").toISOString(),
+      },
       ...{ durationMs: run.durationMs, attempts: run.attempts },
       ...{ finishReason: run.finishReason, errorCode: run.errorCode },
     },

@@ -1,6 +1,7 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
 import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
+import { firstOf, required } from "../../core/required.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import {
   insertRunReceiptKey,
@@ -37,13 +38,17 @@ async function createSigningKey(ctx: Context, unlessSince: Date): Promise<RunRec
   const jwk = await exportJWK(privateKey);
   const kid = await calculateJwkThumbprint(jwk);
   const sealedKey = ctx.vault.seal(JSON.stringify(jwk), sealContext(kid));
-  const key = { kid, publicKey: jwk.x!, sealedKey, createdAt: ctx.now() };
+  const key = {
+    kid,
+    publicKey: required(jwk.x, "the public part of a key"),
+    sealedKey,
+    createdAt: ctx.now(),
+  };
   await ctx.db.transaction().execute(async (tx) => {
     await lockRunReceiptKeys(tx);
     await insertRunReceiptKey(tx, key, unlessSince);
   });
-  const [newest] = await listRunReceiptKeys(ctx.db);
-  return newest!;
+  return firstOf(await listRunReceiptKeys(ctx.db));
 }
 
 /** All that ever signed, as a JSON Web Key Set (RFC 7517). */

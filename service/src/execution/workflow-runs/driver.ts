@@ -1,4 +1,5 @@
 import type { Context } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { retryWhileUnavailable } from "../../platform/db/database.ts";
@@ -268,7 +269,12 @@ export class RunDriver {
     const work = state.work(run);
     const bindings = { input: this.#runContext.start.input, steps: state.outputs() };
     const item =
-      run.item === NO_ITEM ? {} : { item: this.#results.items.get(run.stepId)![run.item], index: run.item };
+      run.item === NO_ITEM
+        ? {}
+        : {
+            item: required(this.#results.items.get(run.stepId), "the items of a map")[run.item],
+            index: run.item,
+          };
     this.#tasks.prepare(run, work, () =>
       prepareStep(this.#ctx, this.#runContext, run, work, { ...bindings, ...item }),
     );

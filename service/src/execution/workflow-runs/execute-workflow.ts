@@ -2,7 +2,7 @@ import type { ExecuteWorkflow, WorkflowExecution } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { fieldError, ruleViolation } from "../../core/errors.ts";
-import { toUuid } from "../../core/ids.ts";
+import { requireUuid } from "../../core/ids.ts";
 import { findOrCreateCallback } from "../../events/webhooks/callbacks.ts";
 import { normalizeEndpointUrl } from "../../events/webhooks/endpoint-url.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
@@ -36,7 +36,8 @@ export const resumeExecution = (
   executionId: string,
   _input: unknown,
   { prefer }: { prefer: PreferHeader },
-): Promise<DataResponse<WorkflowExecution>> => toRunAnswer(ctx, caller, toUuid("exec", executionId)!, prefer);
+): Promise<DataResponse<WorkflowExecution>> =>
+  toRunAnswer(ctx, caller, requireUuid("exec", executionId), prefer);
 
 /** 200 if it ends while the caller likes to wait, else 202. */
 export async function toRunAnswer(

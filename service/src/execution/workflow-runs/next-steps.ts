@@ -55,6 +55,6 @@ export function findMapEnd(
   const items = state.itemsOf(map);
   const failed = items.find((run) => run?.status === "failed" && !isSatisfied(run, state.work(run)));
   if (failed) return { failed };
-  if (!items.every((run) => run && hasEnded(run))) return null;
-  return { outputs: items.map((run) => run!.output) };
+  const ended = items.flatMap((run) => (run && hasEnded(run) ? [run] : []));
+  return ended.length === items.length ? { outputs: ended.map(({ output }) => output) } : null;
 }

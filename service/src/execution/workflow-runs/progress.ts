@@ -1,3 +1,4 @@
+import { required } from "../../core/required.ts";
 import { findMapEnd, type StepRef } from "./next-steps.ts";
 import {
   addUsage,
@@ -209,7 +210,7 @@ export class Progress {
   #setDeadline(run: StepRun): void {
     const { timeoutSeconds } = this.state.work(run);
     if (timeoutSeconds === undefined) return;
-    run.dueAt = new Date(run.startedAt!.getTime() + timeoutSeconds * 1000);
+    run.dueAt = new Date(required(run.startedAt, "the start of a run").getTime() + timeoutSeconds * 1000);
   }
 
   #addEvent(type: string, run: StepRun, more: Record<string, unknown>): void {
@@ -263,8 +264,8 @@ export class Progress {
       const end = findMapEnd(this.state, map);
       if (end && "outputs" in end) this.end(map, fit(map, end.outputs));
       if (!end || "outputs" in end) continue;
-      const { error, item } = end.failed;
-      this.end(map, toFailedStep(error!.code, `Item ${item}: ${error!.message}`, { isFinal: false }));
+      const { code, message } = required(end.failed.error, "the error of a failed item");
+      this.end(map, toFailedStep(code, `Item ${end.failed.item}: ${message}`, { isFinal: false }));
       failedMaps.push(map);
     }
     return failedMaps;

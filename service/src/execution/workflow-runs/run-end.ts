@@ -1,3 +1,4 @@
+import { required } from "../../core/required.ts";
 import { evaluateAll } from "./expressions.ts";
 import { findFailure, isCompleted } from "./next-steps.ts";
 import type { RunContext } from "./prepare-step.ts";
@@ -14,11 +15,10 @@ export async function findRunEnd(run: RunContext, state: RunState): Promise<RunE
   const refusal = run.costLimit?.refusal;
   if (refusal) return { status: "failed", error: { code: refusal.code, message: refusal.message } };
   const failure = findFailure(state);
-  if (failure)
-    return {
-      status: "failed",
-      error: { code: failure.error!.code, message: `Step ${failure.stepId}: ${failure.error!.message}` },
-    };
+  if (failure) {
+    const { code, message } = required(failure.error, "the error of a failed step");
+    return { status: "failed", error: { code, message: `Step ${failure.stepId}: ${message}` } };
+  }
   return isCompleted(state) ? completed(run, state) : null;
 }
 

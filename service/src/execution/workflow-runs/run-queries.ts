@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import type { AccountCancelReason } from "../executions/queries.ts";
@@ -271,7 +272,7 @@ export async function writeCheckpoint(
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );
-  const { isWritten, isHeld, reservations: reserved } = rows[0]!;
+  const { isWritten, isHeld, reservations: reserved } = firstOf(rows);
   const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
   return { status: written, reservations: reserved };
 }

@@ -1,3 +1,4 @@
+import { required } from "../../core/required.ts";
 import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 
 export type Step = Workflow["steps"][number];
@@ -90,7 +91,10 @@ export class RunState {
   }
 
   step(stepId: string): Step {
-    return this.workflow.steps.find(({ id }) => id === stepId)!;
+    return required(
+      this.workflow.steps.find(({ id }) => id === stepId),
+      `the step ${stepId}`,
+    );
   }
 
   work({ stepId, item }: Pick<StepRun, "stepId" | "item">): StepWork {

@@ -2,6 +2,7 @@ import type { WorkflowStep } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { Decision } from "./approvals.ts";
@@ -57,7 +58,7 @@ export const resumeDecision = async (
 
 async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
   const run = { id, userId: caller.userId };
-  const step = (await findStep(ctx.db, id, stepId))!;
+  const step = required(await findStep(ctx.db, id, stepId), "the step");
   return toStep(ctx, run, step, await readApprovalPrompts(ctx, run, [step]));
 }
 

@@ -71,9 +71,9 @@ function readTag(
   TAG_START.lastIndex = at;
   const match = TAG_START.exec(text);
   if (!match) return undefined;
-  const name = match[1]!;
-  const afterStart = at + match[0].length;
-  if (match[2] === "}}") return { variable: { name }, end: afterStart };
+  const [start, name = "", end] = match;
+  const afterStart = at + start.length;
+  if (end === "}}") return { variable: { name }, end: afterStart };
   // Checked before searching: otherwise each of thousands of `{{a=` without an end would scan the rest of the text.
   if (lastClose < afterStart) return undefined;
   const close = text.indexOf("}}", afterStart);

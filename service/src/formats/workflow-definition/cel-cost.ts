@@ -1,4 +1,5 @@
 import type { CelFunc, CelList, CelValue } from "@bufbuild/cel";
+import { required } from "../../core/required.ts";
 import type { Call, CelLibrary, Comprehension, Expr } from "./cel.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
@@ -154,9 +155,9 @@ function countCall(call: Call, count: CountNodes): number {
 
 function countLoop(library: CelLibrary, loop: Comprehension, count: CountNodes): number {
   const nodes = count(loop.loopCondition, loop.loopStep);
-  const range = loop.iterRange!;
+  const range = required(loop.iterRange, "the range of a loop");
   const inRange = count(range);
-  const paid = library.parse(`each(0, ${nodes})`).expr!;
+  const paid = required(library.parse(`each(0, ${nodes})`).expr, "the parsed call");
   const call = paid.exprKind.value as Call;
   call.function = EACH_FUNCTION;
   call.args[0] = range;

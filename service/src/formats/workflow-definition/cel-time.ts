@@ -22,7 +22,8 @@ const dateFields: Record<string, (wall: Date) => number> = {
  * hour: 2:30 of another zone became 3:30.
  */
 export function createTimeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: CelLibrary): CelFunc[] {
-  const timestamp = [...celEnv().funcs].find(({ name }) => name === "getFullYear")!.target as CelType;
+  const method = [...celEnv().funcs].find(({ name }) => name === "getFullYear");
+  const timestamp = method?.target as CelType;
   return Object.entries(dateFields).flatMap(([name, field]) => [
     celMethod(name, timestamp, [], INT, function () {
       return BigInt(field(toDate(this)));
@@ -69,11 +70,11 @@ function toZoneTime(date: Date, timeZone: string): Date {
     ...numeric,
     second: "numeric",
   });
-  const parts = Object.fromEntries(
-    format.formatToParts(date).map(({ type, value }) => [type, Number(value)]),
-  );
+  const parts = format.formatToParts(date);
+  const fieldOf = (name: keyof Intl.DateTimeFormatPartTypesRegistry) =>
+    Number(parts.find(({ type }) => type === name)?.value);
   const wall = new Date(date);
-  wall.setUTCFullYear(parts["year"]!, parts["month"]! - 1, parts["day"]!);
-  wall.setUTCHours(parts["hour"]!, parts["minute"]!, parts["second"]!);
+  wall.setUTCFullYear(fieldOf("year"), fieldOf("month") - 1, fieldOf("day"));
+  wall.setUTCHours(fieldOf("hour"), fieldOf("minute"), fieldOf("second"));
   return wall;
 }

@@ -1,5 +1,7 @@
 /** Runs in a worker thread, which evaluation-thread.ts stops from outside. */
+
 import { parentPort, workerData } from "node:worker_threads";
+import { required } from "../../core/required.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 import {
   type EvaluationRequest,
@@ -14,8 +16,9 @@ const { clock, isCpuTime } = workerData as ThreadData;
 const run = await createExpressionRunner();
 warmUp();
 
-parentPort!.on("message", (question: EvaluationRequest) => parentPort!.postMessage(evaluate(question)));
-parentPort!.postMessage("ready");
+const port = required(parentPort, "the port of the thread that started this one");
+port.on("message", (question: EvaluationRequest) => port.postMessage(evaluate(question)));
+port.postMessage("ready");
 
 function evaluate({ expression, bindings }: EvaluationRequest): EvaluationResponse {
   try {

@@ -32,7 +32,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 ];
 
 export function toReason(message: string): string {
-  const overload = OVERLOAD.exec(message);
-  if (overload && TYPES.test(overload[2]!)) return `cannot do ${overload[1]} with ${overload[2]}`;
+  const [, operation, types] = OVERLOAD.exec(message) ?? [];
+  if (types !== undefined && TYPES.test(types)) return `cannot do ${operation} with ${types}`;
   return REASONS.find(([pattern]) => pattern.test(message))?.[1] ?? "cannot be evaluated with these values";
 }

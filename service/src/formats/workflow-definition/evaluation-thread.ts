@@ -108,7 +108,7 @@ export class EvaluationThread {
   async #readUsedMs(until: number): Promise<number> {
     const tooLate = sleep(Math.max(0, until - performance.now()), null, { ref: false });
     const nowMs = this.#isCpuTime ? await Promise.race([this.#readCpuMs(), tooLate]) : wallClockMs();
-    const begunAt = this.#clock[0]!;
+    const [begunAt = NOT_STARTED] = this.#clock;
     return nowMs !== null && begunAt !== NOT_STARTED ? nowMs - begunAt : 0;
   }
 

@@ -1,3 +1,4 @@
+import { required } from "../../core/required.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 import { type EvaluationRequest, EvaluationThread } from "./evaluation-thread.ts";
 import { isObject } from "./issue-order.ts";
@@ -75,7 +76,7 @@ export class Evaluator {
       const thread = this.#findThread();
       if (!thread) return;
       this.#waiting.delete(whose);
-      const job = jobs.shift()!;
+      const job = required(jobs.shift(), "a waiting job");
       // To the end of the queue, when the account has more.
       if (jobs.length > 0) this.#waiting.set(whose, jobs);
       void this.#run(job, whose, thread);

@@ -1,4 +1,5 @@
 import type { CelInput, CelResult } from "@bufbuild/cel";
+import { required } from "../../core/required.ts";
 import { type Cel, type Expr, loadCel } from "./cel.ts";
 import { CostMeter, createMeteredFunctions, meterLoops } from "./cel-cost.ts";
 import { createJsonWriter, toCelValue } from "./cel-values.ts";
@@ -23,7 +24,8 @@ export async function createExpressionRunner(): Promise<RunExpression> {
     // Keeps the most recently used at the end.
     programs.delete(expression);
     programs.set(expression, program);
-    if (programs.size > MAX_CACHED_PROGRAMS) programs.delete(programs.keys().next().value!);
+    const [oldest] = programs.keys();
+    if (programs.size > MAX_CACHED_PROGRAMS && oldest !== undefined) programs.delete(oldest);
     return program;
   };
   const toText: Program = cel.plan(environment, cel.parse("string(value)"));
@@ -41,7 +43,7 @@ export async function createExpressionRunner(): Promise<RunExpression> {
 function parseMetered(cel: Cel, expression: string): Expr {
   const { expr } = parseExpression(cel, expression);
   meterLoops(cel, expr);
-  return expr!;
+  return required(expr, "the tree of an expression");
 }
 
 function parseExpression(cel: Cel, expression: string) {

@@ -42,9 +42,12 @@ function rankPath(document: unknown, path: Path, rank: RankKey): number[] {
 }
 
 function compareRanks(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((rank, index) => rank !== b[index]);
-  if (at === -1) return a.length - b.length;
-  return at >= b.length ? 1 : a[at]! < b[at]! ? -1 : 1;
+  for (const [index, rank] of a.entries()) {
+    const other = b[index];
+    if (other === undefined) return 1;
+    if (rank !== other) return rank - other;
+  }
+  return a.length - b.length;
 }
 
 export const toProblem = (root: string, { path, reason }: ValidationIssue): FieldProblem => ({

@@ -1,4 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
+import { lastOf } from "../../core/required.ts";
 import { findShapeProblem } from "../../platform/http/json-body.ts";
 
 const MAX_DEPTH = 64;
@@ -59,7 +60,7 @@ function toSyntaxIssue(text: string, from: number): ValidationIssue {
   const at = skipWhitespace(text, from);
   if (at === text.length) return { path: [], reason: "is no JSON: it ends too early" };
   const lines = text.slice(0, at).split("\n");
-  const place = `line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
+  const place = `line ${lines.length}, column ${lastOf(lines).length + 1}`;
   return { path: [], reason: `is no JSON: see ${place}` };
 }
 
@@ -75,7 +76,7 @@ function acceptToken(state: ScanState, string: string | undefined, mark: string 
     return endValue(state);
   }
   if (next === "colon") return mark === ":" && expectNext(state, "value");
-  if (next === "comma") return mark === "," && expectNextMember(state, level!);
+  if (next === "comma") return mark === "," && level !== undefined && expectNextMember(state, level);
   if (string !== undefined) checkString(state, JSON.parse(string));
   if (next === "key") return string !== undefined && expectNext(state, "colon");
   if (mark === "{" || mark === "[") return openLevel(state, mark);

@@ -1,4 +1,5 @@
-import { type JsonSchema, validateValue } from "./json-schema.ts";
+import { ownValue, required } from "../../core/required.ts";
+import { type JsonSchema, resolveRef, validateValue } from "./json-schema.ts";
 
 type Schema = JsonSchema | boolean;
 
@@ -57,15 +58,18 @@ function flattenSchema(schema: Schema, state: SampleState): JsonSchema {
   if (typeof schema === "boolean") return {};
   const { allOf = [], anyOf, oneOf, $ref, ...own } = schema;
   const parts: Schema[] = [...allOf];
-  if ($ref) parts.push(state.root.$defs![$ref.slice("#/$defs/".length)]!);
-  for (const branches of [anyOf, oneOf]) if (branches) parts.push(branches[state.branch % branches.length]!);
+  if ($ref) parts.push(resolveRef($ref, state.root));
+  for (const branches of [anyOf, oneOf])
+    if (branches) parts.push(required(branches[state.branch % branches.length], "a branch"));
   return parts.reduce<JsonSchema>((all, part) => mergeSchemas(all, flattenSchema(part, state)), own);
 }
 
 function mergeSchemas(a: JsonSchema, b: JsonSchema): JsonSchema {
   const properties = { ...a.properties };
-  for (const [name, schema] of Object.entries(b.properties ?? {}))
-    properties[name] = Object.hasOwn(properties, name) ? { allOf: [properties[name]!, schema] } : schema;
+  for (const [name, schema] of Object.entries(b.properties ?? {})) {
+    const other = ownValue(properties, name);
+    properties[name] = other === undefined ? schema : { allOf: [other, schema] };
+  }
   const items =
     a.items === undefined ? b.items : b.items === undefined ? a.items : { allOf: [a.items, b.items] };
   return {
@@ -105,8 +109,7 @@ function generateObject(
 ): unknown {
   const names = new Set(state.isFull ? [...required, ...Object.keys(properties)] : required);
   for (let n = 1; names.size < Math.min(schema.minProperties ?? 0, MAX_VALUES); n++) names.add(`${WORD}${n}`);
-  const schemaOf = (name: string) =>
-    Object.hasOwn(properties, name) ? properties[name]! : (schema.additionalProperties ?? true);
+  const schemaOf = (name: string) => ownValue(properties, name) ?? schema.additionalProperties ?? true;
   return Object.fromEntries([...names].map((name) => [name, generateValue(schemaOf(name), state, 0)]));
 }
 

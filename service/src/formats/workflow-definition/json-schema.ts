@@ -1,5 +1,6 @@
 import { canonicalJson } from "../../core/canonical-json.ts";
 import type { ValidationIssue } from "../../core/errors.ts";
+import { ownValue, required } from "../../core/required.ts";
 import { isObject, type Path } from "./issue-order.ts";
 
 /**
@@ -58,7 +59,8 @@ const MAX_SHOWN_CHOICES = 50;
 interface SchemaWalk {
   issues: ValidationIssue[];
   parts: Map<string, SchemaPart>;
-  partName: string;
+  /** The one that is walked now. */
+  part: SchemaPart;
 }
 
 /** An entry of `$defs`, or the schema itself under the empty name. */
@@ -101,10 +103,10 @@ const namedSchemas: KeywordCheck = (value, path, walk) => {
   else for (const [name, item] of Object.entries(value)) walkSchema(item, [...path, name], walk);
 };
 
-const reference: KeywordCheck = (value, path, { issues, parts, partName }) => {
+const reference: KeywordCheck = (value, path, { issues, part }) => {
   const name = typeof value === "string" ? LOCAL_REF.exec(value)?.[1] : undefined;
   if (name === undefined) issues.push({ path, reason: "must be of the form #/$defs/name" });
-  else parts.get(partName)!.refs.push({ name, path });
+  else part.refs.push({ name, path });
 };
 
 const KEYWORDS = new Map<string, KeywordCheck>(
@@ -158,8 +160,8 @@ const UNSUPPORTED_KEYWORDS = new Map([
 
 /** Returns why an object is not a schema that this validator supports. */
 export function findSchemaIssues(schema: unknown, path: Path): ValidationIssue[] {
-  const walk: SchemaWalk = { issues: [], parts: new Map(), partName: "" };
-  beginPart(walk, "");
+  const part: SchemaPart = { schemas: 0, refs: [] };
+  const walk: SchemaWalk = { issues: [], parts: new Map([["", part]]), part };
   if (isObject(schema)) {
     const { $defs, ...top } = schema;
     walkSchema(top, path, walk);
@@ -180,12 +182,12 @@ function walkDefs($defs: unknown, path: Path, walk: SchemaWalk): void {
 }
 
 function beginPart(walk: SchemaWalk, name: string): void {
-  walk.partName = name;
-  walk.parts.set(name, { schemas: 0, refs: [] });
+  walk.part = { schemas: 0, refs: [] };
+  walk.parts.set(name, walk.part);
 }
 
 function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
-  walk.parts.get(walk.partName)!.schemas++;
+  walk.part.schemas++;
   if (typeof schema === "boolean") return;
   if (!isObject(schema)) {
     walk.issues.push({ path, reason: "must be a schema: an object, true or false" });
@@ -207,24 +209,23 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
   const issues: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
   // With every `$ref` expanded. A cycle is cut where it closes.
-  const sizeOf = (name: string, trail: readonly string[]): number => {
+  const sizeOf = (name: string, part: SchemaPart, trail: readonly string[]): number => {
     const known = sizes.get(name);
     if (known !== undefined) return known;
-    const { schemas, refs } = parts.get(name)!;
-    let size = schemas;
-    for (const ref of refs) {
-      if (!parts.has(ref.name))
-        issues.push({ path: ref.path, reason: `names ${ref.name}, which $defs lacks` });
+    let size = part.schemas;
+    for (const ref of part.refs) {
+      const target = parts.get(ref.name);
+      if (!target) issues.push({ path: ref.path, reason: `names ${ref.name}, which $defs lacks` });
       else if (ref.name === name || trail.includes(ref.name))
         issues.push({ path: ref.path, reason: "makes a circle: a schema cannot hold itself" });
-      else size += sizeOf(ref.name, [...trail, name]);
+      else size += sizeOf(ref.name, target, [...trail, name]);
     }
     sizes.set(name, size);
     return size;
   };
   // Entries that nothing refers to can have issues, too.
-  for (const name of parts.keys()) sizeOf(name, []);
-  if (sizes.get("")! > MAX_SCHEMAS) {
+  for (const [name, part] of parts) sizeOf(name, part, []);
+  if ((sizes.get("") ?? 0) > MAX_SCHEMAS) {
     issues.push({ path, reason: `holds more than ${MAX_SCHEMAS} schemas, with each $ref written out` });
   }
   return issues;
@@ -436,7 +437,7 @@ function checkProperties(
   return [
     ...missing.map((name) => ({ path: [...path, name], reason: "is required" })),
     ...Object.entries(value).flatMap(([name, item]) => {
-      const property = Object.hasOwn(properties, name) ? properties[name]! : additionalProperties;
+      const property = ownValue(properties, name) ?? additionalProperties;
       return checkValue(property, item, [...path, name], validation);
     }),
   ];
@@ -461,4 +462,8 @@ function checkCombinations(
   ];
 }
 
-const resolveRef = (ref: string, root: JsonSchema): Schema => root.$defs![LOCAL_REF.exec(ref)![1]!]!;
+/** What a `$ref` stands for in a schema without issues. */
+export function resolveRef(ref: string, { $defs = {} }: JsonSchema): Schema {
+  const [, name = ""] = LOCAL_REF.exec(ref) ?? [];
+  return required(ownValue($defs, name), ref);
+}

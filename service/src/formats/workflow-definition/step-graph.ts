@@ -1,4 +1,5 @@
 import type { ValidationIssue } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { isObject, type Path } from "./issue-order.ts";
 import { MAX_STEPS } from "./workflow-schema.ts";
 
@@ -77,7 +78,7 @@ function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>):
   const from = new Map<string, string>();
   const queue = [start];
   for (const id of queue) {
-    for (const need of nodes.get(id)!.needs) {
+    for (const need of nodes.get(id)?.needs ?? []) {
       if (need === id || !nodes.has(need)) continue;
       if (need === start) return toPath(id, start, from);
       if (!from.has(need)) {
@@ -90,9 +91,9 @@ function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>):
 }
 
 function toPath(end: string, start: string, from: ReadonlyMap<string, string>): string[] {
-  const way = [end];
-  while (way[0] !== start) way.unshift(from.get(way[0]!)!);
-  return way;
+  const way: string[] = [];
+  for (let id = end; id !== start; id = required(from.get(id), "the step before")) way.unshift(id);
+  return [start, ...way];
 }
 
 /** All direct and indirect needs. */

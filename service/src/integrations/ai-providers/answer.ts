@@ -100,7 +100,8 @@ const MAX_TOKENS = 2 ** 31 - 1;
 
 /** Counts become money: from a server that anyone may run, only what can be a count is taken. */
 function countOf(tokens: number | undefined): number | undefined {
-  return Number.isInteger(tokens) && tokens! >= 0 && tokens! <= MAX_TOKENS ? tokens : undefined;
+  if (tokens === undefined || !Number.isInteger(tokens)) return undefined;
+  return tokens >= 0 && tokens <= MAX_TOKENS ? tokens : undefined;
 }
 
 function counted<Name extends string>(name: Name, tokens: number | undefined): { [name in Name]?: number } {

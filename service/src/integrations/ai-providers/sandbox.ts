@@ -79,7 +79,7 @@ async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string,
   if (progress) progress.isSent = true;
   const isBroken = brokenStreamModels.has(call.model);
   const whole = answer(isBroken ? { ...call, model: "sandbox" } : call);
-  const pieces = whole.output.match(/\S*\s*/g)!.filter((piece) => piece !== "");
+  const pieces = (whole.output.match(/\S*\s*/g) ?? []).filter((piece) => piece !== "");
   const shown = isBroken ? pieces.slice(0, pieces.length / 2) : pieces;
   for (const [at, piece] of shown.entries()) {
     if (call.model === "sandbox-slow" && at % Math.ceil(pieces.length / SLOW_PIECES) === 0)

@@ -111,7 +111,7 @@ export class CircuitBreaker {
 
   #newCircuit(name: string): Circuit {
     const [oldest] = this.#circuits.keys();
-    if (this.#circuits.size >= MAX_CIRCUITS) this.#circuits.delete(oldest!);
+    if (this.#circuits.size >= MAX_CIRCUITS && oldest !== undefined) this.#circuits.delete(oldest);
     const circuit = { faults: 0, openUntil: null, pauseMs: 0, trial: null };
     this.#circuits.set(name, circuit);
     return circuit;

@@ -9,6 +9,7 @@ import {
   type Target,
   toTarget,
 } from "../../core/config/allowed-targets.ts";
+import { required } from "../../core/required.ts";
 
 /** All times in milliseconds. */
 export interface FetchLimits {
@@ -120,7 +121,7 @@ export function createGuardedFetch(
 function checkTarget(guard: EgressGuard, text: string): URL {
   const refusal = findUrlProblem(guard, text);
   if (refusal !== null) throw new BlockedTarget(refusal);
-  return parseUrl(text)!;
+  return required(parseUrl(text), "a URL without a problem");
 }
 
 /** The body is read whole: a known length spares the target chunked encoding, which not every one takes. */

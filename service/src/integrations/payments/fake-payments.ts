@@ -2,6 +2,7 @@
 import { payoutAccounts, sharedMethods, signatureProblem } from "@stoa/fake-payments";
 import { fetch } from "undici";
 import { z } from "zod";
+import { lastOf } from "../../core/required.ts";
 import {
   type ChargeResult,
   type Dispute,
@@ -49,7 +50,7 @@ export function createFakePayments({
       const { items } = answered(await find(answer, `/v1/lists/${kind}`, by));
       yield* items;
       if (items.length === 0) return;
-      after = items.at(-1)!.id;
+      after = lastOf(items).id;
     }
   }
 
@@ -135,7 +136,7 @@ export function createFakePayments({
     detachMethod: async () => {},
     findTokenProblem: () => null,
     sharedMethods,
-    sharedPayoutAccount: payoutAccounts.keys().next().value!,
+    sharedPayoutAccount: payoutAccounts.keys().next().value ?? null,
     async parseWebhook(body, headers) {
       if (!secret) throw new WebhookSignatureError("no secret was agreed on");
       const problem = signatureProblem(secret, body, headers["fake-signature"], now());

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Logger } from "pino";
+import { firstOf } from "../../core/required.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
@@ -27,7 +28,7 @@ async function readDatabaseClock(pool: pg.Pool): Promise<Reading> {
     "select extract(epoch from clock_timestamp())::float8 * 1000 as ms",
   );
   const roundTripMs = performance.now() - askedAt;
-  return { databaseMs: rows[0]!.ms + roundTripMs / 2, roundTripMs };
+  return { databaseMs: firstOf(rows).ms + roundTripMs / 2, roundTripMs };
 }
 
 /** By how many milliseconds this machine's clock is ahead of the database's. */

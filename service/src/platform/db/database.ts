@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, type Transaction } from "kysely";
 import pg from "pg";
 import { PrimaryFinder, splitDatabaseUrl } from "../../core/config/database-hosts.ts";
+import { firstOf } from "../../core/required.ts";
 import {
   ServiceClient,
   type ServiceClientConfig,
@@ -78,7 +79,7 @@ function settingsOf(target: Target): ServiceClientConfig {
   const urls = splitDatabaseUrl(target);
   return {
     ...settings,
-    connectionString: urls[0]!,
+    connectionString: firstOf(urls),
     primary: urls.length > 1 ? new PrimaryFinder(urls) : null,
   };
 }

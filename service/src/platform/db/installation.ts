@@ -1,4 +1,5 @@
 import type { Config, Environment } from "../../core/config/config.ts";
+import { firstOf } from "../../core/required.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import type { Database } from "./database.ts";
 
@@ -19,10 +20,10 @@ export const installationOf = ({ environment, masterKeys }: Config): Installatio
 
 /** Writes at the first start what the database belongs to, and refuses any process of another kind after it. */
 export async function claimInstallation(db: Database, claim: InstallationIdentity, now: Date): Promise<void> {
-  const [primary] = claim.masterKeyFingerprints;
+  const primary = firstOf(claim.masterKeyFingerprints);
   await db
     .insertInto("installation")
-    .values({ environment: claim.environment, masterKeyFingerprint: primary!, createdAt: now })
+    .values({ environment: claim.environment, masterKeyFingerprint: primary, createdAt: now })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   await mustBelongTo(db, claim);

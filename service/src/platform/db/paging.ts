@@ -1,5 +1,6 @@
 import type { Ratings } from "@stoa/contract";
 import { type Expression, sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries } from "./database.ts";
 
 /** A page of a list, as a verb answers it. */
@@ -35,6 +36,6 @@ export async function countRows(
 ): Promise<Pick<Page<unknown>, "total" | "totalIsEstimate">> {
   const { rows } = await sql<{ total: number }>`
     select count(*) as total from ${found.limit(EXACT_TOTAL + 1)} as found`.execute(db);
-  const { total } = rows[0]!;
+  const { total } = firstOf(rows);
   return total > EXACT_TOTAL ? { total: EXACT_TOTAL, totalIsEstimate: true } : { total };
 }

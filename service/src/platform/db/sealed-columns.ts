@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf, lastOf } from "../../core/required.ts";
 import type { Vault } from "../../core/vault.ts";
 import type { Database, Tx } from "./database.ts";
 
@@ -63,7 +64,7 @@ interface SealedRow {
 }
 
 async function rewrapBatch(tx: Tx, vault: Vault, column: SealedColumn, after: string[] | null) {
-  const rows = await lockBatch(tx, vault.keyIds[0]!, column, after);
+  const rows = await lockBatch(tx, firstOf(vault.keyIds), column, after);
   const fresh = rows.flatMap(({ key, sealed, bound }) => {
     try {
       return [{ key, sealed: vault.rewrap(sealed, column.contextOf(bound)) }];
@@ -73,7 +74,7 @@ async function rewrapBatch(tx: Tx, vault: Vault, column: SealedColumn, after: st
   });
   if (fresh.length > 0) await write(tx, column, fresh);
   const refused = rows.length - fresh.length;
-  return { rewrapped: fresh.length, refused, endedAt: rows.length < BATCH ? null : rows.at(-1)!.key };
+  return { rewrapped: fresh.length, refused, endedAt: rows.length < BATCH ? null : lastOf(rows).key };
 }
 
 /**

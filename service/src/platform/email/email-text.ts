@@ -1,3 +1,4 @@
+import { lastOf } from "../../core/required.ts";
 import type { EmailContent } from "./render-email.ts";
 
 const WIDTH = 72;
@@ -6,7 +7,7 @@ const WIDTH = 72;
 function wrap(text: string): string {
   const lines = [""];
   for (const word of text.split(" ")) {
-    const line = lines.at(-1)!;
+    const line = lastOf(lines);
     if (line === "") lines[lines.length - 1] = word;
     else if (line.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${line} ${word}`;
     else lines.push(word);

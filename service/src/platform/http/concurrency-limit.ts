@@ -1,4 +1,5 @@
 import { ApiError } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 
 /** How much of one kind an account has going on at this moment, in this process: what that takes of it has a bound. */
 export class ConcurrencyLimit {
@@ -17,7 +18,7 @@ export class ConcurrencyLimit {
     if (taken >= most) throw new ApiError("RATE_LIMIT_EXCEEDED", this.#why(most), undefined, 1);
     this.#taken.set(who, taken + 1);
     return () => {
-      const left = this.#taken.get(who)! - 1;
+      const left = required(this.#taken.get(who), "the count of a caller") - 1;
       if (left === 0) this.#taken.delete(who);
       else this.#taken.set(who, left);
     };

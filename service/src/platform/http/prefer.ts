@@ -1,3 +1,5 @@
+import { firstOf } from "../../core/required.ts";
+
 /** What a client would like, of RFC 7240: it may be done otherwise. */
 export interface PreferHeader {
   respondAsync: boolean;
@@ -9,8 +11,7 @@ export interface PreferHeader {
 export function parsePrefer(header: string | string[] | undefined): PreferHeader {
   const told = new Map<string, string>();
   for (const preference of [header ?? []].flat().join(",").split(",")) {
-    const [name = "", value = ""] = preference
-      .split(";")[0]!
+    const [name = "", value = ""] = firstOf(preference.split(";"))
       .split("=")
       .map((part) => part.trim());
     if (!told.has(name.toLowerCase())) told.set(name.toLowerCase(), value.replace(/^"(.*)"$/, "$1"));

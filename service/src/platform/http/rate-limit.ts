@@ -2,6 +2,7 @@ import type { ErrorCode, Quota } from "@stoa/contract";
 import type { Caller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkOf } from "../../core/network.ts";
+import { firstOf } from "../../core/required.ts";
 import { isFull, type RateLimitCounters, type RateLimitKey, type RateLimitWindow } from "./counters.ts";
 
 export interface RateLimits {
@@ -56,7 +57,7 @@ export function createRateLimits({
   function bar(key: string, window: RateLimitWindow): void {
     // About in the order in which they are over: what stays behind one goes with it.
     for (const [other, { endsAt }] of barred) {
-      if (endsAt! > now()) break;
+      if (endsAt !== null && endsAt > now()) break;
       barred.delete(other);
     }
     barred.set(key, window);
@@ -64,7 +65,7 @@ export function createRateLimits({
 
   function refusalFor(key: string): ApiError | null {
     const window = barred.get(key);
-    return window && window.endsAt! > now() ? refuse(window, "wrong credentials") : null;
+    return window?.endsAt && window.endsAt > now() ? refuse(window, "wrong credentials") : null;
   }
 
   return {
@@ -87,7 +88,7 @@ export function createRateLimits({
       const known = refusalFor(key);
       if (known) return known;
       const taken = await counters.consume({ key, quotas: [failedCredentials] });
-      const window = taken.windows[0]!;
+      const window = firstOf(taken.windows);
       if (isFull(window)) {
         bar(key, window);
         on.onBlocked?.(entrance, ip);
@@ -104,7 +105,7 @@ const shareLeft = (window: RateLimitWindow) => remainingIn(window) / window.quot
 
 /** The window with the smallest remaining share; of equals the one that ends last. */
 const scarcest = (windows: RateLimitWindow[]): RateLimitWindow =>
-  windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a))[0]!;
+  firstOf(windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a)));
 
 const lastToEnd = (windows: RateLimitWindow[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
 const endOf = ({ endsAt }: RateLimitWindow) => endsAt?.getTime() ?? 0;

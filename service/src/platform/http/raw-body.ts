@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { RawRequest } from "@stoa/contract";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { firstOf } from "../../core/required.ts";
 import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { rejectOnDisconnect } from "./multipart.ts";
 
@@ -12,7 +13,9 @@ export interface RawBody {
 
 /** Without parameters. */
 export const mediaTypeOf = (contentType: string | undefined): string =>
-  (contentType ?? "").split(";")[0]!.trim().toLowerCase();
+  firstOf((contentType ?? "").split(";"))
+    .trim()
+    .toLowerCase();
 
 /** What is in the bytes is the handler's to read. */
 export function mustHaveAllowedType({ types }: RawRequest, { type, bytes }: RawBody): void {

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../db/database.ts";
 
 /** The last slot that ended; of a schedule that nobody has looked at yet, now: its slots count from here. */
@@ -10,7 +11,7 @@ export async function findLastScheduledRun(db: Queries, job: string, now: Date):
   const { rows } = await sql<{ last: Date }>`
     select coalesce(max(slot) filter (where slot > '-infinity'), min(done_at)) as last
       from scheduled_runs where job = ${job} and done_at is not null`.execute(db);
-  return rows[0]!.last;
+  return firstOf(rows).last;
 }
 
 /** Unless it has begun already. */
