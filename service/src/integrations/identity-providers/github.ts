@@ -19,17 +19,6 @@ export function createGithubProvider(client: SocialProvider, timeoutMs: number):
   const configuration = configurationOf(client, timeoutMs);
   const api = client.issuer === "https://github.com" ? "https://api.github.com" : client.issuer;
 
-  async function ask<T>(path: string, accessToken: string, schema: z.ZodType<T>): Promise<T> {
-    const headers = new Headers({ accept: "application/vnd.github+json" });
-    const url = new URL(`${api}${path}`);
-    const response = await fetchProtectedResource(configuration, accessToken, url, "GET", null, headers);
-    if (response.status !== 200)
-      throw new IdentityProblem("unreachable", `${path} answered ${response.status}`);
-    const answer = schema.safeParse(await response.json());
-    if (!answer.success) throw new IdentityProblem("unreachable", `${path} answered another shape`);
-    return answer.data;
-  }
-
   return {
     async authorizationUrl(callback, { state, codeVerifier }) {
       return buildAuthorizationUrl(configuration, {
@@ -45,8 +34,8 @@ export function createGithubProvider(client: SocialProvider, timeoutMs: number):
         const checks = { expectedState: state, pkceCodeVerifier: codeVerifier };
         const { access_token: token } = await authorizationCodeGrant(configuration, callback, checks);
         const [user, emails] = await Promise.all([
-          ask("/user", token, User),
-          ask("/user/emails", token, Emails),
+          fetchFacts(configuration, new URL(`${api}/user`), token, User),
+          fetchFacts(configuration, new URL(`${api}/user/emails`), token, Emails),
         ]);
         const email = emails.find(({ primary, verified }) => primary && verified)?.email ?? null;
         return { subject: String(user.id), name: user.name || user.login, verifiedEmail: email };
@@ -55,6 +44,21 @@ export function createGithubProvider(client: SocialProvider, timeoutMs: number):
       }
     },
   };
+}
+
+async function fetchFacts<T>(
+  configuration: Configuration,
+  url: URL,
+  accessToken: string,
+  schema: z.ZodType<T>,
+): Promise<T> {
+  const headers = new Headers({ accept: "application/vnd.github+json" });
+  const response = await fetchProtectedResource(configuration, accessToken, url, "GET", null, headers);
+  if (response.status !== 200)
+    throw new IdentityProblem("unreachable", `${url.pathname} answered ${response.status}`);
+  const answer = schema.safeParse(await response.json());
+  if (!answer.success) throw new IdentityProblem("unreachable", `${url.pathname} answered another shape`);
+  return answer.data;
 }
 
 function configurationOf({ issuer, clientId, clientSecret }: SocialProvider, timeoutMs: number) {

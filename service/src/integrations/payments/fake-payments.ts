@@ -38,6 +38,27 @@ export function createFakePayments({
   now = () => new Date(),
   deadline = inTenSeconds,
 }: FakePaymentsOptions): Payments {
+  const api = createFakeApi(origin, deadline);
+  return {
+    name: "fake",
+    limitsOf: noAmountLimits,
+    ...createCharges(api),
+    ...createRefunds(api),
+    ...createPayouts(api),
+    ...createDisputes(api),
+    ...createMethods(api),
+    async parseWebhook(body, headers) {
+      if (!secret) throw new WebhookSignatureError("no secret was agreed on");
+      const problem = signatureProblem(secret, body, headers["fake-signature"], now());
+      if (problem !== null) throw new WebhookSignatureError(problem);
+      return noticeIn(body);
+    },
+  };
+}
+
+type FakeApi = ReturnType<typeof createFakeApi>;
+
+function createFakeApi(origin: string, deadline: () => AbortSignal) {
   const ask = <T>(answer: z.ZodType<T>, method: "GET" | "POST", path: string, order?: Order) =>
     askProvider(answer, new URL(path, origin), { method, signal: deadline(), order });
   const find = <T>(answer: z.ZodType<T>, path: string, by: Record<string, string>) =>
@@ -53,98 +74,120 @@ export function createFakePayments({
       after = lastOf(items).id;
     }
   }
-
-  return {
-    name: "fake",
-    limitsOf: noAmountLimits,
-    async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
-      const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
-      const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
-      if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
-      const refused = isRefusal(reply, "invalid_request");
-      return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
-    },
-    async findCharge(orderId) {
-      return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
-    },
-    async cancelCharge(orderId) {
-      const found = await find(ChargeReply, "/v1/charges", { order: orderId });
-      if ("error" in found) return outcomeOrNull(found);
-      return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
-    },
-    async refund({ refundId, paymentId, amountMinor, currency }) {
-      const body = { chargeId: paymentId, amountMinor: Number(amountMinor), currency };
-      const reply = await ask(RefundReply, "POST", "/v1/refunds", { key: refundId, body });
-      const refused = isRefusal(reply, "charge_not_found", "amount_too_large");
-      return refused ? { state: "failed", providerRefundId: null, failureCode: refused } : refundOf(reply);
-    },
-    async findRefund(refundId) {
-      const reply = await find(RefundReply, "/v1/refunds", { refund: refundId });
-      return isRefusal(reply, "refund_not_found") ? null : refundOf(reply);
-    },
-    async payOut({ payoutId, destination, amountMinor, currency }) {
-      const body = { destination, amountMinor: Number(amountMinor), currency };
-      const reply = await ask(PayoutReply, "POST", "/v1/payouts", { key: payoutId, body });
-      const refused = isRefusal(reply, "unknown_account");
-      return refused ? { state: "failed", providerPayoutId: null, failureCode: refused } : payoutOf(reply);
-    },
-    async findPayout(payoutId) {
-      const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
-      return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
-    },
-    async findPayoutAccount(accountId) {
-      const reply = await find(AccountReply, "/v1/accounts", { account: accountId });
-      return isRefusal(reply, "unknown_account") ? null : { payoutsEnabled: answered(reply).payoutsEnabled };
-    },
-    async onboard(userId) {
-      const body = { ownerId: userId };
-      const reply = answered(await ask(AccountReply, "POST", "/v1/accounts", { key: userId, body }));
-      return { accountId: reply.id, url: reply.onboardingUrl };
-    },
-    async findDispute(disputeId) {
-      const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
-      return isRefusal(reply, "dispute_not_found") ? null : disputeOf(answered(reply));
-    },
-    async *listCharges(since) {
-      for await (const { id: paymentId, ...charge } of list(ListedCharge, "charges", since))
-        yield { paymentId, ...charge, isRefunded: false };
-    },
-    // It has no dashboard: all its refunds are ours.
-    listRefundsOf: async () => [],
-    async *listRefunds(since) {
-      for await (const { id, refundId, chargeId, ...refund } of list(ListedRefund, "refunds", since))
-        yield {
-          ...refund,
-          providerRefundId: id,
-          refundId: refundId.startsWith("refund_") ? refundId : null,
-          paymentId: chargeId,
-          failureCode: null,
-        };
-    },
-    async *listDisputes(since) {
-      for await (const dispute of list(DisputeReply, "disputes", since)) yield disputeOf(dispute);
-    },
-    async *listPayouts(since) {
-      for await (const { id, ...payout } of list(ListedPayout, "payouts", since))
-        yield { ...payout, providerPayoutId: id, reversedMinor: 0n };
-    },
-    async findMethod(userId, token) {
-      const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
-      return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
-    },
-    // An own method's id says whose it is, and nothing is kept of it.
-    detachMethod: async () => {},
-    findTokenProblem: () => null,
-    sharedMethods,
-    sharedPayoutAccount: payoutAccounts.keys().next().value ?? null,
-    async parseWebhook(body, headers) {
-      if (!secret) throw new WebhookSignatureError("no secret was agreed on");
-      const problem = signatureProblem(secret, body, headers["fake-signature"], now());
-      if (problem !== null) throw new WebhookSignatureError(problem);
-      return noticeIn(body);
-    },
-  };
+  return { ask, find, list };
 }
+
+const createCharges = ({
+  ask,
+  find,
+  list,
+}: FakeApi): Pick<Payments, "charge" | "findCharge" | "cancelCharge" | "listCharges"> => ({
+  async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
+    const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
+    const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
+    if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
+    const refused = isRefusal(reply, "invalid_request");
+    return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
+  },
+  async findCharge(orderId) {
+    return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
+  },
+  async cancelCharge(orderId) {
+    const found = await find(ChargeReply, "/v1/charges", { order: orderId });
+    if ("error" in found) return outcomeOrNull(found);
+    return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
+  },
+  async *listCharges(since) {
+    for await (const { id: paymentId, ...charge } of list(ListedCharge, "charges", since))
+      yield { paymentId, ...charge, isRefunded: false };
+  },
+});
+
+const createRefunds = ({
+  ask,
+  find,
+  list,
+}: FakeApi): Pick<Payments, "refund" | "findRefund" | "listRefundsOf" | "listRefunds"> => ({
+  async refund({ refundId, paymentId, amountMinor, currency }) {
+    const body = { chargeId: paymentId, amountMinor: Number(amountMinor), currency };
+    const reply = await ask(RefundReply, "POST", "/v1/refunds", { key: refundId, body });
+    const refused = isRefusal(reply, "charge_not_found", "amount_too_large");
+    return refused ? { state: "failed", providerRefundId: null, failureCode: refused } : refundOf(reply);
+  },
+  async findRefund(refundId) {
+    const reply = await find(RefundReply, "/v1/refunds", { refund: refundId });
+    return isRefusal(reply, "refund_not_found") ? null : refundOf(reply);
+  },
+  // It has no dashboard: all its refunds are ours.
+  listRefundsOf: async () => [],
+  async *listRefunds(since) {
+    for await (const { id, refundId, chargeId, ...refund } of list(ListedRefund, "refunds", since))
+      yield {
+        ...refund,
+        providerRefundId: id,
+        refundId: refundId.startsWith("refund_") ? refundId : null,
+        paymentId: chargeId,
+        failureCode: null,
+      };
+  },
+});
+
+const createPayouts = ({
+  ask,
+  find,
+  list,
+}: FakeApi): Pick<
+  Payments,
+  "payOut" | "findPayout" | "findPayoutAccount" | "onboard" | "listPayouts" | "sharedPayoutAccount"
+> => ({
+  async payOut({ payoutId, destination, amountMinor, currency }) {
+    const body = { destination, amountMinor: Number(amountMinor), currency };
+    const reply = await ask(PayoutReply, "POST", "/v1/payouts", { key: payoutId, body });
+    const refused = isRefusal(reply, "unknown_account");
+    return refused ? { state: "failed", providerPayoutId: null, failureCode: refused } : payoutOf(reply);
+  },
+  async findPayout(payoutId) {
+    const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
+    return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
+  },
+  async findPayoutAccount(accountId) {
+    const reply = await find(AccountReply, "/v1/accounts", { account: accountId });
+    return isRefusal(reply, "unknown_account") ? null : { payoutsEnabled: answered(reply).payoutsEnabled };
+  },
+  async onboard(userId) {
+    const body = { ownerId: userId };
+    const reply = answered(await ask(AccountReply, "POST", "/v1/accounts", { key: userId, body }));
+    return { accountId: reply.id, url: reply.onboardingUrl };
+  },
+  async *listPayouts(since) {
+    for await (const { id, ...payout } of list(ListedPayout, "payouts", since))
+      yield { ...payout, providerPayoutId: id, reversedMinor: 0n };
+  },
+  sharedPayoutAccount: payoutAccounts.keys().next().value ?? null,
+});
+
+const createDisputes = ({ find, list }: FakeApi): Pick<Payments, "findDispute" | "listDisputes"> => ({
+  async findDispute(disputeId) {
+    const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
+    return isRefusal(reply, "dispute_not_found") ? null : disputeOf(answered(reply));
+  },
+  async *listDisputes(since) {
+    for await (const dispute of list(DisputeReply, "disputes", since)) yield disputeOf(dispute);
+  },
+});
+
+const createMethods = ({
+  find,
+}: FakeApi): Pick<Payments, "findMethod" | "detachMethod" | "findTokenProblem" | "sharedMethods"> => ({
+  async findMethod(userId, token) {
+    const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
+    return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
+  },
+  // An own method's id says whose it is, and nothing is kept of it.
+  detachMethod: async () => {},
+  findTokenProblem: () => null,
+  sharedMethods,
+});
 
 const inTenSeconds = () => AbortSignal.timeout(ANSWER_DEADLINE_MS);
 
