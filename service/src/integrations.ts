@@ -81,16 +81,11 @@ export async function openIntegrations(
   overrides: IntegrationOverrides,
 ): Promise<OpenIntegrations> {
   let own: ReturnType<EgressGuard["own"]> = null;
-  const guard: EgressGuard = {
-    allowed: parseAllowedTargets(config.allowedTargets),
-    own: () => own,
-    publicUrl: config.publicUrl ? parseUrl(config.publicUrl) : null,
-    ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
-    ...(overrides.resolve && { resolve: overrides.resolve }),
-  };
+  const guard = createGuard(config, overrides, () => own);
   const payments = await openPayments(config, { pool, now, origin }, overrides.payments);
   const ai = openProviders(guard, metrics, overrides, answerMemory);
   const storage = await openStorage(config);
+  const { identityProviderMs = IDENTITY_PROVIDER_MS } = overrides;
   const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
     ports: {
@@ -98,10 +93,7 @@ export async function openIntegrations(
       testPayments: payments.testPayments,
       taxes: overrides.taxes ?? openTaxes(config),
       ai,
-      identityProviders: createIdentityProviders({
-        ...config,
-        timeoutMs: overrides.identityProviderMs ?? IDENTITY_PROVIDER_MS,
-      }),
+      identityProviders: createIdentityProviders({ ...config, timeoutMs: identityProviderMs }),
       emailSender: overrides.mail ?? (await openMail(config)),
       storage,
       poster,
@@ -119,6 +111,18 @@ export async function openIntegrations(
     },
   };
 }
+
+const createGuard = (
+  { allowedTargets, publicUrl, environment }: Config,
+  { resolve }: IntegrationOverrides,
+  own: EgressGuard["own"],
+): EgressGuard => ({
+  allowed: parseAllowedTargets(allowedTargets),
+  own,
+  publicUrl: publicUrl ? parseUrl(publicUrl) : null,
+  ownPathsAllowed: environment === "test" ? ["/dev/hooks/"] : [],
+  ...(resolve && { resolve }),
+});
 
 interface PaymentsNeeds {
   pool: pg.Pool;

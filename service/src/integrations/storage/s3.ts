@@ -32,16 +32,9 @@ export function createS3Storage(place: S3Location): Storage {
     digestIn(name);
     return { Bucket: place.bucket, Key: place.prefix + name };
   };
-  const removeLeftovers = staleUploadRemover(tmpdir(), (name) => name.startsWith(INCOMING));
-  const make = () => mkdtemp(join(tmpdir(), INCOMING));
-  let folder: Promise<string> | null = null;
+  const folder = createIncomingFolder();
   return {
-    async incoming() {
-      await removeLeftovers();
-      // Whoever tidies this machine's temporary files takes away one that was long not used.
-      folder = folder === null ? make() : folder.then(touch).catch(make);
-      return folder;
-    },
+    incoming: () => folder.open(),
     async put(name, source) {
       const object = at(name);
       const isBytes = Buffer.isBuffer(source);
@@ -72,6 +65,24 @@ export function createS3Storage(place: S3Location): Storage {
     },
     async close() {
       client.destroy();
+      await folder.remove();
+    },
+  };
+}
+
+/** Where uploads wait on this machine's disk until the bucket has them. */
+function createIncomingFolder() {
+  const removeLeftovers = staleUploadRemover(tmpdir(), (name) => name.startsWith(INCOMING));
+  const make = () => mkdtemp(join(tmpdir(), INCOMING));
+  let folder: Promise<string> | null = null;
+  return {
+    async open(): Promise<string> {
+      await removeLeftovers();
+      // A job that tidies temporary files may delete a folder that was not used for long.
+      folder = folder === null ? make() : folder.then(touch).catch(make);
+      return folder;
+    },
+    async remove(): Promise<void> {
       if (folder) await rm(await folder, { recursive: true, force: true });
     },
   };
