@@ -36,7 +36,7 @@ test("backup to stdout while the service runs: the archive restores", async () =
   const settings = { STOA_DATA_DIR: at("new") };
   const refused = await stoa(`restore ${at("piped.tar.gz")}`, settings);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /put the secrets\.json that lay beside them into the data folder/);
+  assert.match(refused.stderr, /put that installation's secrets\.json into the data folder/);
   await shell(`cp ${at("data/secrets.json")} ${at("new/secrets.json")}`, {});
   const restored = await stoa(`restore ${at("piped.tar.gz")} --json`, settings);
   assert.equal(restored.code, 0, restored.stderr);
@@ -54,7 +54,7 @@ test("backup: the archive is readable by its owner only and overwrites no file",
   await writeFile(file, "another");
   const refused = await stoa(`backup ${file}`);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /shop\.tar\.gz is there already: name another file\./);
+  assert.match(refused.stderr, /shop\.tar\.gz already exists: name another file\./);
   assert.deepEqual(
     (await readdir(folder.path)).filter((name) => name.endsWith(".part")),
     [],

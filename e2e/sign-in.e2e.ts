@@ -328,7 +328,7 @@ suite("two-factor authentication", () => {
     market.clock.forward(16 * 60_000);
     await page.goto(`${market.origin}/auth/two-factor/set-up`);
     await click(page, "Begin");
-    await sees(page, "needs a fresh sign-in");
+    await sees(page, "needs a recent sign-in");
     await asksForLink(page, address);
     await comesByLink(page, address);
     await page.getByRole("link", { name: "Continue" }).click();

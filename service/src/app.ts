@@ -172,7 +172,7 @@ export async function startService(
   const origin = originOf(app);
   base.onListening(app.server.address() as AddressInfo, origin);
   if (hasPlainCookies(ctx))
-    ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in goes over plain HTTP: cookies are not Secure");
+    ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in uses plain HTTP: cookies are not Secure");
   const drain = overrides.drain ?? (() => sleep(config.drainSeconds * 1_000));
   return {
     ctx,

@@ -335,10 +335,10 @@ program
   );
 
 function formatOtherKey({ key, texts, isInRing }: Rotation["others"][number]): string {
-  if (texts === 0) return `${key}: holds nothing any more, and may go`;
+  if (texts === 0) return `${key}: no longer used; you can remove it`;
   return isInRing
     ? `${key}: still holds ${texts}: a process runs whose first key it is, or they were altered. Run this again when none does`
-    : `${key}: still holds ${texts}, which nobody can open without it: put it back into the keyring`;
+    : `${key}: still holds ${texts}, which cannot be decrypted without it: put it back into the keyring`;
 }
 
 const demo = program.command("demo").description("the demo shop (test environment)");

@@ -36,7 +36,7 @@ export const keyExpiringEmail = (key: NamedKey & { expiresAt: Date }): Email =>
       `The API key ${describeKey(key)} stops working on ${key.expiresAt.toUTCString()}.`,
       "If something still uses it, replace it: the new key works at once, and the old one as long as you say.",
     ],
-    footnotes: ["If nothing uses it any more, there is nothing to do."],
+    footnotes: ["If nothing uses this key any more, you can ignore this email."],
   });
 
 export const keyRevokedEmail = (key: NamedKey): Email =>
@@ -44,6 +44,6 @@ export const keyRevokedEmail = (key: NamedKey): Email =>
     subject: "An API key was revoked",
     paragraphs: [
       `The API key ${describeKey(key)} was revoked by the operator of this marketplace and no longer works.`,
-      "This is what happens to a key that was found in public. Look at what it was used for, and make a new one.",
+      "The operator revokes keys that were found in public. Check what it was used for, and create a new key.",
     ],
   });

@@ -50,7 +50,7 @@ const tooManyRegistrations = () =>
   Object.assign(
     new errors.CustomOIDCProviderError(
       "slow_down",
-      "too many clients came from your network; try again in an hour",
+      "too many clients were registered from your network; try again in an hour",
     ),
     { status: 429, statusCode: 429 },
   );

@@ -16,7 +16,7 @@ export function consentPage({ client, account, redirectUri, identity, resources 
 <ul class="permissions">
 ${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</code></li>\n`)}</ul>
 <p>Your answer goes to ${renderDestination(redirectUri)}.</p>
-<p class="notice warning">Nobody has checked this application's name: go on only if you started this yourself.</p>
+<p class="notice warning">This application's name is not verified. Continue only if you started this yourself.</p>
 <form method="post">
 <div class="actions">
 <button class="button primary" name="decision" value="allow">Allow</button>

@@ -61,7 +61,7 @@ test("the consent page names the client, the account, the scopes in words and wh
   assert.match(page.text, /<strong>Alice<\/strong>/);
   assert.match(page.text, /<strong>app\.example<\/strong>/);
   assert.match(page.text, /Run prompts with your stored provider keys/);
-  assert.match(page.text, /Nobody has checked this application's name/);
+  assert.match(page.text, /This application's name is not verified/);
   assert.doesNotMatch(page.text, /<script|<style|style=|onclick/);
   const policy = page.headers.get("content-security-policy")!;
   assert.match(policy, /form-action 'self' https:\/\/app\.example;/);

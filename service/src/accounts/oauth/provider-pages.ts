@@ -18,11 +18,11 @@ export function showErrorPage(
     return;
   }
   showPage(koa, {
-    title: "This request cannot be answered",
+    title: "This request is not valid",
     main: html`<section class="card">
-<h1>This request cannot be answered</h1>
-<p>The application that sent you here asked for something that does not work. Nothing was allowed. Go back to it and
-try again, or tell its makers:</p>
+<h1>This request is not valid</h1>
+<p>The application sent an invalid request. No access was granted. Go back to the application and try again, or report
+this to its developers:</p>
 <p><code>${error}</code>${description ? html`: ${description}` : ""}</p>
 </section>`,
   });
@@ -53,8 +53,8 @@ export function showSignedOutPage(koa: KoaContextWithOIDC): void {
   showPage(koa, {
     title: "Signed out",
     main: html`<section class="card">
-<h1>You may close this page</h1>
-<p>There is nothing more to do here.</p>
+<h1>You can close this page</h1>
+<p>You are done here.</p>
 </section>`,
   });
 }

@@ -137,6 +137,6 @@ test("an error that a program hears is JSON, one that a browser shows is our pag
   assert.equal(`${json.status} ${json.body.error}`, "400 invalid_request");
   const page = await market.as(null).get("/oauth/authorize?client_id=<b>", { accept: "text/html" });
   assert.equal(page.status, 400);
-  assert.match(page.text, /This request cannot be answered/);
+  assert.match(page.text, /This request is not valid/);
   assert.doesNotMatch(page.text, /<b>|<script|<style/);
 });

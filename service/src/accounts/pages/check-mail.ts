@@ -16,11 +16,11 @@ ${pageRequest.query["after"] === "registration" ? registerAgain(pageRequest) : s
 });
 
 const sendAgain = ({ returnTo }: PageRequest): Html => html`<div class="stack" id="again" hidden>
-<p class="small">Nothing there? Look among unwanted mail, or let us send it again.</p>
+<p class="small">No email? Check your spam folder, or send it again.</p>
 ${form({ id: "resend", submit: "Send it again", secondary: true, returnTo })}
 </div>
 <p><a href="${withReturnTo("/auth/sign-in", returnTo)}">Use another address</a></p>`;
 
 /** Only the user has the password, so the server cannot send the registration again. */
 const registerAgain = ({ returnTo }: PageRequest): Html =>
-  html`<p class="small">Nothing there? Look among unwanted mail, or <a href="${withReturnTo("/auth/register", returnTo)}">register again</a>.</p>`;
+  html`<p class="small">No email? Check your spam folder, or <a href="${withReturnTo("/auth/register", returnTo)}">register again</a>.</p>`;

@@ -41,7 +41,7 @@ async function renderNextStep({ db }: Context, { session }: SignedInUser): Promi
     );
   }
   return renderStep(
-    "One thing is left: your rights work only in a session that was entered with two factors.",
+    "One step is left: administrator rights need two-factor authentication.",
     "/auth/two-factor/set-up",
     "Set up two-factor authentication",
   );
@@ -54,5 +54,5 @@ const renderAcceptance = ({
 ${form({ id: "acceptance", submit: "Become the administrator" })}
 <p class="small">Not you? <a href="/auth/signed-in">Sign out first.</a></p>`;
 
-const signInFirst = html`<p>Sign in first, with the account that shall get the rights. You come back here afterwards.</p>
+const signInFirst = html`<p>Sign in first, with the account that will become the administrator. You return here afterwards.</p>
 <div class="actions"><a class="button primary" href="/auth/sign-in?returnTo=%2Fauth%2Ffirst-admin">Sign in</a></div>`;

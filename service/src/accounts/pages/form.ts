@@ -39,7 +39,7 @@ export const passwordField = (options: Pick<Field, "label" | "missing" | "hint" 
 
 export const newPasswordField: Html = passwordField({
   label: "Password",
-  hint: "At least 8 characters, and used nowhere else. A password manager makes and keeps it for you.",
+  hint: "At least 8 characters, and not used on another site. A password manager can create and store it for you.",
   autocomplete: "new-password",
   missing: "Choose a password.",
 });

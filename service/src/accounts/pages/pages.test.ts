@@ -202,7 +202,7 @@ suite("the sign-in page", () => {
         (await nobody.get(`/auth/sign-in?problem=${encodeURIComponent(problem)}`)).text,
       )?.[1];
     assert.equal(await said("SIGNED_OUT"), "You are signed out.");
-    assert.match((await said("ACCESS_DENIED"))!, /nobody was signed in/);
+    assert.match((await said("ACCESS_DENIED"))!, /you are not signed in/);
     for (const unknown of ["whatever", "__proto__", "toString", '"><script>alert(1)</script>'])
       assert.equal(await said(unknown), "Signing in did not work. Please try again.");
     assert.equal(await said("").then((text) => text ?? null), "Signing in did not work. Please try again.");
@@ -276,7 +276,7 @@ suite("an error below /auth", () => {
       const reply = await nobody.get(path, asBrowser);
       assert.equal(reply.status, 404, path);
       assert.match(reply.headers.get("content-type")!, /^text\/html/);
-      assert.match(reply.text, /<h1>There is no such page<\/h1>/);
+      assert.match(reply.text, /<h1>This page does not exist<\/h1>/);
       assert.ok(reply.text.includes(reply.headers.get("x-request-id")!));
       mustHaveNothingInline(reply.text);
       mustBeLabelled(reply.text);

@@ -12,21 +12,21 @@ const problemMessages: Record<string, ProblemMessage> = {
   INVALID_SESSION: { tone: "warning", text: "Your session is over. Please sign in again." },
   STALE_SESSION: {
     tone: "warning",
-    text: "What you wanted to do needs a fresh sign-in. Sign in again, and you come back to it.",
+    text: "This action needs a recent sign-in. Sign in again to continue.",
   },
   ACCESS_DENIED: {
     tone: "warning",
-    text: "You said no at the other site, so nobody was signed in. Nothing has changed.",
+    text: "You declined at the other site, so you are not signed in. Nothing has changed.",
   },
   INVALID_TOKEN: { tone: "bad", text: "That link was used before, or is too old. Ask for a new one." },
   FLOW_LOST: {
     tone: "warning",
-    text: "Signing in by the other site did not come to its end in this browser. Please try again.",
+    text: "The sign-in at the other site was not completed in this browser. Please try again.",
   },
   ACCOUNT_DISABLED: { tone: "bad", text: "This account may not sign in." },
   UNVERIFIED_EMAIL: {
     tone: "bad",
-    text: "The other site has not confirmed your mail address. Confirm it there, or sign in by mail here.",
+    text: "The other site has not verified your email address. Verify it there, or sign in by email here.",
   },
   RATE_LIMIT_EXCEEDED: { tone: "warning", text: "That was too often. Wait a minute, then try again." },
   SERVICE_UNAVAILABLE: {

@@ -57,7 +57,7 @@ function warnOnce({ log, links }: Context) {
     warned.add(given);
     log.warn(
       { given, publicUrl: links.origin() },
-      "a browser used another address than STOA_PUBLIC_URL: it cannot sign in there",
+      "a browser used an address other than STOA_PUBLIC_URL, where sign-in does not work",
     );
   };
 }

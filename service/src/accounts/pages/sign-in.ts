@@ -86,9 +86,9 @@ ${socialButtons(ctx, pageRequest)}
 const registrationFields = html`${field({
   name: "name",
   label: "Name",
-  hint: "Shown beside what you sell and review.",
+  hint: "Shown with your products and reviews.",
   autocomplete: "name",
-  missing: "Enter the name that others shall see.",
+  missing: "Enter the name that others will see.",
   autofocus: true,
   maxLength: 100,
 })}

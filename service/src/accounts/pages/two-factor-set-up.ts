@@ -26,7 +26,7 @@ const enabledPage = (codesLeft: number, returnTo: string): HtmlPage => ({
   scripts: ["form.js", "two-factor-set-up.js"],
   main: html`<section class="card">
 <h1><span class="whole">Two-factor</span> authentication is on</h1>
-<p class="lead">Signing in takes a code of your app, or one of your backup codes.</p>
+<p class="lead">To sign in, you need a code from your app or a backup code.</p>
 <p class="notice${codesLeft < FEW_CODES && " warning"}">Backup codes left: <strong>${codesLeft}</strong>.</p>
 <div class="actions"><a class="button" href="/auth/signed-in">Back to your account</a></div>
 </section>
@@ -49,19 +49,19 @@ const codeField = (id: string): Html =>
 
 const renewSection: Html = html`<section class="card" id="renewing">
 <h2>New backup codes</h2>
-<p>Few are left, or somebody may have seen them? Ten new ones take their place.</p>
+<p>Replace all backup codes with ten new ones if few are left or if someone may have seen them.</p>
 ${form({ id: "renewal", fields: codeField("renewal-code"), submit: "Make new backup codes", secondary: true })}
 </section>`;
 
 const disableSection: Html = html`<section class="card" id="removing">
 <h2>Turn it off</h2>
-<p>Signing in then takes your mailbox or password alone. For a new phone, turn it off here and set it up again.</p>
+<p>Signing in will then need only your email or password. For a new phone, turn it off here and set it up again.</p>
 ${form({ id: "removal", fields: codeField("removal-code"), submit: "Turn it off", secondary: true })}
 </section>`;
 
 const disabledSection: Html = html`<section class="card" id="removed" hidden>
 <h1 tabindex="-1"><span class="whole">Two-factor</span> authentication is off</h1>
-<p class="lead">Signing in takes no code any more. Remove Stoa from your app: what it shows opens nothing.</p>
+<p class="lead">Signing in no longer needs a code. You can remove Stoa from your authenticator app.</p>
 <div class="actions">
 <a class="button" href="/auth/two-factor/set-up">Set it up again</a>
 <a class="button" href="/auth/signed-in">Back to your account</a>
@@ -70,14 +70,14 @@ const disabledSection: Html = html`<section class="card" id="removed" hidden>
 
 const startSection: Html = html`<section class="card" id="beginning">
 <h1>Set up <span class="whole">two-factor</span> authentication</h1>
-<p class="lead">Signing in then takes two things: your mailbox or password, and a code that only your phone knows.</p>
+<p class="lead">Signing in will need two things: your email or password, and a code from your phone.</p>
 <p>You need an authenticator app, such as Aegis, Google Authenticator or the one in your password manager.</p>
 ${form({ id: "begin", submit: "Begin" })}
 </section>`;
 
 const scanSection: Html = html`<section class="card" id="scanning" hidden>
 <h1 tabindex="-1">Scan this with your app</h1>
-<img class="qr" id="qr" width="216" height="216" alt="A picture to scan. The key below says the same in letters.">
+<img class="qr" id="qr" width="216" height="216" alt="QR code to scan. The key below contains the same secret as text.">
 <details>
 <summary>No camera at hand?</summary>
 <p>Type this key into your app, or <a id="otpauth" href="#scanning">open it on this device</a>.</p>

@@ -7,7 +7,7 @@ export const verifyPage = (): HtmlPage => ({
   scripts: ["form.js", "memory.js", "verify.js"],
   main: html`<section class="card" id="ask">
 <h1>Sign in to Stoa</h1>
-<p class="lead">You came by the link that we mailed you. One click, and you are in.</p>
+<p class="lead">You opened the link from our email. Click the button to sign in.</p>
 ${form({ id: "verification", submit: "Sign in" })}
 </section>
 <section class="card" id="lost" hidden>

@@ -24,9 +24,13 @@ export async function lockAccountForClosing(tx: Tx, userId: string): Promise<Acc
 export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> {
   const admins = await lockActiveAdmins(tx);
   if (admins.length !== 1 || firstOf(admins).id !== userId) return;
-  throw new ApiError("INVALID_STATE", "This is the last administrator: make another one first.", {
-    current: "last_admin",
-  });
+  throw new ApiError(
+    "INVALID_STATE",
+    "This is the last administrator: give another account the role first.",
+    {
+      current: "last_admin",
+    },
+  );
 }
 
 export const hasAdmin = async (tx: Tx) => (await lockActiveAdmins(tx)).length > 0;

@@ -8,7 +8,7 @@ import type { RevokedAccess } from "./password.ts";
 export const LINK_LIFETIME_SECONDS = 600;
 
 const LINK_LIMITS = "The link works once, and for 10 minutes.";
-const NOT_REQUESTED = "If this was not you, do nothing: without the link nobody gets in.";
+const NOT_REQUESTED = "If this was not you, ignore this email: without the link nobody can sign in.";
 
 interface SignInLinkInput {
   purpose: "magic-link" | "registration";
@@ -35,12 +35,12 @@ export const registrationEmail = (url: string): Email =>
   renderEmail({
     subject: "Confirm your registration at Stoa",
     paragraphs: [
-      "Somebody, you we hope, registered at Stoa with this address and a password. Confirm it, and the account is yours.",
+      "Someone, hopefully you, registered at Stoa with this address and a password. Confirm it to activate the account.",
     ],
     action: { label: "Confirm and sign in", url },
     footnotes: [
       LINK_LIMITS,
-      "Open it in the browser in which you chose the password; opened in another one, it leaves the password out.",
+      "Open it in the browser in which you chose the password. In another browser, the password is not saved.",
       "If you did not register just now, do nothing.",
     ],
   });
@@ -49,7 +49,7 @@ export const passwordNotSetEmail = (ctx: Context): Email =>
   renderEmail({
     subject: "Your account at Stoa has no password yet",
     paragraphs: [
-      "You confirmed the registration in another browser than the one in which its password was chosen. So that nobody else's password opens your account, it was left out.",
+      "You confirmed the registration in a different browser from the one in which the password was chosen. To protect your account, the password was not saved.",
       `Sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in; a password can be set in the settings then.`,
     ],
   });
@@ -58,7 +58,7 @@ export const accountExistsEmail = (url: string): Email =>
   renderEmail({
     subject: "You have an account at Stoa already",
     paragraphs: [
-      "Somebody, you we hope, tried to register at Stoa with this address, which has an account. Nothing was changed. This link signs you in; a new password can be set in your account then.",
+      "Someone, hopefully you, tried to register at Stoa with this address, which already has an account. Nothing was changed. This link signs you in; you can then set a new password in your account.",
     ],
     action: { label: "Sign in", url },
     footnotes: [LINK_LIMITS, NOT_REQUESTED],

@@ -4,9 +4,9 @@ export const identityLinkedEmail = (provider: string): Email =>
   renderEmail({
     subject: `${provider} can sign you in now`,
     paragraphs: [
-      `Somebody with a ${provider} account that has your mail address signed in. From now on that ${provider} account opens your account here.`,
+      `Someone signed in with a ${provider} account that has your email address. From now on that ${provider} account can sign in to your account here.`,
     ],
     footnotes: [
-      `If this was not you, look after your mailbox and your ${provider} account first: somebody else can use one of them.`,
+      `If this was not you, secure your email account and your ${provider} account first: someone else has access to one of them.`,
     ],
   });

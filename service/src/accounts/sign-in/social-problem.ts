@@ -6,14 +6,14 @@ export const providerLabels: Record<IdentityProviderName, string> = { github: "G
 
 /** The code that the sign-in page shows a message for, and the message for programs. */
 const problems = {
-  ACCESS_DENIED: ["UNAUTHORIZED", (label) => `You said no at ${label}, so nobody was signed in.`],
+  ACCESS_DENIED: ["UNAUTHORIZED", (label) => `You declined at ${label}, so you are not signed in.`],
   FLOW_LOST: [
     "INVALID_TOKEN",
-    (label) => `Signing in with ${label} did not come to its end in this browser. Try again.`,
+    (label) => `The sign-in with ${label} was not completed in this browser. Try again.`,
   ],
   UNVERIFIED_EMAIL: [
     "UNAUTHORIZED",
-    (label) => `${label} has not verified your mail address. Verify it there first.`,
+    (label) => `${label} has not verified your email address. Verify it there first.`,
   ],
   ACCOUNT_DISABLED: ["UNAUTHORIZED", () => "This account may not sign in."],
   SERVICE_UNAVAILABLE: [

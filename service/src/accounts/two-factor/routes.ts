@@ -13,7 +13,7 @@ const { twoFactor } = api;
 export const twoFactorRoutes = [
   route(twoFactor.get, (ctx, caller) => readTwoFactor(ctx, caller)),
   repeatableRoute(
-    "A secret counts for nothing until a code of it is given; the next one takes its place.",
+    "A secret has no effect until you confirm it with a code; a new one replaces it.",
     route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
   ),
   route(twoFactor.confirm, (ctx, caller, { body }, { source }) =>

@@ -126,13 +126,13 @@ const renderClosedEmail = (ctx: Context, { name }: AccountRow, left: RemainingBa
     paragraphs: [
       `Goodbye, ${name}.`,
       `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
-      "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because the books need them.",
+      "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because accounting needs them.",
       ...(left ? [balanceParagraph(left)] : []),
     ],
     footnotes: [
-      "If you did not do this, write to whoever runs this marketplace. This address may register anew.",
+      "If you did not do this, contact the operator of this marketplace. You can register again with this address.",
     ],
   });
 
 const balanceParagraph = ({ amounts, destination }: RemainingBalance) =>
-  `${formatAmounts(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;
+  `${formatAmounts(amounts)} is still yours: it is paid out to ${destination} at the payment provider when it becomes available, less refunds until then. We email each payout to this address, which is kept only for that.`;

@@ -46,7 +46,7 @@ export async function becomeFirstAdmin(
   await ctx.db.transaction().execute(async (tx) => {
     // The one link that lives is used up here, and with it its row is locked: whoever comes second finds it used.
     await redeemOneTimeToken(ctx, tx, token, ["first-admin"]);
-    if (await hasAdmin(tx)) throw new ApiError("INVALID_STATE", "There is an administrator already.");
+    if (await hasAdmin(tx)) throw new ApiError("INVALID_STATE", "There is already an administrator.");
     await updateAccount(tx, userId, { role: "admin" });
     const target = { type: "user", id: toUserId(userId) };
     const details = { to: { role: "admin" }, by: "first-admin link" };

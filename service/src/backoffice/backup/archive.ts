@@ -179,7 +179,7 @@ export async function readArchive(path: string, visitor: ArchiveVisitor): Promis
 function mustBeInOrder(whole: Map<string, Buffer>, name: string): void {
   if (whole.size === 0 && name !== MEMBER.format) throw new InvalidArchive("it is no backup of Stoa");
   if (whole.has(MEMBER.hmac) || whole.has(name))
-    throw new InvalidArchive(`it holds ${name} where it must not`);
+    throw new InvalidArchive(`it contains ${name} in the wrong place`);
 }
 
 function mustBeSupportedFormat(result: string): void {
@@ -196,7 +196,7 @@ async function visitMember(
   const [, table] = /^tables\/(.+)\/\d+$/.exec(name) ?? [];
   if (table) return visitor.part(table, hashStream(body, digests.table(table)));
   const [, file] = /^files\/(.+)$/.exec(name) ?? [];
-  if (!file) throw new InvalidArchive(`it holds ${name}, which no backup does`);
+  if (!file) throw new InvalidArchive(`it contains ${name}, which is not part of a backup`);
   digests.addFile(file);
   return visitor.file(file, verifyStream(body, file));
 }

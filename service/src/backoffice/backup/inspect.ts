@@ -37,7 +37,7 @@ export async function inspectArchive(
 export async function readArchiveKeys(path: string, passphrase: string | null): Promise<StoredSecrets> {
   const { contents } = await readWholeArchive(path);
   if (contents.keys === null)
-    throw new Error(`${path} holds no keys: STOA_BACKUP_PASSPHRASE was not set when it was made.`);
+    throw new Error(`${path} contains no keys: STOA_BACKUP_PASSPHRASE was not set when it was written.`);
   if (passphrase === null)
     throw new Error("Set STOA_BACKUP_PASSPHRASE to what it was when the archive was made.");
   return unwrapKeys(contents.keys, passphrase);
@@ -77,7 +77,7 @@ function mustMatchMigrations(archived: AppliedMigration[], ours: AppliedMigratio
   const named = (those: AppliedMigration[]) =>
     those.map(({ name, checksum }) => `${name} (${checksum.slice(0, 8)})`).join(", ") || "nothing else";
   throw new Error(
-    `The archive was made by another version of Stoa: it has ${named(apart(archived, ours))}, and this version has ${named(apart(ours, archived))}. Restore it with the version that made it; a newer one migrates it from there.`,
+    `The archive was made by another version of Stoa: it has ${named(apart(archived, ours))}, and this version has ${named(apart(ours, archived))}. Restore it with the version that wrote it; a newer version then migrates it.`,
   );
 }
 
@@ -101,7 +101,7 @@ async function findSecrets(
   const lack = `The archive's secrets are sealed by the master keys ${missing.join(", ")}, which this installation lacks`;
   if (keys === null)
     throw new Error(
-      `${lack}, and it holds no keys itself. Set STOA_MASTER_KEYS to those that it was made with, or put the secrets.json that lay beside them into the data folder.`,
+      `${lack}, and it contains no keys itself. Set STOA_MASTER_KEYS to the keys it was written with, or put that installation's secrets.json into the data folder.`,
     );
   if (passphrase === null)
     throw new Error(`${lack}. Set STOA_BACKUP_PASSPHRASE to what it was when the archive was made.`);

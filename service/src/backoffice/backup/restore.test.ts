@@ -146,8 +146,8 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
       [without(/^manifest\.json/), /its end is missing/],
       [without(/^manifest\.hmac/), /its end is missing/],
       [without(/^format/), /it is no backup of Stoa/],
-      [[...members, ["more", Buffer.from("more")]], /it holds more where it must not/],
-      [members.toSpliced(2, 0, ["more", Buffer.from("more")]), /it holds more, which no backup does/],
+      [[...members, ["more", Buffer.from("more")]], /it contains more in the wrong place/],
+      [members.toSpliced(2, 0, ["more", Buffer.from("more")]), /it contains more, which is not part of a backup/],
       [members.toSpliced(2, 0, members[2]!), /the rows of/],
       [
         members.map(([name, bytes]) => (/^files\//.test(name) ? [name, Buffer.from("x")] : [name, bytes])),
@@ -242,9 +242,9 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
     await backUpTo(all.path, shopOf(market));
     await mustRefuse(
       all,
-      /sealed by the master keys [0-9a-f]{16}, which this installation lacks, and it holds no keys/,
+      /sealed by the master keys [0-9a-f]{16}, which this installation lacks, and it contains no keys/,
     );
-    await assert.rejects(readArchiveKeys(all.path, PASSPHRASE), /holds no keys/);
+    await assert.rejects(readArchiveKeys(all.path, PASSPHRASE), /contains no keys/);
   });
 });
 

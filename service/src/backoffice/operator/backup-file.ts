@@ -41,7 +41,7 @@ async function mustNotExist(file: string): Promise<void> {
     () => true,
     () => false,
   );
-  if (isThere) throw new Error(`${file} is there already: name another file.`);
+  if (isThere) throw new Error(`${file} already exists: name another file.`);
 }
 
 /** So that the name outlives a crash, too. */

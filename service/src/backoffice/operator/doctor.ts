@@ -232,7 +232,10 @@ async function checkKeyring(pool: pg.Pool, { masterKeys }: Config) {
   const under = [primary!, ...others].map((id) => `${held.get(id) ?? 0} under ${id}`).join(", ");
   if (lost.length > 0) {
     const missing = lost.map(([id, count]) => `${count} under ${id}`).join(", ");
-    return { ok: false, note: `${under}; ${missing}, which is not in the keyring: nobody can open them` };
+    return {
+      ok: false,
+      note: `${under}; ${missing}, which is not in the keyring, so they cannot be decrypted`,
+    };
   }
   const isDue = others.some((id) => held.has(id));
   return toWarning(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
@@ -260,7 +263,7 @@ const toWarning = (problems: string[], well: string) =>
 async function checkJobs(pool: pg.Pool, now: Date) {
   const counts = await readJobStatus(pool, jobKinds).catch(emptyIfNoTables);
   const problems = counts.flatMap((job) => [
-    ...(hasFailed(job) ? [`${job.name} failed when it was last tried: the log says why`] : []),
+    ...(hasFailed(job) ? [`${job.name} failed at its last attempt: see the log`] : []),
     ...(isLate(job, now)
       ? [`${job.name} is late, last done ${formatTime(job.lastSuccessAt)}: does a worker run?`]
       : []),
@@ -297,7 +300,7 @@ async function checkLedger(pool: pg.Pool) {
   const last = await findLastVerification(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not looked at yet: `stoa-server ledger verify` does" };
   const problems =
-    last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` tells them`] : [];
+    last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` lists them`] : [];
   return toWarning(problems, `all was well on ${last.endedAt.toISOString()}`);
 }
 

@@ -25,7 +25,7 @@ export async function findOrCreatePrintedKey(ctx: Context): Promise<PrintedKey> 
     await mkdir(ctx.config.dataDir, { recursive: true, mode: 0o700 });
     await writeFile(file, JSON.stringify(made), { mode: 0o600 });
   } catch (error) {
-    ctx.log.warn({ err: error }, "the printed key was not kept: the next start makes another one");
+    ctx.log.warn({ err: error }, "the printed key was not saved: the next start prints another one");
   }
   return made;
 }

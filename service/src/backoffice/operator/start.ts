@@ -112,13 +112,13 @@ async function printStartBox(database: OperatorDatabase, { ctx }: Service): Prom
 
 /** Waits for the products alone; whether sales still come in behind. */
 async function loadDemoProducts(ctx: Context): Promise<boolean> {
-  printProgress("loading the demo shop, where it is not there yet");
+  printProgress("loading the demo shop if it is missing");
   const shop = loadDemoAtStart(ctx);
   shop.loaded.then(
     (figures) => figures && ctx.log.info(figures, "the demo shop is loaded"),
     (error) => {
       if (!ctx.pool.ending)
-        ctx.log.error({ err: error }, "the demo shop was not loaded; the next start goes on with it");
+        ctx.log.error({ err: error }, "the demo shop was not loaded; the next start tries again");
     },
   );
   // Whoever loads it may be another process, and the database may drop meanwhile: the service starts all the same.

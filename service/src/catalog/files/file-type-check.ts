@@ -109,7 +109,7 @@ export async function checkFileType(file: UploadedFile, name: string): Promise<F
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const head = buffer.subarray(0, bytesRead);
     const sniffed = detectType(head);
-    if (sniffed && sniffed.family === null) throw invalidFile(`is ${sniffed.what}, which is not taken`);
+    if (sniffed && sniffed.family === null) throw invalidFile(`is ${sniffed.what}, which is not accepted`);
     const found = await inspectContent(handle, file.size, head, sniffed?.family ?? "text");
     return mustMatchDeclaredType(found, name, file.declaredType);
   } finally {
@@ -126,7 +126,7 @@ async function inspectContent(
 ): Promise<FileType[]> {
   const offered = fileTypes.filter((kind) => kind.family === family);
   if (family === "text" && MARKUP.test(head.toString("utf8")))
-    throw invalidFile("is HTML, SVG or another page with markup, which is not taken");
+    throw invalidFile("is HTML, SVG or another page with markup, which is not accepted");
   await scan(handle, size, family);
   if (family === "zip") return zipFileTypes(await readEntries(handle, size), offered);
   await mustHaveNoTrailingArchive(handle, size);
@@ -149,8 +149,7 @@ async function scan(handle: FileHandle, size: number, family: FileType["family"]
     const readable = family === "pdf" ? decodePdfNames(seen) : seen;
     const hit = banned.find((text) => readable.includes(text, 0, "latin1"));
     if (hit === EICAR) throw invalidFile("is the test virus EICAR");
-    if (hit)
-      throw invalidFile("is a PDF that does something by itself (a script, a program or a file inside)");
+    if (hit) throw invalidFile("is a PDF with active content (a script, a program or an embedded file)");
     overlapping = seen.subarray(-overlap);
   }
 }
@@ -177,10 +176,10 @@ function mustBeText(decoder: InstanceType<typeof TextDecoder>, chunk: Buffer, is
   try {
     text = decoder.decode(chunk, { stream: !isLast });
   } catch {
-    throw invalidFile(`is neither text in UTF-8 nor anything else that is taken: ${ACCEPTED_EXTENSIONS}`);
+    throw invalidFile(`is neither text in UTF-8 nor another accepted type: ${ACCEPTED_EXTENSIONS}`);
   }
   if (CONTROL_CHARACTERS.test(text))
-    throw invalidFile(`is neither text nor anything else that is taken: ${ACCEPTED_EXTENSIONS}`);
+    throw invalidFile(`is neither text nor another accepted type: ${ACCEPTED_EXTENSIONS}`);
 }
 
 function mustNotBePolyglot(head: Buffer, family: FileType["family"]): void {
@@ -202,7 +201,7 @@ async function readEntries(handle: FileHandle, size: number): Promise<ZipEntry[]
 /** A document of Office is an archive with a certain entry; one that has it may still be offered as a zip. */
 function zipFileTypes(entries: ZipEntry[], offered: FileType[]): FileType[] {
   const names = new Set(entries.map(({ name }) => name));
-  if (names.has("META-INF/MANIFEST.MF")) throw invalidFile("is a Java program, which is not taken");
+  if (names.has("META-INF/MANIFEST.MF")) throw invalidFile("is a Java program, which is not accepted");
   return offered.filter(({ entry }) => entry === undefined || names.has(entry));
 }
 

@@ -53,7 +53,7 @@ async function detectFamily({ path, size }: UploadedFile): Promise<DetectedType[
     const sniffed = detectType(buffer.subarray(0, bytesRead));
     if (sniffed && IMAGE_FAMILIES.includes(sniffed.family)) return sniffed.family;
     throw invalidFile(
-      `is ${sniffed?.what ?? "no picture"}: PNG, JPEG, WebP, GIF and AVIF are taken, SVG is not`,
+      `is ${sniffed?.what ?? "no picture"}: PNG, JPEG, WebP, GIF and AVIF are accepted, SVG is not`,
     );
   } finally {
     await file.close();

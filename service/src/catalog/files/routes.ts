@@ -16,7 +16,7 @@ export const fileRoutes = [
   ),
   route(api.files.remove, (ctx, caller, { params }, { source }) => removeFile(ctx, caller, params, source)),
   repeatableRoute(
-    "The same picture is kept once.",
+    "The same picture is stored once.",
     uploadRoute(
       api.images.add,
       (ctx, caller, { productId }) => authorizeChange(ctx, caller, productId),

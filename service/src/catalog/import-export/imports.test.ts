@@ -224,11 +224,7 @@ suite("an import with a mistake", () => {
     ["nothing between the fences", "---\n---\nx", /^2 product must have front matter/],
     ["a key twice", file(`${front}\ntitle: again`), /^8 product is not plain YAML: duplicated mapping key/],
     ["a wrong indent", file("title: x\n  price: 2\n bad"), /^\d product is not plain YAML/],
-    [
-      "the content in the front matter",
-      file(`${front}\ncontent: x`),
-      /^8 content stands below the front matter/,
-    ],
+    ["the content in the front matter", file(`${front}\ncontent: x`), /^8 content is below the front matter/],
     ["an alias", file("title: &a [x]\ntags: *a"), /^3 product is not plain YAML: aliases/],
     ["a tag", file("title: !!js/function x"), /^2 product is not plain YAML/],
     ["a tag of our own", file("title: !secret x"), /^2 product is not plain YAML/],

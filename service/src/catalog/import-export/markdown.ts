@@ -29,7 +29,7 @@ export async function readMarkdown(bytes: Buffer, file?: string): Promise<ReadIt
     const { front, body, bodyLine } = partsOf(decode(bytes));
     const { value, lineOf } = await readFrontMatter(front);
     if (Object.hasOwn(value, "content"))
-      throw new FrontMatterError(lineOf("content"), "stands below the front matter", "content");
+      throw new FrontMatterError(lineOf("content"), "is below the front matter", "content");
     const product = { ...value, content: body };
     mustBeStorable(product, WHOLE_PRODUCT);
     return {

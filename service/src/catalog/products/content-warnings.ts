@@ -29,13 +29,15 @@ function foreignTagWarnings(field: string, template: Template): ProductWarning[]
   const literals = template.filter((part) => typeof part === "string");
   const tags = [...new Set(literals.flatMap((text) => text.match(FOREIGN_TAG) ?? []))];
   if (tags.length === 0) return [];
-  const reason = `holds ${joinTags(tags)}, which is sent to the model as it stands: a template has variables alone, without conditions, loops, filters and partials. Remove it, or sell each variant as a product of its own; write \\{{ for two braces that are meant as text`;
+  const reason = `holds ${joinTags(tags)}, which is sent to the model unchanged: a template has only variables, no conditions, loops, filters or partials. Remove it, or sell each variant as a product of its own; write \\{{ for two braces that are meant as text`;
   return [{ field, reason }];
 }
 
 function elseWarnings(field: string, template: Template): ProductWarning[] {
   if (!template.some((part) => typeof part !== "string" && part.name === "else")) return [];
-  return [{ field, reason: "holds {{else}}, which is read as a variable named else: remove or rename it" }];
+  return [
+    { field, reason: "contains {{else}}, which is read as a variable named else: remove or rename it" },
+  ];
 }
 
 const invisibleWarnings = (field: string, text: string): ProductWarning[] =>
@@ -44,7 +46,7 @@ const invisibleWarnings = (field: string, text: string): ProductWarning[] =>
         {
           field,
           reason:
-            "holds control, bidirectional or other invisible characters, which the model reads and buyers do not see: remove those that you do not mean",
+            "holds control, bidirectional or other invisible characters, which the model reads and buyers do not see: remove those that you did not intend",
         },
       ]
     : [];

@@ -357,7 +357,7 @@ test("all faults of a workflow are told at once, by their places", async () => {
     { id: "b", type: "delay", needs: ["a"], seconds: 0 },
   ];
   assert.deepEqual(await problemsOf(asWorkflow({ steps, result: "steps.a.output", colour: "red" })), [
-    "content.steps[0].needs: makes a circle: a → b → a",
+    "content.steps[0].needs: is circular: a → b → a",
     "content.steps[0].value: uses steps.c, but no step has this id",
     "content.steps[1].seconds: must be at least 1",
     "content.colour: is not known here",

@@ -213,7 +213,7 @@ function readPublicUrl(read: SettingsReader, environment: Environment, host: str
   if (environment === "test") return origin;
   if (origin?.startsWith("http:") && !isLoopbackOrigin(origin))
     read.problems.push(
-      `STOA_PUBLIC_URL is "${origin}"; in production it must begin with https://, since browsers keep no sign-in over plain HTTP. Put a proxy that speaks TLS in front`,
+      `STOA_PUBLIC_URL is "${origin}"; in production it must begin with https://, since browsers do not keep a sign-in over plain HTTP. Put a TLS proxy in front`,
     );
   if (origin === null && !isLoopback(host))
     read.problems.push(

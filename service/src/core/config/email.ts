@@ -14,7 +14,7 @@ export function readEmailSettings(read: SettingsReader, environment: Environment
     read.problems.push(
       read.text("STOA_MAIL")
         ? "STOA_MAIL=smtp needs SMTP_URL"
-        : "SMTP_URL must be set in production, or STOA_MAIL=off: nobody can sign in by mail then",
+        : "SMTP_URL must be set in production, or STOA_MAIL=off: then nobody can sign in by email",
     );
   if (mail === "dev" && environment === "production")
     read.problems.push("STOA_MAIL=dev shows everybody's mail: it is for the test environment");

@@ -189,8 +189,8 @@ suite("/dev/hooks", () => {
   });
 
   test("tells people by a page that nothing is there, as after a restart, which empties all", async () => {
-    assert.match(await page(`${path}/gone`), /<h1>There is no such page/);
-    assert.match(await page("/dev/hooks/no.name"), /<h1>There is no such page/);
+    assert.match(await page(`${path}/gone`), /<h1>This page does not exist/);
+    assert.match(await page("/dev/hooks/no.name"), /<h1>This page does not exist/);
   });
 
   test("takes nothing that a page of another site has a browser send", async () => {

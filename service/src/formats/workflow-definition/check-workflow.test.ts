@@ -217,7 +217,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[3].id: is a word of CEL: choose another",
   ],
   [
-    "an id that stands twice",
+    "an id that appears twice",
     changed({ "steps.3": { id: "drafts", type: "delay", seconds: 1 }, result: "1" }),
     "content.steps[3].id: is the id of steps[1] too: choose another",
   ],
@@ -227,7 +227,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[3].needs: names fine, but no step has this id",
   ],
   [
-    "a need that stands twice",
+    "a need that appears twice",
     changed({ "steps.3.needs": ["drafts", "drafts"] }),
     "content.steps[3].needs: names drafts twice",
   ],
@@ -239,7 +239,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "a circle",
     changed({ "steps.0.needs": ["ok"] }),
-    "content.steps[0].needs: makes a circle: outline → ok → drafts → outline",
+    "content.steps[0].needs: is circular: outline → ok → drafts → outline",
   ],
   [
     "messages that nobody opens",
@@ -386,12 +386,12 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "a keyword that is not known",
     withInput({ properties: { topic: { maxlength: 5 }, tone: true } }),
-    "content.input.properties.topic.maxlength: is no keyword",
+    "content.input.properties.topic.maxlength: is not a supported JSON Schema keyword",
   ],
   [
     "a regular expression",
     withInput({ properties: { topic: { pattern: "(a+)+$" }, tone: true } }),
-    "content.input.properties.topic.pattern: is not taken",
+    "content.input.properties.topic.pattern: is not supported",
   ],
   [
     "a schema from elsewhere",
@@ -406,7 +406,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "a schema that holds itself",
     withInput({ $defs: { a: { items: { $ref: "#/$defs/b" } }, b: { $ref: "#/$defs/a" } } }),
-    "content.input.$defs.b.$ref: makes a circle",
+    "content.input.$defs.b.$ref: is circular",
   ],
   [
     "a default that is refused",
@@ -474,7 +474,7 @@ test("what is no JSON is told as an issue of the content", async () => {
     "content: is no JSON: see line 2, column 12",
   ]);
   assert.deepEqual(await problemsOf('{"steps":[{"id":"a","id":"b"}]}'), [
-    "content.steps[0].id: stands twice in its object",
+    "content.steps[0].id: appears twice in its object",
   ]);
 });
 
@@ -610,7 +610,7 @@ const injections: Record<string, Injection> = {
     steps[at]!.needs!.push("nowhere");
     return [`content.steps[${at}].needs`];
   },
-  "an id that stands twice"({ steps }, _graph, at) {
+  "an id that appears twice"({ steps }, _graph, at) {
     steps.push({ id: steps[at]!.id, type: "delay", seconds: 1 });
     return [`content.steps[${steps.length - 1}].id`];
   },
@@ -664,7 +664,7 @@ function assertCircles({ steps }: Definition, problems: string[]): void {
   assert.ok(problems.length > 0);
   for (const problem of problems) {
     const [, index, way] =
-      /^content\.steps\[(\d+)\]\.needs: makes a circle: (.*)$/.exec(problem) ?? assert.fail(problem);
+      /^content\.steps\[(\d+)\]\.needs: is circular: (.*)$/.exec(problem) ?? assert.fail(problem);
     const ids = way!.split(" → ");
     assert.equal(ids[0], steps[Number(index)]!.id);
     assert.equal(ids.at(-1), ids[0]);

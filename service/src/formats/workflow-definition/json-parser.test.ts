@@ -99,8 +99,8 @@ test("64 levels are read, and brackets in strings are text", () => {
 });
 
 const names: [says: string, text: string, path: (string | number)[], reason: RegExp][] = [
-  ["a key that stands twice", '{"a":1,"b":[{"x":1,"x":2}]}', ["b", 0, "x"], /stands twice/],
-  ["a key that is written in two ways", '{"a":1,"\\u0061":2}', ["a"], /stands twice/],
+  ["a key that appears twice", '{"a":1,"b":[{"x":1,"x":2}]}', ["b", 0, "x"], /appears twice/],
+  ["a key that is written in two ways", '{"a":1,"\\u0061":2}', ["a"], /appears twice/],
   ["a key of a prototype", '[0,{"__proto__":{}}]', [1, "__proto__"], /is not a name/],
   ["NUL", '{"steps":["\\u0000"]}', ["steps", 0], /must not contain NUL/],
   ["half of a pair", '{"a":"\\ud800"}', ["a"], /half of a surrogate pair/],
@@ -114,6 +114,6 @@ for (const [says, text, path, reason] of names) {
   });
 }
 
-test("the same key in different objects is none that stands twice", () => {
+test("the same key in different objects is none that appears twice", () => {
   assert.ok("value" in parseJsonText('[{"a":{"a":1}},{"a":2}]'));
 });

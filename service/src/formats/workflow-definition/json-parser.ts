@@ -118,5 +118,5 @@ const findTextProblem = (text: string) =>
 
 function findKeyProblem(key: string, seen: ReadonlySet<string>): string | null {
   if (key === "__proto__") return "is not a name that can be used";
-  return seen.has(key) ? "stands twice in its object" : null;
+  return seen.has(key) ? "appears twice in its object" : null;
 }

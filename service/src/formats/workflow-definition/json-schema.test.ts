@@ -125,7 +125,7 @@ const told: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
       { a: 1, b: 2 },
       { b: 2, a: 1 },
     ],
-    ": must not hold the same item twice",
+    ": must not contain the same item twice",
   ],
   [{ properties: { a: { $ref: "#/$defs/x" } }, $defs: { x: { type: "null" } } }, { a: 1 }, "a: must be null"],
 ];

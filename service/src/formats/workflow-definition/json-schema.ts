@@ -154,8 +154,11 @@ const KEYWORDS = new Map<string, KeywordCheck>(
 );
 
 const UNSUPPORTED_KEYWORDS = new Map([
-  ["pattern", "is not taken, because a regular expression can take for ever: use enum, maxLength or a step"],
-  ["$defs", "can stand at the top of a schema alone"],
+  [
+    "pattern",
+    "is not supported, because a regular expression can run forever: use enum, maxLength or a step",
+  ],
+  ["$defs", "is allowed only at the top of a schema"],
 ]);
 
 /** Returns why an object is not a schema that this validator supports. */
@@ -200,7 +203,7 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
     else
       walk.issues.push({
         path: at,
-        reason: UNSUPPORTED_KEYWORDS.get(keyword) ?? "is no keyword of the JSON Schema that is taken here",
+        reason: UNSUPPORTED_KEYWORDS.get(keyword) ?? "is not a supported JSON Schema keyword",
       });
   }
 }
@@ -217,7 +220,7 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
       const target = parts.get(ref.name);
       if (!target) issues.push({ path: ref.path, reason: `names ${ref.name}, which $defs lacks` });
       else if (ref.name === name || trail.includes(ref.name))
-        issues.push({ path: ref.path, reason: "makes a circle: a schema cannot hold itself" });
+        issues.push({ path: ref.path, reason: "is circular: a schema cannot contain itself" });
       else size += sizeOf(ref.name, target, [...trail, name]);
     }
     sizes.set(name, size);
@@ -398,7 +401,7 @@ function findArrayReason(
   return findFirstBroken(
     [value.length < minItems, `must have at least ${minItems} items`],
     [maxItems !== undefined && value.length > maxItems, `must have at most ${maxItems} items`],
-    [uniqueItems === true && !isUnique(), "must not hold the same item twice"],
+    [uniqueItems === true && !isUnique(), "must not contain the same item twice"],
   );
 }
 

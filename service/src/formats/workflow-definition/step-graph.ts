@@ -68,7 +68,7 @@ function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[
     const circle = reported.has(id) ? null : findShortestCycle(id, nodes);
     if (!circle) return [];
     for (const member of circle) reported.add(member);
-    const reason = `makes a circle: ${[...circle, id].join(" → ")}`;
+    const reason = `is circular: ${[...circle, id].join(" → ")}`;
     return [{ path: ["steps", index, "needs"], reason }];
   });
 }

@@ -115,7 +115,7 @@ const map = {
 const approval = {
   type: z.literal("approval"),
   timeoutSeconds: seconds(MAX_WAIT_SECONDS),
-  prompt: visibleText(2_000).min(1).optional().describe("What whoever approves is asked"),
+  prompt: visibleText(2_000).min(1).optional().describe("The question that the approver sees"),
 };
 const delay = { type: z.literal("delay"), seconds: seconds(MAX_WAIT_SECONDS) };
 

@@ -118,7 +118,7 @@ class StreamEnd {
   }
 
   *parts(): Generator<Part, void, undefined> {
-    if (this.#reason === undefined) throw new Error("the stream tells no end");
+    if (this.#reason === undefined) throw new Error("the stream has no end event");
     if (this.#modelId) yield { type: "response-metadata", modelId: this.#modelId };
     yield {
       type: "finish",

@@ -198,7 +198,7 @@ class ErrorResponseFound extends Error {
   readonly statusCode: number;
   readonly responseBody: string;
   constructor(statusCode: number, responseBody: string) {
-    super("the provider told an error");
+    super("the provider sent an error");
     this.statusCode = statusCode;
     this.responseBody = responseBody;
   }

@@ -38,7 +38,7 @@ export function createGoogleProvider(client: SocialProvider, timeoutMs: number):
         throw toIdentityProblem(error);
       });
       const claims = Claims.safeParse(tokens.claims());
-      if (!claims.success) throw new IdentityProblem("refused", "the ID token names nobody");
+      if (!claims.success) throw new IdentityProblem("refused", "the ID token has no subject");
       const { sub, name = null, email, email_verified } = claims.data;
       return { subject: sub, name, verifiedEmail: email_verified === true ? (email ?? null) : null };
     },

@@ -36,7 +36,7 @@ export function createDiskStorage(folder: string): Storage {
     async check() {
       try {
         await access(await makeFolder(folder), constants.R_OK | constants.W_OK);
-        return `files are kept in ${folder}`;
+        return `files are stored in ${folder}`;
       } catch (error) {
         throw new StorageUnavailable((error as Error).message);
       }

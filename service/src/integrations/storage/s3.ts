@@ -61,7 +61,7 @@ export function createS3Storage(place: S3Location): Storage {
     },
     async check() {
       await withStorageErrors(client.send(new HeadBucketCommand({ Bucket: place.bucket })));
-      return `files are kept in the bucket ${place.bucket} at ${place.endpoint}`;
+      return `files are stored in the bucket ${place.bucket} at ${place.endpoint}`;
     },
     async close() {
       client.destroy();

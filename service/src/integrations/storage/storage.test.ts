@@ -104,7 +104,7 @@ for (const [where, open] of Object.entries(drivers)) {
       assert.equal(s3.requests.length, asked);
     });
 
-    test("it says where", async () => assert.match(await storage.check(), /^files are kept in /));
+    test("it says where", async () => assert.match(await storage.check(), /^files are stored in /));
   });
 }
 

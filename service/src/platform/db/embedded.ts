@@ -69,7 +69,7 @@ async function start(place: ClusterPaths, options: EmbeddedOptions): Promise<Emb
 async function waitForUsers(place: ClusterPaths): Promise<FileLock> {
   const alone = await waitForLock(place.usersLock, LEFTOVERS_SECONDS * 1000);
   if (alone) return alone;
-  throw new Error(`Another process holds ${place.usersLock}, but its PostgreSQL is out of sight.`);
+  throw new Error(`Another process holds ${place.usersLock}, but its PostgreSQL cannot be reached.`);
 }
 
 // After kill -9 the children of the old PostgreSQL need a moment to notice; the new one refuses until then.

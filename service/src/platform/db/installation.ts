@@ -35,7 +35,7 @@ export const updateInstallationKey = (db: Database, masterKeyFingerprint: string
 
 export async function mustBelongTo(db: Database, claim: InstallationIdentity): Promise<void> {
   const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
-  if (!kept) throw new WrongInstallation("There is no shop in this database yet: its first start makes one.");
+  if (!kept) throw new WrongInstallation("This database has no shop yet: the first start creates one.");
   if (kept.environment !== claim.environment) {
     throw new WrongInstallation(
       `This database is a ${kept.environment} database; STOA_ENVIRONMENT says ${claim.environment}. Use another database for it.`,

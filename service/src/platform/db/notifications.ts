@@ -100,7 +100,7 @@ async function sendProof(connection: Connection, nonce: string): Promise<void> {
 function explainLostNotification({ direct }: Connection, { isPooled }: DatabaseClient): string {
   const setting = direct === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
   if (isPooled)
-    return `${setting} leads through a connection pooler that shares its connections, so that LISTEN hears nothing: set DATABASE_DIRECT_URL to the address of PostgreSQL itself`;
+    return `${setting} leads through a connection pooler that shares its connections, so that LISTEN receives nothing: set DATABASE_DIRECT_URL to the address of PostgreSQL itself`;
   return direct === undefined
     ? "PostgreSQL did not deliver a notification in time"
     : "DATABASE_DIRECT_URL leads to another database than DATABASE_URL: a notification that was sent there did not arrive";
@@ -198,7 +198,7 @@ export class Notifications {
   #note(error: Error): boolean {
     const isUnproven = error instanceof NotificationLost;
     const problem = isUnproven ? error.message : "the connection that listens is lost";
-    if (!isUnproven) this.#log.warn({ err: error }, "no notices are heard, so nothing is cached");
+    if (!isUnproven) this.#log.warn({ err: error }, "no notifications arrive, so nothing is cached");
     else if (problem !== this.#problem) this.#log.warn(`Nothing is cached: ${problem}`);
     this.#problem = problem;
     return isUnproven;

@@ -73,7 +73,7 @@ const sendList = (reply: FastifyReply, messages: StoredEmail[]) =>
     scripts: ["live.js"],
     main: html`<div class="card">
 <h1>Mailbox</h1>
-<p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone or by the address that the start prints.</p>
+<p class="lead">Emails that a mail server would have sent, newest first. They are kept for a week and shown only on this machine or at the address that the start prints.</p>
 <ul class="entries dated" data-live aria-live="polite">
 ${messages.map(
   (message) =>

@@ -118,7 +118,7 @@ function whyNotAllowed(caller: Caller, access: RestrictedAccess): ApiError | nul
     case "admin":
       return whyNoAdmin(caller);
     default:
-      return forbidden("nobody", "Nobody may do this.");
+      return forbidden("nobody", "No caller may do this.");
   }
 }
 

@@ -33,7 +33,7 @@ function watch(
       onLate(`took longer than ${inSeconds(totalMs)}: send less at once, or faster`);
     else if (read === 0) onLate(`stood still for ${inSeconds(idleMs)}: send all of it without a pause`);
     else if (read * 1000 < bytesPerSecond * idleMs)
-      onLate(`came slower than ${bytesPerSecond} bytes a second: send it faster`);
+      onLate(`arrived at less than ${bytesPerSecond} bytes a second: send it faster`);
   };
   const timer = setInterval(check, Math.min(idleMs, totalMs));
   return () => clearInterval(timer);

@@ -28,7 +28,7 @@ export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, erro
 <h1>${title}</h1>
 <p>${text}</p>
 <div class="actions"><a class="button" href="/auth/signed-in">Go to your account</a></div>
-<p class="small">If you ask somebody for help, name them this: <code>${request.id}</code></p>
+<p class="small">If you ask for help, quote this: <code>${request.id}</code></p>
 </section>`,
   });
 }
@@ -36,7 +36,7 @@ export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, erro
 function wordsFor({ status, message }: ApiError): { title: string; text: string } {
   if (status === 404) {
     return {
-      title: "There is no such page",
+      title: "This page does not exist",
       text: "The address is mistyped or incomplete, or the page has moved.",
     };
   }

@@ -34,7 +34,7 @@ export function notFound(routes: Route[], request: FastifyRequest): ApiError {
     .filter(({ endpoint }) => countParameters(endpoint.path) === fewest)
     .flatMap(({ endpoint: { method } }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
   if (allowed.length === 0) return new ApiError("NOT_FOUND");
-  return new ApiError("METHOD_NOT_ALLOWED", `This path takes ${[...new Set(allowed)].join(", ")}.`, {
+  return new ApiError("METHOD_NOT_ALLOWED", `This path accepts ${[...new Set(allowed)].join(", ")}.`, {
     allowed: [...new Set(allowed)],
   });
 }
@@ -54,8 +54,7 @@ const FRAMEWORK_ERRORS: Record<string, (limitBytes: number) => ApiError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: (limitBytes) =>
     new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${limitBytes} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new ApiError("UNSUPPORTED_MEDIA_TYPE"),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    invalidRequest("body", "has another length than Content-Length says"),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => invalidRequest("body", "is not as long as Content-Length says"),
 };
 
 export function toApiError({ ctx }: ServerDependencies, request: FastifyRequest, error: unknown): ApiError {

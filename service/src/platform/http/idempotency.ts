@@ -239,7 +239,7 @@ export async function runOnce(
     await (isRefusal ? lease.release() : lease.keep(outcome));
   } catch (error) {
     // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
-    ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");
+    ctx.log.error({ route: request.route, err: error }, "the response to an Idempotency-Key was not stored");
   }
   return outcome;
 }

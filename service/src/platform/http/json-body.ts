@@ -67,7 +67,7 @@ export function mustBeStorable(value: unknown, root: string, path = ""): void {
     for (const [key, item] of Object.entries(value)) {
       if (key === "__proto__") throw invalidRequest(pathTo(path, key), "is not a name that can be used");
       if (findTextProblem(key))
-        throw invalidRequest(path || root, "has a name with characters that cannot be kept");
+        throw invalidRequest(path || root, "has a name with characters that cannot be stored");
       mustBeStorable(item, root, pathTo(path, key));
     }
   }

@@ -139,13 +139,13 @@ function openMoneyGauges(registry: Registry, { openMoney, now }: MetricSources):
   });
   const age = new Gauge({
     name: "money_open_oldest_seconds",
-    help: "How old the oldest of them is; 0: there is none",
+    help: "Age of the oldest of them; 0: none",
     labelNames,
     registers,
   });
   const due = new Gauge({
     name: "money_open_due_timestamp_seconds",
-    help: "The nearest date by which somebody must have answered the bank, where it is known",
+    help: "The nearest known deadline for evidence",
     labelNames,
     registers,
   });
@@ -165,12 +165,12 @@ function ledgerGauges(registry: Registry, { lastLedgerCheck }: MetricSources): (
   const registers = [registry];
   const problems = new Gauge({
     name: "ledger_problems",
-    help: "What the last nightly ledger verify found wrong; NaN: there was none yet",
+    help: "Problems found by the last nightly ledger verification; NaN: none has run yet",
     registers,
   });
   const at = new Gauge({
     name: "ledger_verified_timestamp_seconds",
-    help: "When the last nightly ledger verify was done; NaN: there was none yet",
+    help: "Time of the last nightly ledger verification; NaN: none has run yet",
     registers,
   });
   return async () => {
@@ -190,7 +190,7 @@ function pendingSalesGauges(registry: Registry, { pendingSales, now }: MetricSou
   });
   const age = new Gauge({
     name: "analytics_waiting_oldest_seconds",
-    help: "How long ago the oldest of them happened, which may be long before it was booked; 0: there is none",
+    help: "Age of the oldest of them, which may be long before it was booked; 0: none",
     registers,
   });
   return async () => {
@@ -207,7 +207,7 @@ function eventGauge(
 ): () => Promise<void> {
   const age = new Gauge({
     name: "webhook_events_waiting_oldest_seconds",
-    help: "Age of the oldest event without webhook deliveries; 0: there is none; NaN: the database is away",
+    help: "Age of the oldest event without webhook deliveries; 0: none; NaN: the database is unavailable",
     registers: [registry],
   });
   return async () => {

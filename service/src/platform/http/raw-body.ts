@@ -20,7 +20,8 @@ export const mediaTypeOf = (contentType: string | undefined): string =>
 /** What is in the bytes is the handler's to read. */
 export function mustHaveAllowedType({ types }: RawRequest, { type, bytes }: RawBody): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
-  if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
+  if (!types.includes(type))
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This endpoint accepts ${types.join(", ")}.`);
 }
 
 /** Bodies so large come in two at a time from one account, and each is done with before the next is read. */

@@ -400,7 +400,7 @@ suite("an error that a browser is shown", () => {
     test(`${path}: is a page for a browser, and the envelope for a program`, async () => {
       const page = await nobody.get(path, inBrowser);
       assert.deepEqual([page.status, page.headers.get("content-type")], [404, "text/html; charset=utf-8"]);
-      assert.match(page.text, /There is no such page/);
+      assert.match(page.text, /This page does not exist/);
       assertError(await nobody.get(path, { accept: "*/*" }), 404, "NOT_FOUND");
       assertError(await nobody.get(path), 404, "NOT_FOUND");
     });
