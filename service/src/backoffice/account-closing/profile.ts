@@ -30,7 +30,7 @@ const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
 
 export async function readAccount(ctx: Context, { userId }: Member): Promise<Account> {
   const user = await findAccount(ctx.db, userId);
-  return toAccount(user!, await hasSecondFactor(ctx.db, userId));
+  return toAccount(required(user, "the account"), await hasSecondFactor(ctx.db, userId));
 }
 
 const FIELDS = ["name", "bio", "refundDays", "commissionBasisPoints", "country"] as const;

@@ -3,12 +3,16 @@ import { toClient } from "../../accounts/oauth/clients.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context } from "../../core/context.ts";
 import { toUuid } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
 import { type ClientRow, listClients } from "./queries.ts";
 
 const toAdminClient = (client: ClientRow): AdminOAuthClient => ({
   ...toClient(client),
-  owner: client.ownerId === null ? null : { id: toUserId(client.ownerId), name: client.ownerName! },
+  owner:
+    client.ownerId === null
+      ? null
+      : { id: toUserId(client.ownerId), name: required(client.ownerName, "the name of an owner") },
   registeredFrom: client.registeredFrom,
   grants: client.grants,
 });

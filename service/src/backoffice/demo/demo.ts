@@ -10,6 +10,7 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { newUuid, requireUuid, toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { closeDemoAccount } from "../account-closing/close-account.ts";
 import {
@@ -249,7 +250,10 @@ const drawSaleDays = (random: Random): number[] =>
 /** Ratings lean to the good, as they do in shops. */
 function drawReview(people: DemoPeople, random: Random) {
   const rating = random.pick([5, 5, 5, 5, 4, 4, 4, 3, 3, 2, 1]);
-  return { rating, comment: random.pick(people.comments[String(rating)]!) };
+  return {
+    rating,
+    comment: random.pick(required(people.comments[String(rating)], "the comments for a rating")),
+  };
 }
 
 /** False where a rule refuses: best sellers are bought twice by the same few buyers, and reviewed twice. */

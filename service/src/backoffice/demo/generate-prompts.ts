@@ -5,8 +5,10 @@
  *
  * What a person decided stands in picks.tsv; what no source has, prices and views, is drawn from a fixed seed.
  */
+
 import { readFile, writeFile } from "node:fs/promises";
 import type { Provider } from "@stoa/contract";
+import { required } from "../../core/required.ts";
 import { listTemplateVariables, parseTemplate } from "../../formats/prompt-template/template.ts";
 import { type Random, seededRandom } from "./seeded-random.ts";
 
@@ -59,7 +61,9 @@ const prompts = new Map<string, SourcePrompt>(
 const picks = parsePicks(await readFile(new URL("./picks.tsv", import.meta.url), "utf8"));
 const random = seededRandom(SEED);
 const views = drawViews(picks.length, random);
-const products = picks.map((pick, at) => toProduct(pick, prompts.get(pick.sourceTitle), views[at]!, random));
+const products = picks.map((pick, at) =>
+  toProduct(pick, prompts.get(pick.sourceTitle), required(views[at], "the views of a product"), random),
+);
 // One product a line: a change of one shows as one line in a diff.
 const lines = products.map((product) => JSON.stringify(product)).join(",\n");
 await writeFile(new URL("./prompts.json", import.meta.url), `[\n${lines}\n]\n`);

@@ -34,7 +34,7 @@ export class Where {
 }
 
 function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: string): number {
-  const minor = toMinor(query[field]!, currency);
+  const minor = toMinor(required(query[field], field), currency);
   if (minor === null) throw invalidRequest(field, `is not a valid amount in ${currency}`);
   return Number(minor);
 }

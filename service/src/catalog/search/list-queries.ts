@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Context } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { offsetOf, type Page } from "../../platform/db/paging.ts";
 import type { ProductCounters } from "./card.ts";
 import type { TotalQuery } from "./facet-cells.ts";
@@ -127,16 +128,16 @@ const bounded = (total: number, bound: number): Total =>
 export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
   const text = `select count(*) as total from (${matches.any(bound + 1)}) found`;
   const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.isWordsOnly);
-  return bounded(counted!.total, bound);
+  return bounded(required(counted, "the count of a list").total, bound);
 }
 
 export async function countBounded(ctx: Context, { source, values }: ListingSource): Promise<Total> {
   const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
   const [counted] = await run<{ total: number }>(ctx, text, values);
-  return bounded(counted!.total, EXACT_TOTAL);
+  return bounded(required(counted, "the count of a list").total, EXACT_TOTAL);
 }
 
 export async function runTotalQuery(ctx: Context, { text, values }: TotalQuery): Promise<{ total: number }> {
   const [counted] = await run<{ total: number }>(ctx, text, values, values.length === 0);
-  return counted!;
+  return required(counted, "the count of a list");
 }

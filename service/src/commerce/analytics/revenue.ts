@@ -1,6 +1,7 @@
 import type { RevenueAnalytics, RevenueGroup } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { toDecimalSum } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
@@ -39,7 +40,10 @@ export async function revenueAnalytics(
     return {
       ...{ currency, startDate, endDate, timezone },
       summary: summaryOf(currency),
-      timeline: timeline.map((sums, bucket) => ({ date: span.dates[bucket]!, ...toRow(sums, currency) })),
+      timeline: timeline.map((sums, bucket) => ({
+        date: required(span.dates[bucket], "the date of a bucket"),
+        ...toRow(sums, currency),
+      })),
       breakdown: groups.map(toGroup),
       otherCurrencies: [...totals.keys()]
         .filter((other) => other !== currency)
@@ -130,7 +134,11 @@ export async function exportRevenueAnalytics(
   });
   const rows = timeline.map((sums, bucket) => {
     const row = toRow(sums, currency);
-    return [span.dates[bucket]!, currency, ...COLUMNS.map((name) => row[name])];
+    return [
+      required(span.dates[bucket], "the date of a bucket"),
+      currency,
+      ...COLUMNS.map((name) => row[name]),
+    ];
   });
   return csvFile("revenue", span, csvLines(["date", "currency", ...COLUMNS], rows));
 }

@@ -1,6 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { formatMoney } from "../../core/money/amount.ts";
+import { required } from "../../core/required.ts";
 import type {
   Dispute,
   ListedCharge,
@@ -60,7 +61,11 @@ export async function reconcileProvider(ctx: Context, since: Date): Promise<Reco
       count += items.length;
       // What is too new to differ is seen all the same: the provider's clock may be ahead, and demo orders are older than their charges.
       const found = await comparePage(items);
-      differences.push(...found.flatMap((one, index) => (items[index]!.createdAt <= until ? one : [])));
+      differences.push(
+        ...found.flatMap((one, index) =>
+          required(items[index], "the item of a difference").createdAt <= until ? one : [],
+        ),
+      );
     }
     return count;
   }

@@ -1,4 +1,5 @@
 import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import type { Database, Tx } from "../../platform/db/database.ts";
 import {
   listMiscounts,
@@ -158,7 +159,7 @@ const subjects: Record<string, (sourceId: string) => string> = {
 
 function describeDifference({ kind, sourceId, account, ownerId, currency, due, booked }: Difference): string {
   const whose = ownerId ? ` of ${toId("usr", ownerId)}` : "";
-  return `${subjects[kind]!(sourceId)} ${booked} on ${account}${whose}, where ${due} is due, in minor units of ${currency}.`;
+  return `${required(subjects[kind], `the subject of ${kind}`)(sourceId)} ${booked} on ${account}${whose}, where ${due} is due, in minor units of ${currency}.`;
 }
 
 function describeUnfounded({ transactionId, kind, sourceId, status }: UnfoundedDispute): string {

@@ -1,5 +1,6 @@
 import type { OrderStatus } from "@stoa/contract";
 import { minUuidAt } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -116,6 +117,7 @@ export async function findSale(db: Queries, id: string): Promise<OrderForAdmin |
     .executeTakeFirst();
   if (!row) return undefined;
   const { referrerId, referrerName, ...rest } = row;
-  const referrer = referrerId === null ? null : { id: referrerId, name: referrerName! };
+  const referrer =
+    referrerId === null ? null : { id: referrerId, name: required(referrerName, "the name of a referrer") };
   return { ...(toBigintAmounts(rest) as Omit<OrderForAdmin, "referrer">), referrer };
 }

@@ -5,6 +5,7 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
+import { lastOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { OrderRow } from "../orders/queries.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
@@ -110,6 +111,6 @@ export function mustBeRefundableByAdmin(order: OrderRow): PaidOrder {
 /** A buyer who often returns what they never used must ask the seller. null: they had no refund at once yet. */
 async function instantRefundsFrom(db: Queries, buyerId: string): Promise<Date | null> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
-  const days = DAYS_BETWEEN_INSTANT_REFUNDS[Math.min(count, DAYS_BETWEEN_INSTANT_REFUNDS.length - 1)]!;
+  const days = DAYS_BETWEEN_INSTANT_REFUNDS[count] ?? lastOf(DAYS_BETWEEN_INSTANT_REFUNDS);
   return last && daysAfter(last, days);
 }

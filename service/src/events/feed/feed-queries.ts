@@ -1,5 +1,6 @@
 import type { EventType } from "@stoa/contract";
 import type pg from "pg";
+import { required } from "../../core/required.ts";
 
 export interface FeedEvent {
   seq: number;
@@ -48,7 +49,7 @@ export async function listEventsAfter(
     values: [JSON.stringify(asked), head],
   });
   const pages: FeedEvent[][] = readers.map(() => []);
-  for (const { n, ...event } of rows) pages[n]!.push(event);
+  for (const { n, ...event } of rows) required(pages[n], "the page of a reader").push(event);
   return pages;
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EventType } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { required } from "../../core/required.ts";
 import { type FeedEvent, findLastSequence, listEventsAfter } from "./feed-queries.ts";
 
 declare module "../../core/context.ts" {
@@ -84,7 +85,7 @@ export class EventFeed {
     if (behind.length === 0) return false;
     const pages = await listEventsAfter(this.#pool, behind, head);
     behind.forEach((reader, at) => {
-      this.#deliver(reader, pages[at]!, head);
+      this.#deliver(reader, required(pages[at], "the page of a reader"), head);
     });
     return true;
   }

@@ -2,6 +2,7 @@ import { providers } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import {
   anyModelProviders,
   defaultModels,
@@ -40,7 +41,10 @@ export const isSandboxDefault = ({ config }: Context): boolean =>
 export async function listNewestKeys(ctx: Context, caller: Member): Promise<Record<string, string>> {
   const byProvider = Map.groupBy(await listValidKeys(ctx.db, caller.userId), ({ provider }) => provider);
   return Object.fromEntries(
-    [...byProvider].map(([provider, keys]) => [provider, toId("pkey", findReachable(ctx, keys)!.id)]),
+    [...byProvider].map(([provider, keys]) => [
+      provider,
+      toId("pkey", required(findReachable(ctx, keys), "a reachable key").id),
+    ]),
   );
 }
 

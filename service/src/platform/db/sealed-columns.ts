@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { firstOf, lastOf } from "../../core/required.ts";
+import { firstOf, lastOf, required } from "../../core/required.ts";
 import type { Vault } from "../../core/vault.ts";
 import type { Database, Tx } from "./database.ts";
 
@@ -110,7 +110,8 @@ async function write(
 ): Promise<void> {
   const names = Object.keys(key);
   const lists = names.map(
-    (name, at) => sql`${sql.val(rows.map((row) => row.key[at]))}::text[]::${sql.raw(key[name]!)}[]`,
+    (name, at) =>
+      sql`${sql.val(rows.map((row) => row.key[at]))}::text[]::${sql.raw(required(key[name], `the type of ${name}`))}[]`,
   );
   const isSame = names.map((name) => sql`${sql.ref(`t.${name}`)} = ${sql.ref(`v.${name}`)}`);
   await sql`

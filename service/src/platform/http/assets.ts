@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../../core/errors.ts";
+import { required } from "../../core/required.ts";
 import { StaticContent, sendStatic } from "./static-content.ts";
 
 const FOLDER = new URL("./assets/", import.meta.url);
@@ -20,7 +21,13 @@ const digestOf = (text: string | Buffer) =>
 const assets: ReadonlyMap<string, StaticContent> = new Map(readdirSync(FOLDER).sort().map(readAsset));
 
 function readAsset(name: string): [string, StaticContent] {
-  return [name, new StaticContent(readFileSync(new URL(name, FOLDER)), TYPES[extname(name)]!)];
+  return [
+    name,
+    new StaticContent(
+      readFileSync(new URL(name, FOLDER)),
+      required(TYPES[extname(name)], `the type of ${name}`),
+    ),
+  ];
 }
 
 /** Of all files together, so that modules that import each other by relative paths are always of one edition. */
