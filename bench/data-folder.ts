@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { listFunctions } from "@stoa/service/platform/db/functions.ts";
 import type { Options } from "./options.ts";
 import { atEnd } from "./processes.ts";
 
@@ -54,5 +55,6 @@ async function digestOf(makers: (string | URL)[]): Promise<string> {
   const tables = (await readdir(migrations)).toSorted().map((name) => new URL(name, migrations));
   const hash = createHash("sha256");
   for (const file of [...makers, ...tables]) hash.update(await readFile(file));
+  for (const { checksum } of await listFunctions()) hash.update(checksum);
   return hash.digest("hex");
 }

@@ -120,6 +120,7 @@ const OTHERS = [
   "warning",
   "queue_stats",
   "schema_migrations",
+  "schema_functions",
 ];
 const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).split("\n").toSorted();
 

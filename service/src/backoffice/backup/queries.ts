@@ -10,8 +10,8 @@ export interface Table {
 }
 
 const SCHEMAS = ["public", "fake_provider"];
-/** Says what the tables are, and not what is in them. */
-const MIGRATIONS = "schema_migrations";
+/** They describe the tables and functions of this database; a restore creates its own. */
+const MIGRATION_TABLES = ["schema_migrations", "schema_functions"];
 
 /**
  * Jobs that were asked for and are not done: whoever asked has committed, and relies on them. What runs by the clock is
@@ -28,7 +28,7 @@ const TABLES_SQL = `
     join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
    where case when n.nspname = 'pgboss' then c.relname = 'job'
-              else n.nspname = any ($1) and c.relkind = 'r' and c.relname <> $2 end
+              else n.nspname = any ($1) and c.relkind = 'r' and c.relname <> all ($2) end
      and not exists (select from pg_depend d
                       where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
    group by n.nspname, c.relname
@@ -36,7 +36,7 @@ const TABLES_SQL = `
 
 /** Of all tables of ours, and of the job queue what must not be lost. Extensions' own are made by them. */
 export async function listTables(client: pg.ClientBase): Promise<Table[]> {
-  const { rows } = await client.query<Table>(TABLES_SQL, [SCHEMAS, MIGRATIONS]);
+  const { rows } = await client.query<Table>(TABLES_SQL, [SCHEMAS, MIGRATION_TABLES]);
   return rows.map((table) => (table.name === JOBS ? { ...table, where: OPEN_JOBS } : table));
 }
 

@@ -10,6 +10,7 @@ import { jobKinds } from "../../jobs.ts";
 import { sealedColumns } from "../../keyring.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
 import { openDatabase, openPool, SESSION_SETTINGS } from "../../platform/db/database.ts";
+import { listOutdatedFunctions } from "../../platform/db/functions.ts";
 import { appliedMigrations, listMigrations } from "../../platform/db/migrate.ts";
 import { openListenConnection } from "../../platform/db/notifications.ts";
 import { countSealed } from "../../platform/db/sealed-columns.ts";
@@ -123,12 +124,12 @@ async function checkLocale(pool: pg.Pool) {
   return { ok, note: ok ? "knows letters beyond ASCII" : "create the database with LC_CTYPE C.UTF-8" };
 }
 
-/** As a start does: names and checksums. */
+/** As a start does: names, checksums, and versions of functions. */
 async function checkMigrations(pool: pg.Pool) {
   const client = await pool.connect();
   try {
     const [applied, known] = [await appliedMigrations(client), await listMigrations()];
-    const missing = known.length - applied.length;
+    const missing = known.length - applied.length + (await listOutdatedFunctions(client)).length;
     const ok = missing === 0;
     return { ok, note: ok ? "all have run" : `${missing} are missing: run stoa-server migrate` };
   } finally {

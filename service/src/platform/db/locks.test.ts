@@ -6,6 +6,7 @@ import type { LockHolderOptions } from "../../../test/lock-holder-process.ts";
 import { createDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { openPool } from "./database.ts";
+import { listFunctions } from "./functions.ts";
 import { lockInTransaction, withLock } from "./locks.ts";
 import { listMigrations, migrate } from "./migrate.ts";
 
@@ -121,6 +122,9 @@ test("migrate: another process migrates an empty database during the wait for th
   await other.query("create table schema_migrations (name text primary key, checksum text not null)");
   for (const { name, checksum } of await listMigrations())
     await other.query("insert into schema_migrations values ($1, $2)", [name, checksum]);
+  await other.query("create table schema_functions (name text primary key, version integer, checksum text)");
+  for (const { name, version, checksum } of await listFunctions())
+    await other.query("insert into schema_functions values ($1, $2, $3)", [name, version, checksum]);
   await other.query("commit");
   assert.deepEqual(await migrating, []);
 });

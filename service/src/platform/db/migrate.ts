@@ -2,7 +2,9 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { applyFunctions, listOutdatedFunctions } from "./functions.ts";
 import { type Lock, type LockWait, lockInTransaction } from "./locks.ts";
+import { MigrationMismatch } from "./migration-mismatch.ts";
 
 /** Any number, but the same in every process: two that start at once migrate one after the other. */
 const MIGRATION_LOCK: Lock = { key: 5_701_840_113, name: "the migration lock" };
@@ -14,16 +16,6 @@ interface Migration {
   name: string;
   sql: string;
   checksum: string;
-}
-
-/** The database was migrated by files that differ from those on disk. */
-export class MigrationMismatch extends Error {
-  constructor(why: string) {
-    super(
-      `${why}. The migrations on disk differ from those that made this database: run the version that made it, or \`stoa-server reset\` (test environment only) to begin anew.`,
-    );
-    this.name = "MigrationMismatch";
-  }
 }
 
 let known: Promise<Migration[]> | undefined;
@@ -51,8 +43,8 @@ function mustMatchDisk(migrations: Migration[], applied: { name: string; checksu
 }
 
 /**
- * Brings the database to the newest migration; answers the names of those that it ran. Each migration takes the lock in its
- * own transaction: a connection pooler keeps no lock that outlives it, and a killed process leaves none.
+ * Brings the database to the newest migration and its functions to their newest versions; returns the names of what it ran. Each migration
+ * takes the lock in its own transaction, and so do the functions: a pooler keeps no lock for longer, and a killed process leaves none.
  */
 export async function migrate(
   pool: pg.Pool,
@@ -68,15 +60,18 @@ export async function migrate(
     // Shared: a database that lacks nothing starts beside others that start.
     const isComplete = await inTransaction(client, async () => {
       await lockInTransaction(client, { ...MIGRATION_LOCK, isShared: true }, wait);
-      return (await findPending(client, migrations)).length === 0;
+      if ((await findPending(client, migrations)).length > 0) return false;
+      return (await listOutdatedFunctions(client)).length === 0;
     });
     for (let isDone = isComplete; !isDone; ) {
-      const name = await inTransaction(client, async () => {
+      const { names, isLast } = await inTransaction(client, async () => {
         await lockInTransaction(client, MIGRATION_LOCK, wait);
-        return applyNext(client, migrations, now);
+        const name = await applyNext(client, migrations, now);
+        if (name) return { names: [name], isLast: false };
+        return { names: await applyFunctions(client, now), isLast: true };
       });
-      if (name) applied.push(name);
-      isDone = name === null;
+      applied.push(...names);
+      isDone = isLast;
     }
     return applied;
   } finally {
@@ -156,11 +151,11 @@ export async function mustBeMigrated(client: pg.ClientBase): Promise<AppliedMigr
   return applied;
 }
 
-/** Whether every migration on disk has run, as `/readyz` asks. */
+/** Whether every migration on disk has run, and every function is up to date, as `/readyz` asks. */
 export async function isMigrated(pool: pg.Pool): Promise<boolean> {
   const migrations = await migrationsOnDisk();
   const { rows } = await pool.query("select count(*)::int as count from schema_migrations");
-  return rows[0]?.count === migrations.length;
+  return rows[0]?.count === migrations.length && (await listOutdatedFunctions(pool)).length === 0;
 }
 
 /** Whether PostgreSQL takes writes: a standby, or a primary that is being replaced, takes none. */

@@ -759,6 +759,13 @@ export interface ScheduledRuns {
   slot: Timestamp;
 }
 
+export interface SchemaFunctions {
+  appliedAt: Timestamp;
+  checksum: string;
+  name: string;
+  version: number;
+}
+
 export interface SchemaMigrations {
   appliedAt: Timestamp;
   checksum: string;
@@ -1071,6 +1078,7 @@ export interface DB {
   salesMovements: SalesMovements;
   salesSums: SalesSums;
   scheduledRuns: ScheduledRuns;
+  schemaFunctions: SchemaFunctions;
   schemaMigrations: SchemaMigrations;
   searchDocuments: SearchDocuments;
   searchWords: SearchWords;

@@ -1,0 +1,9 @@
+/** The database was migrated by files that differ from those on disk. */
+export class MigrationMismatch extends Error {
+  constructor(why: string) {
+    super(
+      `${why}. The migrations on disk differ from those that made this database: run the version that made it, or \`stoa-server reset\` (test environment only) to begin anew.`,
+    );
+    this.name = "MigrationMismatch";
+  }
+}
