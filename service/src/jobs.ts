@@ -5,6 +5,7 @@ import { sweepBlobs } from "./catalog/files/blob-sweep.ts";
 import { compactFacetCounts, updateWordFrequencies } from "./catalog/search/search-maintenance.ts";
 import { eraseViewers } from "./catalog/search/views.ts";
 import { rollUpSales } from "./commerce/analytics/sales-sums.ts";
+import { reconcileCharges, syncCharge } from "./commerce/charges/charges.ts";
 import { type DisputeHandler, reconcileDisputes, syncDispute } from "./commerce/charges/disputes.ts";
 import {
   type DetachedMethod,
@@ -13,14 +14,14 @@ import {
 } from "./commerce/charges/payment-methods.ts";
 import type { PaymentWebhookHandlers } from "./commerce/charges/payment-webhooks.ts";
 import { reconcileNightly } from "./commerce/charges/provider-reconciliation.ts";
-import { reconcileOrders, syncOrderFromProvider } from "./commerce/checkout/order-payment.ts";
+import { orderTarget } from "./commerce/checkout/order-payment.ts";
 import { applyOrderDispute } from "./commerce/disputes/disputes.ts";
 import { verifyLedgerNightly } from "./commerce/ledger/nightly-verification.ts";
 import { deleteLastAddresses } from "./commerce/payouts/account-closing.ts";
 import { reconcilePayouts, syncPayoutFromProvider } from "./commerce/payouts/payout-submission.ts";
 import { payOutBySchedule } from "./commerce/payouts/schedule.ts";
 import { applyPlanDispute } from "./commerce/plans/disputes.ts";
-import { reconcilePayments, syncPlanPaymentFromProvider } from "./commerce/plans/plan-payment.ts";
+import { planPaymentTarget } from "./commerce/plans/plan-payment.ts";
 import { renewSubscriptions } from "./commerce/plans/renewal.ts";
 import { applyDueDowngrades } from "./commerce/plans/subscription.ts";
 import { reconcileProviderRefunds, syncProviderRefunds } from "./commerce/refunds/provider-refunds.ts";
@@ -52,7 +53,7 @@ export const jobKinds = [sendEmailJob, refundBuyersJob, detachMethodJob, recover
 
 /** What workers do by the clock. */
 export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
-  { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileCharges(ctx, orderTarget) },
   { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
   {
     ...{ name: "reconcile-refunds", cron: "* * * * *" },
@@ -65,7 +66,11 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
     ...{ name: "reconcile-disputes", cron: "*/10 * * * *", atStart: true as const },
     run: () => reconcileDisputes(ctx, disputeRooms),
   },
-  { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
+  {
+    name: "reconcile-subscription-payments",
+    cron: "* * * * *",
+    run: () => reconcileCharges(ctx, planPaymentTarget),
+  },
   { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
   {
     name: "delete-last-addresses",
@@ -132,15 +137,17 @@ export const listQueuedJobs = (ctx: Context): QueuedJob[] => [
 /** Whose rows a dispute may be about. */
 export const disputeRooms: DisputeHandler[] = [applyOrderDispute, applyPlanDispute];
 
-/** Who asks the payment provider when it says that something changed. */
+/** The id belongs to one of both kinds; the other kind ignores it. */
+async function syncOrderOrPlanPayment(ctx: Context, publicId: string): Promise<void> {
+  await syncCharge(ctx, orderTarget, publicId);
+  await syncCharge(ctx, planPaymentTarget, publicId);
+}
+
+/** Handlers of the payment provider's webhooks, by topic. */
 export const noticeHandlers: PaymentWebhookHandlers = {
-  payment: async (ctx, { orderId }) => {
-    await syncOrderFromProvider(ctx, orderId);
-    await syncPlanPaymentFromProvider(ctx, orderId);
-  },
+  payment: (ctx, { orderId }) => syncOrderOrPlanPayment(ctx, orderId),
   "refunds of a payment": async (ctx, { orderId }) => {
-    await syncOrderFromProvider(ctx, orderId);
-    await syncPlanPaymentFromProvider(ctx, orderId);
+    await syncOrderOrPlanPayment(ctx, orderId);
     await syncProviderRefunds(ctx, orderId);
   },
   refund: (ctx, { refundId }) => syncRefundFromProvider(ctx, refundId),

@@ -22,7 +22,8 @@ import {
   signWebhook,
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
-import { reconcileOrders } from "../checkout/order-payment.ts";
+import { orderTarget } from "../checkout/order-payment.ts";
+import { reconcileCharges } from "./charges.ts";
 
 const PATH = "/payments/webhooks/fake";
 const line: PaymentConnection = { trouble: "none" };
@@ -174,7 +175,7 @@ suite("a notice of the payment provider", () => {
     const bought = await buys();
     market.clock.forward(11 * 60_000);
     line.trouble = "none";
-    await reconcileOrders(market.service.ctx);
+    await reconcileCharges(market.service.ctx, orderTarget);
     assert.equal(await statusOf(bought), "canceled");
     await market.service.ctx.integrations.payments.charge({
       orderId: bought.orderId,

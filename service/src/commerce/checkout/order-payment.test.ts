@@ -13,9 +13,10 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
 import type { ChargeRequest } from "../../integrations/payments/payments.ts";
-import type { Settlement } from "../charges/charge-attempts.ts";
+import type { Settlement } from "../charges/charges.ts";
+import { reconcileCharges } from "../charges/charges.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
-import { reconcileOrders, settleOrder } from "./order-payment.ts";
+import { orderTarget, settleOrder } from "./order-payment.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -49,7 +50,7 @@ const listed = async (buyer: Client) =>
   (await buyer.get("/v1/purchases")).body.data.map(
     (order: { status: string; amount: number }) => order.status,
   );
-const reconcile = () => reconcileOrders(market.service.ctx);
+const reconcile = () => reconcileCharges(market.service.ctx, orderTarget);
 const chargeOf = async (orderId: string) => (await store.findByOrder(orderId))?.state;
 
 /** Presses a button on the provider's page, as a browser does. */

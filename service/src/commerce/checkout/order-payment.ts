@@ -9,43 +9,25 @@ import type { Context } from "../../core/context.ts";
 import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import { publishEvent } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import {
-  createChargeAttempts,
-  type Paid,
-  type Settlement,
-  toUnpaidChange,
-} from "../charges/charge-attempts.ts";
+import { isChargeOpen } from "../charges/charge-queries.ts";
+import { type ChargeTarget, type Paid, type Settlement, toUnpaidChange } from "../charges/charges.ts";
 import { postSale } from "../orders/order-postings.ts";
-import {
-  deleteOpenOrder,
-  findOrder,
-  listOpenOrders,
-  listOrdersPossiblyChargedLate,
-  lockOrder,
-  markOrderAsked,
-  markOrderCheckedLate,
-  nextReceiptNumber,
-  OPEN_ORDER_STATUSES,
-  type OrderRow,
-  recordOrderMismatch,
-  updateOrder,
-} from "../orders/queries.ts";
+import { findOrder, lockOrder, nextReceiptNumber, type OrderRow, updateOrder } from "../orders/queries.ts";
 import { createAutomaticRefund, submitRefund } from "../refunds/refund-submission.ts";
 
-/** Never shorter, because a charge may be disputed early; the refund window where that is longer. */
+/** At least a week, because disputes come early; longer where the refund window is longer. */
 const MATURES_AFTER_DAYS = 7;
 
-export const isOrderOpen = (order: Pick<OrderRow, "status">) => OPEN_ORDER_STATUSES.includes(order.status);
-
-const attempts = createChargeAttempts<OrderRow>({
-  noun: "order",
-  providerReference: (id) => toId("ord", id),
-  requestOf: (order) => ({
+export const orderTarget: ChargeTarget<OrderRow> = {
+  kind: "order",
+  table: "orders",
+  idPrefix: "ord",
+  toRequest: (order) => ({
     orderId: toId("ord", order.id),
     amountMinor: order.totalMinor,
     currency: order.currency,
@@ -55,54 +37,33 @@ const attempts = createChargeAttempts<OrderRow>({
     buyer: "present",
     recurs: false,
   }),
-  isOpen: isOrderOpen,
-  // Money may come for an order that was given up.
-  isFinal: (order) => !isOrderOpen(order) && order.status !== "canceled",
   find: findOrder,
-  listOpen: listOpenOrders,
-  markAsked: markOrderAsked,
-  deleteOpen: deleteOpenOrder,
   settle: settleOrder,
-  abandon: (ctx, id) =>
-    ctx.db.transaction().execute(async (tx) => {
-      const order = await lockOrder(tx, id);
-      if (order && isOrderOpen(order)) await updateOrder(tx, id, { status: "canceled" });
-    }),
-  recordMismatch: recordOrderMismatch,
-  listPossiblyChargedLate: listOrdersPossiblyChargedLate,
-  markCheckedLate: markOrderCheckedLate,
-});
+  onNeverReceived: cancelUnknownOrder,
+};
 
-export const { charge: chargeOrder, refresh: refreshOrder, reconcile: reconcileOrders } = attempts;
-
-/** The provider says that something changed of a charge; when it is for an order, asks what. */
-export async function syncOrderFromProvider(ctx: Context, orderId: string): Promise<void> {
-  const id = toUuid("ord", orderId);
-  if (id) await attempts.syncFromProvider(ctx, id);
+async function cancelUnknownOrder(ctx: Context, id: string): Promise<void> {
+  await ctx.db.transaction().execute(async (tx) => {
+    const order = await lockOrder(tx, id);
+    if (order && isChargeOpen(order)) await updateOrder(tx, id, { status: "canceled" });
+  });
 }
 
-/** Gives an open order up for another one; false when the provider cannot tell, so that it must stay. */
-export const cancelOpenOrder = async (ctx: Context, order: OrderRow): Promise<boolean> =>
-  !isOrderOpen(await attempts.cancel(ctx, order));
-
-/** Moves an open order to what the provider says; one that is settled already stays as it is. */
+/** Applies the provider's answer to an open or canceled order. Any other order stays as it is. */
 export async function settleOrder(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
-  const returned = await ctx.db.transaction().execute(async (tx) => {
+  const refundId = await ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
     if (!order) throw new ApiError("ORDER_NOT_FOUND");
-    if (!isOrderOpen(order) && order.status !== "canceled") return null;
+    if (!isChargeOpen(order) && order.status !== "canceled") return null;
     if (settlement.state === "succeeded") return applyPayment(ctx, tx, order, settlement);
-    if (isOrderOpen(order)) await updateOrder(tx, order.id, toUnpaidChange(settlement));
+    if (isChargeOpen(order)) await updateOrder(tx, order.id, toUnpaidChange(settlement));
     return null;
   });
-  if (returned) await submitRefund(ctx, returned);
+  if (refundId) await submitRefund(ctx, refundId);
   return required(await findOrder(ctx.db, orderId), "the order");
 }
 
-/**
- * The buyer gets what was paid for, also when we had given the order up; or the money back, whose refund is answered, if they have the
- * product by another order already, or if they or its seller are gone, or if moderators took it from its buyers.
- */
+/** Completes a paid order, also a canceled one. Returns the id of a refund instead if the buyer cannot use the product. */
 async function applyPayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
   const paid = await recordPayment(tx, order, settlement);
   if (!(await canUseProduct(tx, order))) return refundUnusablePayment(ctx, tx, paid);
@@ -110,13 +71,13 @@ async function applyPayment(ctx: Context, tx: Tx, order: OrderRow, settlement: P
   return null;
 }
 
-const isGone = async (tx: Tx, userId: string): Promise<boolean> =>
+const isAccountClosed = async (tx: Tx, userId: string): Promise<boolean> =>
   Boolean((await findAccount(tx, userId))?.closedAt);
 
 async function canUseProduct(tx: Tx, { buyerId, sellerId, productId }: OrderRow): Promise<boolean> {
   if (await findLiveEntitlement(tx, buyerId, productId)) return false;
   if (await isWithheldFromBuyers(tx, productId)) return false;
-  return !(await isGone(tx, buyerId)) && !(await isGone(tx, sellerId));
+  return !(await isAccountClosed(tx, buyerId)) && !(await isAccountClosed(tx, sellerId));
 }
 
 async function recordPayment(
@@ -132,10 +93,7 @@ async function recordPayment(
   return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
 }
 
-/**
- * The money is there, or none was needed: the buyer may use the product, the books and counters move and both sides are told,
- * all at once.
- */
+/** For a paid or free order: entitlement, ledger, counters, event and receipt number, in one transaction. */
 export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Promise<void> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
@@ -145,7 +103,7 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
     productId: order.productId,
     version: order.productVersion,
   });
-  // Of an earlier purchase, which was refunded.
+  // The buyer may have reviewed the product after an earlier purchase, which was refunded.
   await includeReviewInRating(tx, order.buyerId, order.productId);
   await postSale(ctx, tx, { ...order, maturesAt }, now);
   await countSale(tx, order.productId, now);
@@ -164,7 +122,7 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
 const maturityDate = ({ refundDays }: OrderRow, now: Date) =>
   daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
 
-/** Posts the sale and refunds it: the buyer owns the product already, or cannot use it. */
+/** Posts the sale and creates its refund. */
 async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
@@ -174,7 +132,7 @@ async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Pro
   return refundId;
 }
 
-/** Last: other sales of the seller wait for the counter until this transaction commits. */
+/** Runs last, because other sales of the seller wait for the receipt counter until this transaction commits. */
 async function completeWithReceipt(
   ctx: Context,
   tx: Tx,

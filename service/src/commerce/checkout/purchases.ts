@@ -14,6 +14,8 @@ import type { Tx } from "../../platform/db/database.ts";
 import { mapPage } from "../../platform/db/paging.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 import { REFERRAL_COOKIE } from "../../platform/http/system-pages.ts";
+import { isChargeOpen } from "../charges/charge-queries.ts";
+import { cancelCharge, charge, refreshCharge } from "../charges/charges.ts";
 import { redeemDiscount } from "../discounts/redemption.ts";
 import { toOrderLines } from "../orders/order-lines.ts";
 import {
@@ -28,7 +30,7 @@ import {
 } from "../orders/queries.ts";
 import { receiptNumberOf } from "../orders/receipt-number.ts";
 import { expiredReferralError } from "../referrals/referrals.ts";
-import { cancelOpenOrder, chargeOrder, completeOrder, isOrderOpen, refreshOrder } from "./order-payment.ts";
+import { completeOrder, orderTarget } from "./order-payment.ts";
 import { orderTimeline } from "./order-timeline.ts";
 import { downloadUrl, receiptUrls } from "./purchase-links.ts";
 import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./quote.ts";
@@ -56,7 +58,7 @@ export async function buyProduct(
   const order = await placeOrder(ctx, caller, offer);
   const answer = toPurchaseResponse(
     ctx,
-    isOrderOpen(order) && matchesQuote(order, offer) ? await chargeOrder(ctx, order) : order,
+    isChargeOpen(order) && matchesQuote(order, offer) ? await charge(ctx, orderTarget, order) : order,
   );
   if (followedCode !== undefined) answer.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
   return answer;
@@ -65,7 +67,9 @@ export async function buyProduct(
 /** For a repeated Idempotency-Key: charges the order if it is still open. Null: the order was deleted. */
 export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
   const order = await findOwnOrder(ctx.db, caller.userId, requireUuid("ord", orderId));
-  return order ? toPurchaseResponse(ctx, isOrderOpen(order) ? await chargeOrder(ctx, order) : order) : null;
+  return order
+    ? toPurchaseResponse(ctx, isChargeOpen(order) ? await charge(ctx, orderTarget, order) : order)
+    : null;
 }
 
 function mustBeForSale(
@@ -168,7 +172,7 @@ async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Pr
     await ctx.idempotencyKey?.bind(ctx.db, toId("ord", open.id));
     return open;
   }
-  if (open && !(await cancelOpenOrder(ctx, open))) return open;
+  if (open && isChargeOpen(await cancelCharge(ctx, orderTarget, open))) return open;
   // It was settled or given up in between: from the start, which now sees how it ended.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, offer);
@@ -227,7 +231,7 @@ export async function readPurchase(ctx: Context, caller: Member, orderId: string
   const id = toUuid("ord", orderId);
   const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;
   if (!found) throw new ApiError("ORDER_NOT_FOUND");
-  const order = await refreshOrder(ctx, found);
+  const order = await refreshCharge(ctx, orderTarget, found);
   return {
     ...toPurchase(ctx, order),
     lines: toOrderLines(order),

@@ -12,7 +12,8 @@ import {
   memoryStore,
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
-import { reconcileOrders, settleOrder } from "../checkout/order-payment.ts";
+import { reconcileCharges } from "../charges/charges.ts";
+import { orderTarget, settleOrder } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;
 const DECLINED = "pm_test_declined";
@@ -263,10 +264,10 @@ test("an unconfirmed payment holds the last redemption of a code for half an hou
   const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
   const kept = await buy(patient, productId, { discountCode: unlimited.code, paymentMethodId: WAITS });
   market.clock.forward(30 * MINUTE_MS);
-  await reconcileOrders(ctx);
+  await reconcileCharges(ctx, orderTarget);
   refuse(await buy(other, productId, { discountCode: code }), /used up/);
   market.clock.forward(MINUTE_MS + 1);
-  await reconcileOrders(ctx);
+  await reconcileCharges(ctx, orderTarget);
   assert.equal((await orderOf(buyer, waiting.body.data.orderId)).status, "canceled");
   assert.equal((await orderOf(patient, kept.body.data.orderId)).status, "requires_action");
   assert.equal(await redemptionsOf(id), 0);
@@ -297,7 +298,7 @@ test("an order that nobody waits for any more gives the code back, and money tha
   line.trouble = "none";
   assert.equal(body.data.status, "pending");
   market.clock.forward(11 * MINUTE_MS);
-  await reconcileOrders(ctx);
+  await reconcileCharges(ctx, orderTarget);
   assert.equal((await orderOf(buyer, body.data.orderId)).status, "canceled");
   assert.equal(await redemptionsOf(id), 0);
   const method = { brand: "visa", last4: "4242" };

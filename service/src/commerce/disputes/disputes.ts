@@ -3,6 +3,7 @@ import { toId, toUuid } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import { syncCharge } from "../charges/charges.ts";
 import {
   type AuditedDispute,
   auditDispute,
@@ -10,7 +11,7 @@ import {
   newDisputeRow,
   notPaidYetError,
 } from "../charges/dispute-record.ts";
-import { syncOrderFromProvider } from "../checkout/order-payment.ts";
+import { orderTarget } from "../checkout/order-payment.ts";
 import { postDisputeLost, postDisputeOpened, postDisputeWon } from "../orders/order-postings.ts";
 import { findOrder, lockOrder, updateOrder } from "../orders/queries.ts";
 import {
@@ -37,7 +38,7 @@ export async function applyOrderDispute(ctx: Context, reported: Dispute): Promis
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
   if (!order) return false;
   // A bank may be faster than the provider's answer to our charge.
-  if (!isPaidOrder(order)) await syncOrderFromProvider(ctx, reported.orderId);
+  if (!isPaidOrder(order)) await syncCharge(ctx, orderTarget, reported.orderId);
   if (reported.state === "lost") await reconcileRefundsOf(ctx, order.id);
   await ctx.db.transaction().execute((tx) => syncDisputeRow(ctx, tx, order.id, reported));
   return true;

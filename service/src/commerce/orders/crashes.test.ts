@@ -12,7 +12,8 @@ import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 import { rollUpSales } from "../analytics/sales-sums.ts";
-import { reconcileOrders } from "../checkout/order-payment.ts";
+import { reconcileCharges } from "../charges/charges.ts";
+import { orderTarget } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -93,7 +94,7 @@ suite("a process that is killed", () => {
       const input = await hasWish();
       await buyOf(await site.startDoomed(step), input);
       market.clock.forward(11 * MINUTE_MS);
-      await reconcileOrders(market.service.ctx);
+      await reconcileCharges(market.service.ctx, orderTarget);
       assert.deepEqual(await statusesOf(input), [outcome]);
       assert.equal(await hasCharge(input), outcome === "completed");
       await buyInTheEnd(input);
@@ -108,7 +109,7 @@ suite("a process that is killed", () => {
     await buyOf(doomed, input);
     site.onceCharged = () => {};
     market.clock.forward(2 * MINUTE_MS);
-    await reconcileOrders(market.service.ctx);
+    await reconcileCharges(market.service.ctx, orderTarget);
     assert.deepEqual(await statusesOf(input), ["completed"]);
     await assertBoughtOnce(input);
   });
@@ -139,7 +140,7 @@ suite("a process that is killed", () => {
     assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
     assert.equal(await hasCharge(input), false);
     market.clock.forward(11 * MINUTE_MS);
-    await reconcileOrders(market.service.ctx);
+    await reconcileCharges(market.service.ctx, orderTarget);
     assert.equal((await input.buyer.post("/v1/purchases", body)).status, 201);
     await assertBoughtOnce(input);
     const { rows } = await market.query(
@@ -186,7 +187,7 @@ suite("a step that fails", () => {
     site.failsAt = "";
     market.clock.forward(2 * MINUTE_MS);
     const { ctx } = market.service;
-    await Promise.all([reconcileOrders(ctx), reconcileOrders(ctx)]);
+    await Promise.all([reconcileCharges(ctx, orderTarget), reconcileCharges(ctx, orderTarget)]);
     for (const input of inputs) assert.deepEqual(await statusesOf(input), ["completed"]);
     const { rows } = await market.query(
       "select count(*) as sales, count(distinct receipt_number) as receipts from orders where product_id = $1 and status = 'completed'",

@@ -6,10 +6,7 @@ import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Mismatch } from "../charges/charge-attempts.ts";
-import { mayBeChargedLate } from "../charges/late-charges.ts";
-
-export const OPEN_ORDER_STATUSES: OrderStatus[] = ["pending", "requires_action"];
+import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewOrder {
   id: string;
@@ -164,7 +161,7 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
     orders(db)
       .where("o.buyerId", "=", buyerId)
       .where("o.productId", "=", productId)
-      .where("o.status", "in", OPEN_ORDER_STATUSES),
+      .where("o.status", "in", OPEN_CHARGE_STATUSES),
   );
 
 /**
@@ -225,38 +222,6 @@ export interface OrderUpdate {
 export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
-/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
-export async function recordOrderMismatch(
-  db: Queries,
-  id: string,
-  { paymentId, captured }: Mismatch,
-): Promise<boolean> {
-  const noted = await db
-    .updateTable("orders")
-    .set({ paymentId, mismatch: captured })
-    .where("id", "=", id)
-    .where("mismatch", "is distinct from", captured)
-    .returning("id")
-    .executeTakeFirst();
-  return noted !== undefined;
-}
-
-/** Returns false when the order is no longer open, so that it must not be charged. */
-export async function markOrderAsked(db: Queries, id: string, now: Date): Promise<boolean> {
-  const stamped = await db
-    .updateTable("orders")
-    .set({ askedAt: now })
-    .where("id", "=", id)
-    .where("status", "in", OPEN_ORDER_STATUSES)
-    .returning("id")
-    .executeTakeFirst();
-  return stamped !== undefined;
-}
-
-/** An open order whose method the provider does not know: nothing happened, so nothing stays. */
-export const deleteOpenOrder = (db: Queries, id: string) =>
-  db.deleteFrom("orders").where("id", "=", id).where("status", "in", OPEN_ORDER_STATUSES).execute();
-
 /** The seller's next number of the year, without gaps: it is taken back when the transaction is. */
 export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
   const { last } = await tx
@@ -272,42 +237,13 @@ export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number):
   return last;
 }
 
-export const listOpenOrders = (db: Queries, before: Date) =>
-  db
-    .selectFrom("orders")
-    .select((row) => [
-      "id",
-      "createdAt",
-      row.fn.coalesce("askedAt", "createdAt").as("askedAt"),
-      sql<boolean>`exists (select from discount_codes c
-                            where c.id = discount_code_id and c.max_redemptions is not null)`.as(
-        "holdsScarce",
-      ),
-    ])
-    .where("status", "in", OPEN_ORDER_STATUSES)
-    .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
-    .orderBy("createdAt")
-    .execute();
-
-export const listOrdersPossiblyChargedLate = (db: Queries, now: Date) =>
-  db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("createdAt").execute();
-
-/** The provider has answered of a canceled order. */
-export const markOrderCheckedLate = (db: Queries, id: string, now: Date) =>
-  db
-    .updateTable("orders")
-    .set({ askedAt: now })
-    .where("id", "=", id)
-    .where("status", "=", "canceled")
-    .execute();
-
 /** Of purchases and sales of an account, how many the provider has not settled. */
 export async function countOpenOrders(db: Queries, userId: string) {
   const mine = (side: "buyerId" | "sellerId") =>
     db
       .selectFrom("orders")
       .where(side, "=", userId)
-      .where("status", "in", OPEN_ORDER_STATUSES)
+      .where("status", "in", OPEN_CHARGE_STATUSES)
       .select((row) => row.fn.countAll<number>().as("count"))
       .executeTakeFirstOrThrow();
   const [purchases, sales] = [await mine("buyerId"), await mine("sellerId")];

@@ -6,7 +6,8 @@ import { sampleOf } from "../../../test/full-size.ts";
 import { assertError, type Client, clientOf, type Market } from "../../../test/market.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
-import { reconcilePayments } from "./plan-payment.ts";
+import { reconcileCharges } from "../charges/charges.ts";
+import { planPaymentTarget } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 
 const MINUTE_MS = 60_000;
@@ -78,7 +79,7 @@ async function assertPaid(person: Person, months: number): Promise<void> {
 async function reconciled(minutes: number): Promise<void> {
   market.clock.forward(minutes * MINUTE_MS);
   const { ctx } = market.service;
-  await Promise.all([reconcilePayments(ctx), reconcilePayments(ctx)]);
+  await Promise.all([reconcileCharges(ctx, planPaymentTarget), reconcileCharges(ctx, planPaymentTarget)]);
 }
 
 suite("a process that is killed when a plan is paid for", () => {

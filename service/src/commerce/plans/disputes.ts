@@ -8,6 +8,7 @@ import { required } from "../../core/required.ts";
 import type { Dispute } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { queueEmail } from "../../platform/email/email-queue.ts";
+import { syncCharge } from "../charges/charges.ts";
 import {
   type AuditedDispute,
   auditDispute,
@@ -23,7 +24,7 @@ import {
   updatePlanDispute,
 } from "./dispute-queries.ts";
 import { disputeLostEmail } from "./plan-emails.ts";
-import { cancelOpenPayment, syncPlanPaymentFromProvider } from "./plan-payment.ts";
+import { cancelOpenPayment, planPaymentTarget } from "./plan-payment.ts";
 import {
   findOpenPayment,
   findPayment,
@@ -38,7 +39,7 @@ export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise
   const id = toUuid("pay", reported.orderId);
   const known = id ? await findPayment(ctx.db, id) : undefined;
   if (!known) return false;
-  if (known.status !== "completed") await syncPlanPaymentFromProvider(ctx, reported.orderId);
+  if (known.status !== "completed") await syncCharge(ctx, planPaymentTarget, reported.orderId);
   if (reported.state === "lost") await cancelRenewal(ctx, known.userId);
   await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, known.userId);

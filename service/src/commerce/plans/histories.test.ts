@@ -15,8 +15,9 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
+import { reconcileCharges } from "../charges/charges.ts";
 import { verifyLedger } from "../ledger/verification.ts";
-import { reconcilePayments } from "./plan-payment.ts";
+import { planPaymentTarget } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades } from "./subscription.ts";
 
@@ -99,7 +100,7 @@ async function choose({ key }: History, plan: Plan): Promise<string | null> {
 /** A round of everything that a worker does for plans. */
 async function work(): Promise<void> {
   const { ctx } = market.service;
-  await reconcilePayments(ctx);
+  await reconcileCharges(ctx, planPaymentTarget);
   await applyDueDowngrades(ctx);
   await renewSubscriptions(ctx);
 }

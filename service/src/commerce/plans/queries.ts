@@ -1,13 +1,9 @@
 import type { Plan, PlanPaymentStatus } from "@stoa/contract";
-import { sql } from "kysely";
 import type { CardSummary } from "../../integrations/payments/payments.ts";
 import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Mismatch } from "../charges/charge-attempts.ts";
-import { mayBeChargedLate } from "../charges/late-charges.ts";
-
-const OPEN: PaymentRow["status"][] = ["pending", "requires_action"];
+import { OPEN_CHARGE_STATUSES } from "../charges/charge-queries.ts";
 
 export interface NewSubscription {
   userId: string;
@@ -90,7 +86,7 @@ export const listDueRenewals = (db: Queries, now: Date) =>
             .selectFrom("subscriptionPayments as p")
             .select("p.id")
             .whereRef("p.userId", "=", "s.userId")
-            .where("p.status", "in", OPEN),
+            .where("p.status", "in", OPEN_CHARGE_STATUSES),
         ),
       ),
     )
@@ -207,7 +203,7 @@ export const findPayment = (db: Queries, id: string) => findOne(payments(db).whe
 export const lockPayment = (tx: Tx, id: string) => findOne(payments(tx).where("id", "=", id).forUpdate());
 
 export const findOpenPayment = (db: Queries, userId: string) =>
-  findOne(payments(db).where("userId", "=", userId).where("status", "in", OPEN));
+  findOne(payments(db).where("userId", "=", userId).where("status", "in", OPEN_CHARGE_STATUSES));
 
 export async function listPayments(db: Queries, userId: string, paging: Paging): Promise<Page<PaymentRow>> {
   const rows = await payments(db)
@@ -253,22 +249,6 @@ export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
     .where("status", "not in", ["completed", "failed"])
     .execute();
 
-/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
-export async function recordPaymentMismatch(
-  db: Queries,
-  id: string,
-  { paymentId, captured }: Mismatch,
-): Promise<boolean> {
-  const noted = await db
-    .updateTable("subscriptionPayments")
-    .set({ paymentId, mismatch: captured })
-    .where("id", "=", id)
-    .where("mismatch", "is distinct from", captured)
-    .returning("id")
-    .executeTakeFirst();
-  return noted !== undefined;
-}
-
 /** Null: the payment was refunded. */
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx.updateTable("subscriptionPayments").set({ unusablePaymentId: paymentId }).where("id", "=", id).execute();
@@ -288,48 +268,6 @@ export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<numbe
   return last;
 }
 
-/** Returns false when the payment is no longer open, so that it must not be charged. */
-export async function markPaymentAsked(db: Queries, id: string, now: Date): Promise<boolean> {
-  const stamped = await db
-    .updateTable("subscriptionPayments")
-    .set({ askedAt: now })
-    .where("id", "=", id)
-    .where("status", "in", OPEN)
-    .returning("id")
-    .executeTakeFirst();
-  return stamped !== undefined;
-}
-
-/** A payment whose method the provider does not know: nothing happened, so nothing stays. */
-export const deleteOpenPayment = (db: Queries, id: string) =>
-  db.deleteFrom("subscriptionPayments").where("id", "=", id).where("status", "in", OPEN).execute();
-
-export const listOpenPayments = (db: Queries, before: Date) =>
-  db
-    .selectFrom("subscriptionPayments")
-    .select((row) => ["id", "createdAt", row.fn.coalesce("askedAt", "createdAt").as("askedAt")])
-    .where("status", "in", OPEN)
-    .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
-    .orderBy("createdAt")
-    .execute();
-
-export const listPaymentsPossiblyChargedLate = (db: Queries, now: Date) =>
-  db
-    .selectFrom("subscriptionPayments")
-    .select("id")
-    .where(mayBeChargedLate(now, sql`(mismatch is not null or unusable_payment_id is not null)`))
-    .orderBy("createdAt")
-    .execute();
-
-/** The provider has answered of a canceled payment. */
-export const markPaymentCheckedLate = (db: Queries, id: string, now: Date) =>
-  db
-    .updateTable("subscriptionPayments")
-    .set({ askedAt: now })
-    .where("id", "=", id)
-    .where("status", "=", "canceled")
-    .execute();
-
 /** Whether its owner has paid for a plan since, or is about to. */
 export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
   const later = await db
@@ -337,7 +275,7 @@ export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): 
     .select("id")
     .where("userId", "=", userId)
     .where("id", ">", id)
-    .where("status", "in", [...OPEN, "completed"])
+    .where("status", "in", [...OPEN_CHARGE_STATUSES, "completed"])
     .limit(1)
     .executeTakeFirst();
   return later !== undefined;

@@ -13,7 +13,8 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
 import type { ChargeRequest, PaymentMethod, Payments } from "../../integrations/payments/payments.ts";
-import { reconcilePayments } from "./plan-payment.ts";
+import { reconcileCharges } from "../charges/charges.ts";
+import { planPaymentTarget } from "./plan-payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades, monthAfter } from "./subscription.ts";
 
@@ -168,7 +169,7 @@ suite("a plan whose month ends", () => {
     await renew();
     line.trouble = "none";
     at("2027-04-15T09:00:00.000Z");
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     await renew();
     assert.deepEqual(amounts(person), [2_900n]);
     assert.partialDeepStrictEqual(await standing(person), {
@@ -211,7 +212,7 @@ suite("a plan whose month ends", () => {
     await renew();
     line.trouble = "none";
     market.clock.forward(2 * MINUTE_MS);
-    await Promise.all([reconcilePayments(market.service.ctx), renew()]);
+    await Promise.all([reconcileCharges(market.service.ctx, planPaymentTarget), renew()]);
     await renew();
     assert.deepEqual(amounts(person), [2_900n]);
     assert.equal((await standing(person)).periodEnd, "2027-03-31T10:00:00.000Z");
@@ -225,9 +226,9 @@ suite("a plan whose month ends", () => {
       await renew();
       market.clock.forward(11 * MINUTE_MS);
       line.trouble = round === 3 ? "none" : "down";
-      await reconcilePayments(market.service.ctx);
+      await reconcileCharges(market.service.ctx, planPaymentTarget);
     }
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     await renew();
     assert.deepEqual(amounts(person), [2_900n]);
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: null });
@@ -310,7 +311,7 @@ suite("a renewal that cannot be paid", () => {
     const [message] = await emailsToUser(market, person.key.userId);
     assert.equal(message?.link, payment.nextAction.url);
     market.clock.forward(DAY_MS + MINUTE_MS);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.partialDeepStrictEqual(await standing(person), {
       plan: "pro",
       payment: null,

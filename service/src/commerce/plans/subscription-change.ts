@@ -10,9 +10,11 @@ import type { Tax } from "../../integrations/taxes/taxes.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { DataResponse } from "../../platform/http/route.ts";
+import { isChargeOpen } from "../charges/charge-queries.ts";
+import { cancelCharge, charge, refreshCharge } from "../charges/charges.ts";
 import { choosePaymentMethod } from "../charges/payment-methods.ts";
 import { computeBill, createPlanPayment, planTax } from "./bill.ts";
-import { cancelPlanPayment, chargePlanPayment, isPaymentOpen, refreshPlanPayment } from "./plan-payment.ts";
+import { planPaymentTarget } from "./plan-payment.ts";
 import {
   findOpenPayment,
   findPlan,
@@ -44,10 +46,10 @@ export async function changeSubscription(
     .transaction()
     .execute((tx) => startChange(ctx, tx, caller.userId, change, source));
   failPoint(ctx, "payment: written");
-  const payment = open && (await chargePlanPayment(ctx, open));
+  const payment = open && (await charge(ctx, planPaymentTarget, open));
   mustNotHaveFailed(payment);
   return new DataResponse(await toSubscription(ctx, caller.userId), {
-    status: payment && isPaymentOpen(payment) ? 202 : 200,
+    status: payment && isChargeOpen(payment) ? 202 : 200,
   });
 }
 
@@ -60,7 +62,7 @@ function mustBeOffered(ctx: Context, plan: Plan): void {
 async function cancelOtherPayment(ctx: Context, userId: string, change: RequestedChange): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
   if (!open || isForRequest(open, change)) return;
-  if (isPaymentOpen(await cancelPlanPayment(ctx, open))) throw paymentOpenError(open);
+  if (isChargeOpen(await cancelCharge(ctx, planPaymentTarget, open))) throw paymentOpenError(open);
 }
 
 const isForRequest = (payment: PaymentRow, { plan, methodId, tax }: RequestedChange) =>
@@ -165,7 +167,7 @@ function mustNotHaveFailed(payment: PaymentRow | null): void {
 /** The plan as it stands. Of an open payment the provider is asked first, because it may just have been confirmed. */
 export async function readSubscription(ctx: Context, caller: Member): Promise<Subscription> {
   const open = await findOpenPayment(ctx.db, caller.userId);
-  if (open) await refreshPlanPayment(ctx, open);
+  if (open) await refreshCharge(ctx, planPaymentTarget, open);
   return toSubscription(ctx, caller.userId);
 }
 

@@ -12,8 +12,9 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
+import { reconcileCharges, syncCharge } from "../charges/charges.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
-import { reconcilePayments, syncPlanPaymentFromProvider } from "./plan-payment.ts";
+import { planPaymentTarget } from "./plan-payment.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
 
 const MINUTE_MS = 60_000;
@@ -209,7 +210,7 @@ suite("an upgrade", () => {
     assert.partialDeepStrictEqual((await choose(person, "free")).body.data, { plan: "free", payment: null });
     await press(waiting.body.data.payment.nextAction.url, "approve");
     market.clock.forward(2 * MINUTE_MS);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal((await standing(person)).plan, "free");
   });
 
@@ -222,7 +223,10 @@ suite("an upgrade", () => {
     assert.equal((await choose(person, "pro")).status, 202, "asking again charges nothing new");
     line.trouble = "none";
     market.clock.forward(MINUTE_MS + 1);
-    await Promise.all([reconcilePayments(market.service.ctx), reconcilePayments(market.service.ctx)]);
+    await Promise.all([
+      reconcileCharges(market.service.ctx, planPaymentTarget),
+      reconcileCharges(market.service.ctx, planPaymentTarget),
+    ]);
     assert.equal(charged.size, 1);
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
@@ -235,7 +239,7 @@ suite("an upgrade", () => {
     assertError(await choose(person, "business"), 409, "CONFLICT");
     line.trouble = "none";
     market.clock.forward(10 * MINUTE_MS + 1);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal((await standing(person)).payment, null);
     assert.equal((await choose(person, "business")).status, 200);
     assert.deepEqual([...charged.values()], [9_900n]);
@@ -247,7 +251,7 @@ suite("an upgrade", () => {
     assert.equal((await choose(person, "pro")).status, 202);
     line.trouble = "none";
     market.clock.forward(10 * MINUTE_MS + 1);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     const { rows } = await market.query("select id from subscription_payments where user_id = $1", [
       person.key.userId,
     ]);
@@ -263,10 +267,13 @@ suite("an upgrade", () => {
   test("that was given up and is charged late holds from when that is found", async () => {
     const person = await hasPerson();
     const paymentId = await isChargedLate(person);
-    await Promise.all([reconcilePayments(market.service.ctx), reconcilePayments(market.service.ctx)]);
+    await Promise.all([
+      reconcileCharges(market.service.ctx, planPaymentTarget),
+      reconcileCharges(market.service.ctx, planPaymentTarget),
+    ]);
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
-    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
+    await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
@@ -280,7 +287,8 @@ suite("an upgrade", () => {
     const paymentId = await isChargedLate(person);
     assert.equal((await choose(person, "business")).status, 200);
     const reported = t.mock.method(market.service.ctx.log, "error");
-    for (let times = 0; times < 3; times++) await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
+    for (let times = 0; times < 3; times++)
+      await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.equal((await standing(person)).plan, "business");
     const lines = reported.mock.calls.filter(
       ({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId,
@@ -288,7 +296,7 @@ suite("an upgrade", () => {
     assert.equal(lines.length, 1, "once, however often it is asked about");
     assert.equal((await unusable())?.id, paymentId);
     givenBack.add(paymentId);
-    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
+    await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.equal(await unusable(), null);
   });
 
@@ -296,14 +304,14 @@ suite("an upgrade", () => {
     const person = await hasPerson();
     const paymentId = await isChargedLate(person);
     await market.query("update users set plan = 'enterprise' where id = $1", [person.key.userId]);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal((await unusable())?.id, paymentId);
     await market.query("update users set plan = 'free' where id = $1", [person.key.userId]);
-    await syncPlanPaymentFromProvider(market.service.ctx, paymentId);
+    await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.equal((await standing(person)).plan, "free", "it may be on its way back by now");
     market.clock.forward(30 * DAY_MS);
     givenBack.add(paymentId);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal(await unusable(), null);
     assert.equal((await standing(person)).plan, "free");
   });
@@ -316,7 +324,7 @@ suite("an upgrade", () => {
     market.clock.forward(2 * MINUTE_MS);
     const [paymentId] = [...charged.keys()];
     givenBack.add(paymentId!);
-    await reconcilePayments(market.service.ctx);
+    await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.partialDeepStrictEqual(await standing(person), { plan: "free", payment: null });
   });
 });

@@ -15,7 +15,8 @@ import {
   startFakeProvider,
 } from "../../integrations/payments/fake-payments.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
-import { reconcileOrders, settleOrder } from "../checkout/order-payment.ts";
+import { reconcileCharges } from "../charges/charges.ts";
+import { orderTarget, settleOrder } from "../checkout/order-payment.ts";
 import { verifyLedger } from "../ledger/verification.ts";
 import { reconcileRefunds, settleRefund, submitRefund, syncRefundFromProvider } from "./refund-submission.ts";
 import { settleReturnedRefund } from "./returned-refunds.ts";
@@ -393,7 +394,7 @@ suite("money that comes for an order that was given up, when its buyer has the p
     assert.deepEqual(statusesOf(await orderOf(buyer, orderId)), ["processing"]);
     book.trouble = "none";
     market.clock.forward(MINUTE_MS + 1);
-    await reconcileOrders(market.service.ctx);
+    await reconcileCharges(market.service.ctx, orderTarget);
     await reconcile();
     assert.equal((await orderOf(buyer, orderId)).status, "refunded");
     assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);

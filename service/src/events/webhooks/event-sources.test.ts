@@ -8,7 +8,8 @@ import { bookEarnings, installFakeBank, requestPayout } from "../../../test/payo
 import { picture, sendFile, sendImage, uploadFile } from "../../../test/uploads.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { webhookHelpers } from "../../../test/webhooks.ts";
-import { reconcileOrders } from "../../commerce/checkout/order-payment.ts";
+import { reconcileCharges } from "../../commerce/charges/charges.ts";
+import { orderTarget } from "../../commerce/checkout/order-payment.ts";
 import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import {
@@ -197,7 +198,7 @@ const causes: [name: string, story: Story, told: Told][] = [
       assert.equal(reply.status, 202, reply.text);
       return async () => {
         market.clock.forward(5 * 60_000);
-        await reconcileOrders(market.service.ctx);
+        await reconcileCharges(market.service.ctx, orderTarget);
         return undefined;
       };
     },
