@@ -29,18 +29,18 @@ export interface NewOrder {
   feeBasisPoints: number;
   commissionBasisPoints: number;
   taxBasisPoints: number;
-  /** Whether the price held the tax already. */
+  /** Whether the price includes the tax. */
   taxInclusive: boolean;
-  /** Where the buyer was; null: they had not said. */
+  /** The buyer's country; null: unknown. */
   taxCountry: string | null;
   discountCodeId: string | null;
   discountCode: string | null;
-  /** Who referred the buyer, and so has the commission. */
+  /** The user who gets the commission. */
   referrerId: string | null;
   referralCode: string | null;
   currency: string;
   refundDays: number;
-  /** null: nothing had to be paid. */
+  /** null for a free order. */
   paymentMethodId: string | null;
   createdAt: Date;
 }
@@ -51,29 +51,29 @@ export interface OrderRow
     "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints"
   > {
   sellerName: string;
-  /** As they were called when the order was made; sellerName is what the seller is called now. */
+  /** Names at the time of the order; `sellerName` is the present name. */
   parties: { buyer: { name: string; email: string }; seller: { name: string } };
   latestVersion: string;
   status: OrderStatus;
   refundedMinor: bigint;
-  /** Of refunds that are on their way. */
+  /** The sum of refunds in progress. */
   refundingMinor: bigint;
   processorFeeMinor: bigint | null;
-  /** null until it is completed, both. */
+  /** Both are null until the order is completed. */
   receiptYear: number | null;
   receiptNumber: number | null;
   paymentMethod: CardSummary | null;
-  /** What the provider calls the charge. */
+  /** The provider's id of the charge. */
   paymentId: string | null;
   declineCode: string | null;
   actionUrl: string | null;
   completedAt: Date | null;
-  /** From when the seller may be paid out for it. */
+  /** From this time on the sale can be paid out. */
   maturesAt: Date | null;
   entitlementStatus: "active" | "held" | "revoked" | null;
 }
 
-/** Writes the order as pending; false when the buyer has an open one for this product already. */
+/** Returns false when the buyer has an open order for this product already. */
 export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
   const written = await tx
     .insertInto("orders")
@@ -89,54 +89,56 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
   return written !== undefined;
 }
 
+const ORDER_COLUMNS = [
+  "o.id",
+  "o.status",
+  "o.currency",
+  "o.buyerId",
+  "o.sellerId",
+  "s.name as sellerName",
+  "o.productId",
+  "o.productTitle",
+  "o.productType",
+  "o.productVersion",
+  "o.subtotalMinor",
+  "o.discountMinor",
+  "o.taxMinor",
+  "o.totalMinor",
+  "o.refundedMinor",
+  "o.refundingMinor",
+  "o.paymentMethodId",
+  "o.paymentId",
+  "o.feeMinor",
+  "o.commissionMinor",
+  "o.sellerMinor",
+  "o.processorFeeMinor",
+  "o.referrerId",
+  "o.refundDays",
+  "o.referralCode",
+  "o.discountCodeId",
+  "o.discountCode",
+  "o.taxCountry",
+  "o.taxBasisPoints",
+  "o.taxInclusive",
+  "o.receiptYear",
+  "o.receiptNumber",
+  "o.paymentMethod",
+  "o.declineCode",
+  "o.actionUrl",
+  "o.createdAt",
+  "o.completedAt",
+  "o.maturesAt",
+  "e.status as entitlementStatus",
+] as const;
+
 const orders = (db: Queries) =>
   db
     .selectFrom("orders as o")
     .innerJoin("users as s", "s.id", "o.sellerId")
     .innerJoin("products as p", "p.id", "o.productId")
     .leftJoin("entitlements as e", "e.orderId", "o.id")
-    .select([
-      "o.id",
-      "o.status",
-      "o.currency",
-      "o.buyerId",
-      "o.sellerId",
-      "s.name as sellerName",
-      "o.productId",
-      "o.productTitle",
-      "o.productType",
-      "o.productVersion",
-      "o.subtotalMinor",
-      "o.discountMinor",
-      "o.taxMinor",
-      "o.totalMinor",
-      "o.refundedMinor",
-      "o.refundingMinor",
-      "o.paymentMethodId",
-      "o.paymentId",
-      "o.feeMinor",
-      "o.commissionMinor",
-      "o.sellerMinor",
-      "o.processorFeeMinor",
-      "o.referrerId",
-      "o.refundDays",
-      "o.referralCode",
-      "o.discountCodeId",
-      "o.discountCode",
-      "o.taxCountry",
-      "o.taxBasisPoints",
-      "o.taxInclusive",
-      "o.receiptYear",
-      "o.receiptNumber",
-      "o.paymentMethod",
-      "o.declineCode",
-      "o.actionUrl",
-      "o.createdAt",
-      "o.completedAt",
-      "o.maturesAt",
-      "e.status as entitlementStatus",
-    ])
-    // Later versions wait for moderators.
+    .select(ORDER_COLUMNS)
+    // The latest released version; later ones wait for moderators.
     .select(sql<string>`array_to_string(p.released, '.')`.as("latestVersion"))
     .select((row) =>
       jsonBuildObject({
@@ -165,8 +167,8 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
   );
 
 /**
- * Locks the order, then reads it: an answer of the provider and a reconciling job cannot both move it. Two statements,
- * because one that had to wait for its lock goes on with the entitlements of before it waited.
+ * Locks the order, then reads it, so that a webhook and a job cannot both settle it. Two statements, because a single one that waits
+ * for the lock would return the entitlement from before the wait.
  */
 export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefined> {
   await tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
@@ -175,7 +177,7 @@ export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefine
 
 export interface OrderFilter extends Paging {
   status?: string | undefined;
-  /** null: an id that names no product, so that nothing fits. */
+  /** null: the id in the query is no product's, so that no order matches. */
   productId?: string | null | undefined;
 }
 
@@ -222,7 +224,7 @@ export interface OrderUpdate {
 export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
-/** The seller's next number of the year, without gaps: it is taken back when the transaction is. */
+/** The seller's next number of the year. Numbers have no gaps, because a rollback also undoes the counter. */
 export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("receiptCounters")
@@ -237,7 +239,7 @@ export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number):
   return last;
 }
 
-/** Of purchases and sales of an account, how many the provider has not settled. */
+/** Open purchases and sales of an account. */
 export async function countOpenOrders(db: Queries, userId: string) {
   const mine = (side: "buyerId" | "sellerId") =>
     db

@@ -19,7 +19,7 @@ export interface NewSubscription {
 
 export interface SubscriptionRow extends NewSubscription {
   nextPlan: Plan | null;
-  /** How often the next period could not be paid. */
+  /** Failed payments of the next period. */
   tries: number;
 }
 
@@ -31,7 +31,7 @@ export const findPlan = (db: Queries, userId: string) =>
     .$narrowType<{ plan: Plan }>()
     .executeTakeFirstOrThrow();
 
-/** What is paid for, as long as it is the plan that holds. */
+/** The paid subscription, unless an operator has set another plan since. */
 export async function findSubscription(db: Queries, userId: string): Promise<SubscriptionRow | undefined> {
   const row = await db
     .selectFrom("subscriptions as s")
@@ -59,7 +59,7 @@ export const updateSubscription = (
   change: { plan?: Plan; nextPlan?: Plan | null; tries?: number; nextTryAt?: Date },
 ) => tx.updateTable("subscriptions").set(change).where("userId", "=", userId).execute();
 
-/** Whose period has ended with a downgrade to come. */
+/** Users whose period has ended and who asked for a lower plan. */
 export const listDueDowngrades = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
@@ -70,7 +70,7 @@ export const listDueDowngrades = (db: Queries, now: Date) =>
     .orderBy("s.periodEnd")
     .execute();
 
-/** Whose plan goes on after its period, and is to be paid for now. */
+/** Users whose plan continues, whose next payment is due and who have no open payment. */
 export const listDueRenewals = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
@@ -99,29 +99,29 @@ export interface NewPayment {
   buyerName: string;
   buyerEmail: string;
   plan: Plan;
-  /** A whole month's. */
+  /** The price of a whole month. */
   priceMinor: bigint;
-  /** What was unused of the period before. */
+  /** The unused part of the previous period. */
   creditMinor: bigint;
   taxMinor: bigint;
   taxBasisPoints: number;
-  /** Whether the price held the tax already. */
+  /** Whether the price includes the tax. */
   taxInclusive: boolean;
-  /** Where the buyer was; null: they had not said. */
+  /** The buyer's country; null: unknown. */
   taxCountry: string | null;
-  /** What is charged. */
+  /** The charged amount. */
   amountMinor: bigint;
   currency: string;
   paymentMethodId: string;
-  /** Where the period begins that it renews the plan for; null: it begins the plan. */
+  /** The start of the renewed period; null for the first payment of a plan. */
   renewsFrom: Date | null;
-  /** Whether they who pay were there when it was asked for. */
+  /** Whether the owner was present and could confirm the charge. */
   ownerPresent: boolean;
   createdAt: Date;
 }
 
 export interface PaymentRow extends Omit<NewPayment, "buyerName" | "buyerEmail"> {
-  /** As they were called when it was asked for. */
+  /** Name and email at the time of the payment. */
   buyer: { name: string; email: string };
   status: PlanPaymentStatus;
   paymentMethod: CardSummary | null;
@@ -130,19 +130,17 @@ export interface PaymentRow extends Omit<NewPayment, "buyerName" | "buyerEmail">
   /** The provider's id of a late payment that no longer buys anything. */
   unusablePaymentId: string | null;
   settledAt: Date | null;
-  /** What it paid for; null until it is completed, as its receipt's number. */
+  /** The paid period; null until the payment is completed, like the receipt number. */
   period: Period | null;
   receiptYear: number | null;
   receiptNumber: number | null;
 }
 
-/** A month that is paid for. */
 export interface Period {
   start: Date;
   end: Date;
 }
 
-/** As the driver hands it out. */
 interface PaymentColumns extends Omit<PaymentRow, "buyer" | "period"> {
   buyerName: string;
   buyerEmail: string;
@@ -240,7 +238,7 @@ export interface PaymentUpdate {
   receiptNumber?: number;
 }
 
-/** Moves a payment; one that is completed or failed stays as it is. */
+/** A completed or failed payment stays as it is. */
 export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
   db
     .updateTable("subscriptionPayments")
@@ -249,11 +247,11 @@ export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
     .where("status", "not in", ["completed", "failed"])
     .execute();
 
-/** Null: the payment was refunded. */
+/** `paymentId` null: the provider refunded it. */
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx.updateTable("subscriptionPayments").set({ unusablePaymentId: paymentId }).where("id", "=", id).execute();
 
-/** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */
+/** The marketplace's next number of the year. Numbers have no gaps, because a rollback also undoes the counter. */
 export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("subscriptionReceiptCounters")
@@ -268,7 +266,7 @@ export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<numbe
   return last;
 }
 
-/** Whether its owner has paid for a plan since, or is about to. */
+/** Whether the owner has a newer payment that is completed or open. */
 export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
   const later = await db
     .selectFrom("subscriptionPayments")
