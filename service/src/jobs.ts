@@ -56,14 +56,17 @@ export const listScheduledJobs = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileCharges(ctx, orderTarget) },
   { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
   {
-    ...{ name: "reconcile-refunds", cron: "* * * * *" },
+    name: "reconcile-refunds",
+    cron: "* * * * *",
     async run() {
       await reconcileRefunds(ctx);
       await reconcileProviderRefunds(ctx);
     },
   },
   {
-    ...{ name: "reconcile-disputes", cron: "*/10 * * * *", atStart: true as const },
+    name: "reconcile-disputes",
+    cron: "*/10 * * * *",
+    atStart: true,
     run: () => reconcileDisputes(ctx, disputeRooms),
   },
   {

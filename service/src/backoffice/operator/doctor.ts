@@ -1,7 +1,7 @@
 import { access, constants, statfs } from "node:fs/promises";
 import pg from "pg";
 import { isOverdue, listOpenMoney, type OpenMoney, remedyOf } from "../../commerce/charges/open-money.ts";
-import { lastReconciliation } from "../../commerce/charges/provider-reconciliation.ts";
+import { findLastReconciliation } from "../../commerce/charges/provider-reconciliation.ts";
 import { findLastVerification } from "../../commerce/ledger/nightly-verification.ts";
 import type { Config } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
@@ -307,7 +307,7 @@ async function checkLedger(pool: pg.Pool) {
 
 /** What the last comparison of the payment provider's books with ours found. */
 async function checkReconciliation(pool: pg.Pool) {
-  const last = await lastReconciliation(openDatabase(pool)).catch(() => undefined);
+  const last = await findLastReconciliation(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not compared yet: `stoa-server payments reconcile` does" };
   const { differences, endedAt } = last;
   const examples = last.examples as string[];

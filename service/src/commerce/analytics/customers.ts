@@ -34,7 +34,10 @@ export async function customerAnalytics(
     const bought = customerScope(span, userId, currency);
     const { startDate, endDate, timezone } = span;
     return {
-      ...{ currency, startDate, endDate, timezone },
+      currency,
+      startDate,
+      endDate,
+      timezone,
       ...(await readSummaries(tx, bought)),
       timeline: await readTimeline(tx, bought, span),
       topCustomers: await listTopCustomers(tx, bought),
@@ -44,8 +47,10 @@ export async function customerAnalytics(
 }
 
 export const customerScope = ({ edges }: DateRange, sellerId: string, currency: string): CustomerScope => ({
-  ...{ sellerId, currency },
-  ...{ from: firstOf(edges), until: lastOf(edges) },
+  sellerId,
+  currency,
+  from: firstOf(edges),
+  until: lastOf(edges),
 });
 
 async function readSummaries(

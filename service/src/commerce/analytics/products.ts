@@ -40,7 +40,10 @@ export async function productAnalytics(
     const timeline = await readTimelineWithViews(tx, subject, currency, span);
     const { startDate, endDate, timezone } = span;
     return {
-      ...{ currency, startDate, endDate, timezone },
+      currency,
+      startDate,
+      endDate,
+      timezone,
       summary: {
         ...toSummary(totals.get(currency) ?? ZERO_SUMS, currency),
         conversionRate: conversionRate(totals.values(), timeline),

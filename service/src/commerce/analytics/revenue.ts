@@ -38,7 +38,10 @@ export async function revenueAnalytics(
     const groups = await breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, totals);
     const { startDate, endDate, timezone } = span;
     return {
-      ...{ currency, startDate, endDate, timezone },
+      currency,
+      startDate,
+      endDate,
+      timezone,
       summary: summaryOf(currency),
       timeline: timeline.map((sums, bucket) => ({
         date: required(span.dates[bucket], "the date of a bucket"),

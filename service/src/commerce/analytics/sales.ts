@@ -7,8 +7,15 @@ import { listCurrencies } from "./queries.ts";
 import { type SumName, type Sums, sumRange } from "./range-sums-queries.ts";
 
 export const ZERO_SUMS: Sums = {
-  ...{ sales: 0n, gross: 0n, discounts: 0n, refunds: 0n, disputes: 0n },
-  ...{ tax: 0n, fees: 0n, commissions: 0n, net: 0n },
+  sales: 0n,
+  gross: 0n,
+  discounts: 0n,
+  refunds: 0n,
+  disputes: 0n,
+  tax: 0n,
+  fees: 0n,
+  commissions: 0n,
+  net: 0n,
 };
 
 /** All that is read for one answer, of one moment: its parts add up, whatever is sold meanwhile. */

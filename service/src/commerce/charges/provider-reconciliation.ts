@@ -8,13 +8,11 @@ import type {
   ListedPayout,
   ListedRefund,
 } from "../../integrations/payments/payments.ts";
-import type { Queries } from "../../platform/db/database.ts";
 import {
   type ChargedRow,
   type DisputedRow,
   findChargedRows,
   findDisputedRows,
-  findLastReconciliation,
   findPaidOutRows,
   findRefundedRows,
   insertReconciliation,
@@ -22,9 +20,6 @@ import {
   type PaidOutRow,
   type RefundedRow,
 } from "./provider-reconciliation-queries.ts";
-
-/** What the last comparison found; undefined before the first. */
-export const lastReconciliation = (db: Queries) => findLastReconciliation(db);
 
 export interface Reconciliation {
   ok: boolean;
@@ -38,20 +33,22 @@ export interface Reconciliation {
   differences: string[];
 }
 
-/** What was made more recently may be on its way between the provider and us. */
+export { findLastReconciliation } from "./provider-reconciliation-queries.ts";
+
+/** A newer object may not have reached us yet. */
 const IN_FLIGHT_MS = 2 * 60_000;
 const PAGE_SIZE = 500;
 
 /**
- * Compares every charge, refund, dispute and payout that the payment provider has made since a moment with our rows, and our rows with
- * the provider's. That our rows agree with the books is what `ledger verify` proves. Nothing is changed.
+ * Compares the provider's charges, refunds, disputes and payouts since a moment with our rows, and our rows with them. It changes
+ * nothing. `ledger verify` compares our rows with the ledger.
  */
 export async function reconcileProvider(ctx: Context, since: Date): Promise<Reconciliation> {
   const { payments } = ctx.integrations;
   const until = new Date(ctx.now().getTime() - IN_FLIGHT_MS);
   const differences: string[] = [];
   const seen = new Set<string>();
-  /** Page after page, what differs of each item; answers how many there are. */
+  /** Collects the differences of a list, page by page, and returns the number of its items. */
   async function compare<Item extends { createdAt: Date }>(
     list: AsyncIterable<Item>,
     comparePage: (items: Item[]) => Promise<string[][]>,
@@ -59,7 +56,7 @@ export async function reconcileProvider(ctx: Context, since: Date): Promise<Reco
     let count = 0;
     for await (const items of inPages(list)) {
       count += items.length;
-      // What is too new to differ is seen all the same: the provider's clock may be ahead, and demo orders are older than their charges.
+      // New items count as seen without being compared: the provider's clock may be ahead, and demo orders are older than their charges.
       const found = await comparePage(items);
       differences.push(
         ...found.flatMap((one, index) =>
@@ -95,15 +92,21 @@ async function* inPages<Item>(list: AsyncIterable<Item>): AsyncGenerator<Item[]>
 export type BookedKind = "order" | "plan payment" | "refund" | "payout" | "dispute";
 
 const prefixes: Record<Exclude<BookedKind, "dispute">, IdPrefix> = {
-  ...{ order: "ord", "plan payment": "pay", refund: "refund", payout: "payout" },
+  order: "ord",
+  "plan payment": "pay",
+  refund: "refund",
+  payout: "payout",
 };
-const nouns = {
-  ...{ order: "Order", "plan payment": "The plan payment", refund: "Refund", payout: "Payout" },
+const nouns: Record<Exclude<BookedKind, "dispute">, string> = {
+  order: "Order",
+  "plan payment": "The plan payment",
+  refund: "Refund",
+  payout: "Payout",
 };
 const describeRow = (kind: BookedKind, id: string) =>
   kind === "dispute" ? `Dispute ${id}` : `${nouns[kind]} ${toId(prefixes[kind], id)}`;
 
-/** An order's id or that of a payment for a plan, as a uuid. */
+/** The uuid of an order or a plan payment. */
 const chargedIdOf = (providersId: string) => toUuid("ord", providersId) ?? toUuid("pay", providersId);
 
 const isNotNull = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
@@ -213,11 +216,11 @@ function describePayout(item: ListedPayout, row: PaidOutRow | undefined): string
   ];
 }
 
-/** Of refunds and charges banks send things back for months. */
+/** Banks return charges and refunds for months. */
 const COMPARED_PERIOD_MS = 120 * 86_400_000;
 const MAX_EXAMPLES = 20;
 
-/** The job: keeps what it found for the doctor, and logs it. */
+/** The nightly job: stores the result for `doctor` and logs differences. */
 export async function reconcileNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
   const since = new Date(begunAt.getTime() - COMPARED_PERIOD_MS);
@@ -234,6 +237,6 @@ export async function reconcileNightly(ctx: Context): Promise<void> {
   if (differences.length > 0)
     ctx.log.error(
       { count: differences.length, differences: examples },
-      "the payment provider's books differ from ours: `stoa-server payments reconcile` names each difference",
+      "the payment provider's lists differ from our rows: `stoa-server payments reconcile` names each difference",
     );
 }

@@ -109,7 +109,10 @@ async function openDispute(
   await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
   await updateOrder(tx, order.id, { status: "disputed" });
   await postDisputeOpened(ctx, tx, order, {
-    ...{ disputeId: dispute.id, at: dispute.openedAt, takenMinor, heldMinor },
+    disputeId: dispute.id,
+    at: dispute.openedAt,
+    takenMinor,
+    heldMinor,
   });
   const opened: DisputedOrder = {
     order: { ...order, status: "disputed" },

@@ -188,5 +188,8 @@ const auditPlanDispute = (
   auditDispute(ctx, tx, {
     target: { type: "user", id: toUserId(userId) },
     details: { paymentId: toId("pay", id) },
-    ...{ amountMinor, currency, reason, what },
+    amountMinor,
+    currency,
+    reason,
+    what,
   });
