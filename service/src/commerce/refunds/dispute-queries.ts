@@ -6,7 +6,7 @@ export interface DisputeRow {
   orderId: string;
   status: "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
   amountMinor: bigint;
-  /** What of it is held back of the order now. */
+  /** The amount of the order that is held now. */
   heldMinor: bigint;
   reason: string;
   openedAt: Date;
@@ -26,7 +26,7 @@ export async function findDisputeOf(db: Queries, providersId: string): Promise<D
   return drawn && toRow(drawn);
 }
 
-/** Inquiries that a bank made of it are none. */
+/** Without inquiries. */
 export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise<DisputeRow[]> =>
   (
     await disputes(db)
@@ -36,7 +36,7 @@ export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise
       .execute()
   ).map(toRow);
 
-/** The open ones of a locked order, by what they hold of it. */
+/** Open disputes of a locked order. */
 export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> =>
   (await listDisputesOfOrder(tx, orderId)).filter(({ status }) => status === "open");
 
@@ -75,7 +75,7 @@ export interface DisputeClose {
   closedAt: Date;
 }
 
-/** What it held is settled, and held no longer. */
+/** Also releases the hold. */
 export const closeDispute = (tx: Tx, providersId: string, close: DisputeClose) =>
   tx
     .updateTable("disputes")

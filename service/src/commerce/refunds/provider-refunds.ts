@@ -11,16 +11,13 @@ import { findProviderRefund, listOrdersOfProviderRefunds } from "./refund-querie
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 import { settleLockedRefund } from "./refund-submission.ts";
 
-/**
- * Follows the refunds that were made at the payment provider's own dashboard: the order, the use of the product and the books move as
- * after a refund of ours.
- */
+/** Applies refunds made at the provider's dashboard to order, entitlement and ledger, like refunds of ours. */
 export async function syncProviderRefunds(ctx: Context, orderId: string): Promise<void> {
   const id = toUuid("ord", orderId);
   if (id) await syncRefundsOfOrder(ctx, id);
 }
 
-/** The job: a bank may take days for a refund, and the notice of its end may be lost. */
+/** The job: a bank may take days for a refund, and the webhook about its end may be lost. */
 export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
   const before = new Date(ctx.now().getTime() - ASKED_RECENTLY_MS);
   await forEachRow(
@@ -29,7 +26,7 @@ export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
     ({ orderId }, err) =>
       ctx.log.warn(
         { order: orderId, err },
-        "refunds at the provider's dashboard could not be read; the next round tries again",
+        "refunds at the provider's dashboard could not be read; the next job run tries again",
       ),
   );
 }
@@ -64,7 +61,7 @@ async function applyProviderRefund(
   );
 }
 
-/** As under way, with its amount set aside. One that failed before we heard of it moved nothing, and gets no row. */
+/** Inserts the refund as processing and reserves its amount. A refund that failed before moved no money and gets no row. */
 async function insertProviderRefund(
   ctx: Context,
   tx: Tx,
@@ -73,7 +70,7 @@ async function insertProviderRefund(
 ): Promise<LockedRefund | null> {
   if (state === "failed") return null;
   if (amountMinor > remainingAmount(order) || currency !== order.currency) {
-    // A refund of ours is under way, which the provider will refuse; or the bank had taken it before.
+    // Either a refund of ours is in progress, which the provider will refuse, or a dispute took the amount before.
     ctx.log.error(
       { order: order.id, providerRefundId, amountMinor },
       "a refund at the provider's dashboard is more than remains of its order: `payments reconcile` names it until it is booked",

@@ -25,7 +25,7 @@ export const refundBuyersJob: JobDefinition = {
   attemptTimeoutSeconds: 900,
 };
 
-/** What the job is given: all of it is in the order of the administrator. */
+/** The payload of the job. */
 export interface RefundBuyersData {
   productId: string;
   adminId: string;
@@ -33,7 +33,7 @@ export interface RefundBuyersData {
   startedAt: string;
 }
 
-/** The buyers of what moderators took from them as harmful or illegal get their money back, by a job. */
+/** Refunds, by a job, the buyers of a product that moderators withheld as harmful or illegal. */
 export async function refundBuyers(
   ctx: Context,
   caller: SessionCaller,
@@ -81,8 +81,8 @@ async function mustBeWithheld(ctx: Context, productId: string): Promise<string> 
 }
 
 /**
- * The job: one purchase after the other. What has a refund of it is passed over, so that it goes on where it was interrupted; one that
- * cannot be refunded keeps no other from its turn, and lets the job be tried again.
+ * The job: refunds one order after the other. It skips orders that it refunded before, so that it continues after an interruption. An
+ * order that cannot be refunded does not stop the others; the job is retried for it.
  */
 export async function runRefundBuyersJob(
   ctx: Context,

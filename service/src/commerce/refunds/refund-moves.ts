@@ -18,7 +18,7 @@ import {
 } from "./refund-queries.ts";
 import { type PaidOrder, remainingAmount, reserveRefund } from "./refund-settlement.ts";
 
-/** Who makes a move; the service by itself has neither a name nor an address. */
+/** The user and the address behind a move; both are null for the service itself. */
 export interface RefundActor {
   actorId: string | null;
   source: RequestSource | null;
@@ -65,8 +65,8 @@ export async function createRefund(
 }
 
 /**
- * Moves a refund of a locked order as the table of refund-lifecycle.ts says. Answers how both stand then; null where it is not, or
- * is no longer, in a state that the move starts from.
+ * Makes a move of refund-lifecycle.ts on a refund of a locked order. Returns both rows after the move, or null if the move does not
+ * start from the present state.
  */
 export async function moveRefund(
   ctx: Context,
@@ -90,7 +90,7 @@ export async function moveRefund(
   return { order: await adjustReservation(tx, order, refund, after), refund: after };
 }
 
-/** What is on its way is set aside, and given free when it is not any more. */
+/** Reserves the amount of a refund in progress on its order, and releases it afterwards. */
 async function adjustReservation(
   tx: Tx,
   order: PaidOrder,
@@ -103,7 +103,7 @@ async function adjustReservation(
 
 const reservedAmount = ({ status, amountMinor }: RefundRow) => (isInProgress(status) ? amountMinor : 0n);
 
-/** Approves a refund of as much as was asked for, or of what of that remains. */
+/** Approves the requested amount, or less if less remains of the order. */
 export async function approveRefund(
   ctx: Context,
   tx: Tx,
@@ -138,7 +138,6 @@ export async function withdrawRefunds(
   return after;
 }
 
-/** In the audit log. */
 export const auditRefund = (
   ctx: Context,
   tx: Tx,

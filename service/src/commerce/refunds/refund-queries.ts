@@ -16,7 +16,7 @@ export interface RefundRow {
   productId: string;
   productTitle: string;
   status: RefundStatus;
-  /** `provider`: it was made at the payment provider's own dashboard. */
+  /** `provider`: made at the provider's dashboard. */
   origin: "buyer" | "admin" | "service" | "provider";
   amountMinor: bigint;
   currency: string;
@@ -31,9 +31,9 @@ export interface RefundRow {
   failureCode: string | null;
   createdAt: Date;
   completedAt: Date | null;
-  /** When the buyer's bank sent it back. */
+  /** When the buyer's bank returned it. */
   returnedAt: Date | null;
-  /** When the operator gave the buyer that in another way. */
+  /** When the operator paid the returned refund in another way. */
   settledAt: Date | null;
 }
 
@@ -78,7 +78,7 @@ export async function findRefundRow(db: Queries, id: string): Promise<RefundRow 
   return drawn && toRow(drawn);
 }
 
-/** One that was made at the provider's dashboard, by the provider's id. */
+/** A refund made at the provider's dashboard, by the provider's id. */
 export async function findProviderRefund(tx: Tx, providersId: string): Promise<RefundRow | undefined> {
   const drawn = await refunds(tx)
     .where("r.providerRefundId", "=", providersId)
@@ -91,7 +91,6 @@ export async function findProviderRefund(tx: Tx, providersId: string): Promise<R
 export const listRefundsOfOrder = async (db: Queries, orderId: string): Promise<RefundRow[]> =>
   (await refunds(db).where("r.orderId", "=", orderId).orderBy("r.id", "desc").execute()).map(toRow);
 
-/** The one that a new request would have to wait for. */
 export const findOpenRefund = (db: Queries, orderId: string) =>
   db
     .selectFrom("refunds")
@@ -103,11 +102,11 @@ export const findOpenRefund = (db: Queries, orderId: string) =>
     .executeTakeFirst();
 
 export interface RefundFilter extends Paging {
-  /** Whose purchases, or whose sales, or both. */
+  /** With both ids a refund matches by either side. */
   buyerId?: string | undefined;
   sellerId?: string | undefined;
   status?: RefundStatus | undefined;
-  /** null: an id that names no order, so that nothing fits. */
+  /** null: the id in the query is no order's, so that no refund matches. */
   orderId?: string | null | undefined;
 }
 
@@ -172,7 +171,7 @@ export interface RefundChange {
   completedAt?: Date;
 }
 
-/** By compare-and-set: false when it is no longer in the state that the move starts from. */
+/** Compare-and-set: returns false when the refund is no longer in the state `from`. */
 export async function updateRefundRow(
   tx: Tx,
   id: string,
@@ -211,7 +210,7 @@ export async function markRefundAsked(db: Queries, id: string, now: Date): Promi
   return asked && (toBigintAmounts(asked) as AskedRefund);
 }
 
-/** The bank sent back what had succeeded; false when that is known already. */
+/** Returns false when the return was recorded before. */
 export async function markReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
@@ -224,7 +223,7 @@ export async function markReturned(tx: Tx, id: string, failureCode: string, now:
   return stamped !== undefined;
 }
 
-/** What the bank sent back was given in another way; false when that is known already. */
+/** Returns false when the settlement was recorded before. */
 export async function markSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
   const stamped = await tx
     .updateTable("refunds")
@@ -237,7 +236,7 @@ export async function markSettled(tx: Tx, id: string, reference: string, now: Da
   return stamped !== undefined;
 }
 
-/** Of ours: what was refunded at the provider's dashboard must never be asked for. */
+/** Without refunds made at the provider's dashboard, which must never be submitted. */
 const unpaidRefunds = (db: Queries) =>
   db
     .selectFrom("refunds")
@@ -248,7 +247,7 @@ const unpaidRefunds = (db: Queries) =>
 export const findUnpaidRefund = (db: Queries, id: string) =>
   unpaidRefunds(db).where("id", "=", id).executeTakeFirst();
 
-/** Of which the provider was last asked before a moment, or should have been; the oldest first. */
+/** Refunds that the provider was last asked about before a moment, the oldest first. */
 export const listUnpaidRefunds = (db: Queries, before: Date) =>
   unpaidRefunds(db)
     .where((row) => row(row.fn.coalesce("askedAt", "decidedAt"), "<", before))
@@ -264,7 +263,7 @@ export const listAskedRefundsOf = (db: Queries, orderId: string) =>
     .where("status", "=", "processing")
     .execute();
 
-/** With a refund at the provider's dashboard that we know since before a moment and that its bank has not ended. */
+/** Orders with a processing refund from the provider's dashboard that we know since before a moment. */
 export const listOrdersOfProviderRefunds = (db: Queries, before: Date) =>
   db
     .selectFrom("refunds")
@@ -300,9 +299,9 @@ export const findAutomaticRefunds = (db: Queries, buyerId: string) =>
 
 export interface RefundableOrders {
   productId: string;
-  /** Completed since then. */
+  /** Only orders completed since then. */
   since: Date;
-  /** Those that an administrator has given something of since then are done. */
+  /** Orders that an administrator refunded since then are done. */
   startedAt: Date;
 }
 
@@ -333,21 +332,19 @@ export const countRefundableOrders = async (db: Queries, of: RefundableOrders): 
       .executeTakeFirstOrThrow()
   ).count;
 
-/** By their ids, after one of them. */
+/** In the order of ids, after one of them. */
 export const listRefundableOrders = (
   db: Queries,
   of: RefundableOrders,
   after: string | null,
   limit: number,
-) =>
-  refundableOrders(db, of)
-    .$if(after !== null, (found) => found.where("o.id", ">", after!))
-    .select("o.id")
-    .orderBy("o.id")
-    .limit(limit)
-    .execute();
+) => {
+  const orders = refundableOrders(db, of);
+  const rest = after === null ? orders : orders.where("o.id", ">", after);
+  return rest.select("o.id").orderBy("o.id").limit(limit).execute();
+};
 
-/** Of purchases and sales of an account, how many are neither kept nor given back for good. */
+/** Open refunds and disputes of an account's purchases and sales. */
 export const countOpenRefundsAndDisputes = async (db: Queries, userId: string) => {
   const ofAccount = (row: ExpressionBuilder<{ o: DB["orders"] }, "o">) =>
     row.or([row("o.buyerId", "=", userId), row("o.sellerId", "=", userId)]);

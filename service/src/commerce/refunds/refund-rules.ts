@@ -11,10 +11,10 @@ import type { OrderRow } from "../orders/queries.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 
-/** Days between instant refunds: before the second, the third, the fourth, and all later ones. */
+/** Days since the last instant refund, by how many the buyer had; the last number is for all later ones. */
 const DAYS_BETWEEN_INSTANT_REFUNDS = [0, 30, 90, 180] as const;
 
-/** The end of the window that the seller's policy gave when it was bought. */
+/** The end of the refund window of the policy at the time of the purchase. */
 const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(completedAt, refundDays);
 
 function obstacleOf(order: OrderRow): RefundObstacle | null {
@@ -29,7 +29,6 @@ const buyerObstacle = (ctx: Context, order: OrderRow, openId: string | undefined
   (openId ? "refund_open" : null) ??
   (isPaidOrder(order) && ctx.now() > windowEnd(order) ? "refund_window_expired" : null);
 
-/** What a purchase says of it. */
 export async function readRefundable(ctx: Context, order: OrderRow): Promise<Refundable> {
   const open = await findOpenRefund(ctx.db, order.id);
   const reasonIfNot = buyerObstacle(ctx, order, open?.id);
@@ -48,11 +47,11 @@ export async function readRefundable(ctx: Context, order: OrderRow): Promise<Ref
 
 interface Approval {
   reason: ApprovalReason;
-  /** From when the rules would approve it at once; null: they do, or never will. */
+  /** When an instant refund becomes possible; null: it is possible now, or never. */
   instantFrom: Date | null;
 }
 
-/** Who would approve a request now, and why. Inside a transaction, the buyer's account and the use are locked. */
+/** How a request would be approved now, and why. Inside a transaction the buyer's account and the entitlement are locked. */
 export async function decideApproval(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
   const entitlement = await findEntitlementByOrder(db, order.id);
   if (entitlement?.usedAt != null) return { reason: "used", instantFrom: null };
@@ -93,7 +92,7 @@ const obstacleErrors: Record<RefundObstacle, (order: OrderRow, openId: string) =
   },
 };
 
-/** Throws unless its buyer may ask for the money of a locked order back. */
+/** Throws unless the buyer may request a refund. The order is locked. */
 export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): Promise<PaidOrder> {
   const open = await findOpenRefund(tx, order.id);
   const obstacle = buyerObstacle(ctx, order, open?.id);
@@ -101,14 +100,14 @@ export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): P
   return order as PaidOrder;
 }
 
-/** Throws unless something of a locked order can be given back unasked, at whatever time. */
+/** Throws unless an administrator can refund the order, at any time. The order is locked. */
 export function mustBeRefundableByAdmin(order: OrderRow): PaidOrder {
   const obstacle = obstacleOf(order);
   if (obstacle) throw obstacleErrors[obstacle](order, "");
   return order as PaidOrder;
 }
 
-/** A buyer who often returns what they never used must ask the seller. null: they had no refund at once yet. */
+/** A buyer who often returns unused products must ask the seller. null: the buyer had no instant refund yet. */
 async function instantRefundsFrom(db: Queries, buyerId: string): Promise<Date | null> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
   const days = DAYS_BETWEEN_INSTANT_REFUNDS[count] ?? lastOf(DAYS_BETWEEN_INSTANT_REFUNDS);

@@ -35,8 +35,8 @@ import {
 import { recordRefunded, remainingAmount } from "./refund-settlement.ts";
 
 /**
- * Asks the provider to give back what is approved, under the refund's id, so that asking twice gives back once. No answer leaves it
- * processing for the job.
+ * Submits an approved refund to the provider under its id, so that a repeat refunds once. Without an answer it stays `processing` for
+ * the job.
  */
 export async function submitRefund(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: approved");
@@ -53,14 +53,10 @@ const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<Ref
     ctx.integrations.payments.refund({ refundId: toId("refund", id), ...request }),
   );
 
-/** What is not processing any more. */
 export type FinalRefundOutcome = FailedOutcome | { state: "succeeded"; providerRefundId: string };
 type FailedOutcome = Extract<RefundResult, { state: "failed" }>;
 
-/**
- * Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes
- * back.
- */
+/** Applies the provider's answer to a refund in progress, and to all that depends on it. A succeeded refund may still be returned. */
 export async function settleRefund(ctx: Context, refundId: string, outcome: RefundResult): Promise<void> {
   if (outcome.state === "processing") return;
   const settled = outcome as FinalRefundOutcome;
@@ -83,8 +79,8 @@ export async function settleLockedRefund(
 }
 
 /**
- * Banks may send back what was given. It stays taken from those who gave it, because the buyer must still get it, in another way: which
- * one no rule knows.
+ * The buyer's bank returned a refund. Seller and marketplace stay debited, because the operator still owes the buyer the money in
+ * another way.
  */
 async function recordReturn(
   ctx: Context,
@@ -105,12 +101,12 @@ async function recordReturn(
   );
   ctx.log.error(
     { refund: refund.id, failureCode },
-    "a refund that had succeeded came back: see to it that the buyer gets it in another way",
+    "the bank returned a refund: pay the buyer in another way",
   );
   await emailRefund(ctx, tx, refund, "returned");
 }
 
-/** The money is back with the buyer: books, order, use, lists, programs and people learn of it all at once. */
+/** The buyer has the money: ledger, order, entitlement, event and emails, in one transaction. */
 async function completeRefund(
   ctx: Context,
   tx: Tx,
@@ -132,8 +128,8 @@ async function completeRefund(
 }
 
 /**
- * From whom the money of a refund is taken. It may have been under way when a dispute was opened, which then holds the same money:
- * what nobody holds goes first, the rest is taken out of the hold.
+ * Whose money pays for a refund. A dispute that was opened meanwhile may hold the same money: the refund takes the free amount first,
+ * then the rest from the holds.
  */
 async function splitTaking(tx: Tx, { order, refund }: LockedRefund) {
   const holds = order.status === "disputed" ? await listHolds(tx, order.id) : [];
@@ -156,7 +152,7 @@ async function splitTaking(tx: Tx, { order, refund }: LockedRefund) {
   };
 }
 
-/** Nothing moved: the buyer keeps the product, and may ask again. */
+/** No money moved: the buyer keeps the product and may request again. */
 async function failRefund(
   ctx: Context,
   tx: Tx,
@@ -188,7 +184,7 @@ async function publishRefunded(ctx: Context, tx: Tx, refund: RefundRow): Promise
   });
 }
 
-/** What came in for nothing goes back unasked; the order is locked and booked. Answers what is to be carried out after the commit. */
+/** Refunds a payment that bought nothing. The order is locked and posted. Returns the refund to submit after the commit. */
 export async function createAutomaticRefund(
   ctx: Context,
   tx: Tx,
@@ -212,7 +208,7 @@ export async function createAutomaticRefund(
   return started.refund.id;
 }
 
-/** Asks how a refund stands that is under way; one that the provider never heard of is asked for again, under the same id. */
+/** Settles a refund in progress by the provider's state. A refund that the provider does not know is submitted again under its id. */
 async function reconcileRefund(
   ctx: Context,
   { id, askedAt }: { id: string; askedAt: Date | null },
@@ -228,10 +224,10 @@ const forEachRefund = <Row extends { id: string }>(
   work: (row: Row) => Promise<void>,
 ): Promise<void> =>
   forEachRow(rows, work, ({ id }, err) =>
-    log.warn({ refund: id, err }, "a refund could not be carried on; the next round tries again"),
+    log.warn({ refund: id, err }, "a refund could not be continued; the next job run tries again"),
   );
 
-/** One that is on its way, at once: its process may have died. */
+/** Continues one refund at once, because its process may have died. */
 export async function continueRefund(ctx: Context, id: string): Promise<void> {
   const row = await findUnpaidRefund(ctx.db, id);
   if (row) await forEachRefund(ctx, [row], (refund) => reconcileRefund(ctx, refund));
@@ -243,23 +239,23 @@ export async function reconcileRefunds(ctx: Context): Promise<void> {
   await forEachRefund(ctx, rows, (row) => reconcileRefund(ctx, row));
 }
 
-/** Those of one order at once, because something else waits for how they end. */
+/** Continues the refunds of one order at once, because a lost dispute waits for them. */
 export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise<void> =>
   forEachRefund(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
 
-/** The provider tells that it knows more of a refund, which it names as we did. */
+/** Settles a refund by the provider's state, after its webhook. */
 export async function syncRefundFromProvider(ctx: Context, refundId: string): Promise<void> {
   const id = toUuid("refund", refundId);
   const found = id && (await ctx.integrations.payments.findRefund(refundId));
   if (found) await settleRefund(ctx, id, found);
 }
 
-/** The job: what no seller decided in time is approved. */
+/** The job: approves refunds that no seller decided in time. */
 export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
   forEachRefund(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
     const approved = await ctx.db.transaction().execute(async (tx) => {
       const locked = await lockRefund(tx, id);
-      // All that remains is on its way by other refunds: it is withdrawn with the last of them, or approved when one fails.
+      // Other refunds reserve the whole rest: it is withdrawn with the last of them, or approved when one fails.
       if (!locked || remainingAmount(locked.order) === 0n) return null;
       return approveRefund(ctx, tx, locked, SERVICE_ACTOR);
     });

@@ -38,12 +38,12 @@ import { decideApproval, mustBeRefundable, mustBeRefundableByAdmin } from "./ref
 import { type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 import { continueRefund, submitRefund } from "./refund-submission.ts";
 
-/** How long a seller may think about it. */
+/** The time that a seller has for the decision. */
 const DECISION_DAYS = 7;
 
 /**
- * A buyer asks for the money back. What was never used comes back at once; of anything else the seller decides. The account is
- * locked first, so that of two requests at once only one can be the first.
+ * A buyer requests a refund. An unused product is refunded at once; otherwise the seller decides. The account is locked first, so
+ * that only one of two concurrent requests counts as the first.
  */
 export async function requestRefund(
   ctx: Context,
@@ -71,7 +71,7 @@ export async function requestRefund(
 const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
   ctx.idempotencyKey?.bind(tx, toId("refund", refundId));
 
-/** Of a refund that was written or decided under the same Idempotency-Key; one that is on its way goes on under its own id. */
+/** For a repeated Idempotency-Key: continues a refund in progress under its id. */
 export async function resumeRefund(ctx: Context, caller: Member, refundId: string): Promise<Refund> {
   const { id } = await findVisibleRefund(ctx, caller, refundId);
   await continueRefund(ctx, id);
@@ -94,7 +94,6 @@ const toRefundInput = (ctx: Context, order: PaidOrder, input: RequestRefund, rea
   decideBy: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
 
-/** The seller gives in, or an administrator decides so. */
 export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "approve", (tx, locked) => {
     mustBeRefundableByAdmin(locked.order);
@@ -121,7 +120,7 @@ export async function rejectRequest(
   return toRefund(refund);
 }
 
-/** The seller's days are over: it is as good as approved, whenever the job comes to it. */
+/** After the deadline the refund counts as approved, even if the job has not approved it yet. */
 function mustBeBeforeDeadline(ctx: Context, { status, decideBy }: RefundRow): void {
   if (status !== "pending" || !decideBy || ctx.now() < decideBy) return;
   throw new ApiError(
@@ -143,7 +142,7 @@ export async function cancelRequest(ctx: Context, caller: Member, refundId: stri
   return toRefund(refund);
 }
 
-/** What people may do with a request, under the locks of its order and itself. */
+/** A decision of a person about a refund request, under the locks of its order and of the refund. */
 async function decide(
   ctx: Context,
   caller: Member,
@@ -163,7 +162,7 @@ async function decide(
   });
 }
 
-/** A request is the buyer's to take back, and the seller's or an administrator's to decide. */
+/** Only the buyer cancels a request; only the seller or an administrator decides it. */
 function mustBeParty(refund: RefundRow, caller: Member, side: "buyer" | "seller" | undefined): void {
   const isTheirs = side === "buyer" ? refund.buyerId === caller.userId : refund.sellerId === caller.userId;
   if (isTheirs || (side === "seller" && isAdmin(caller))) return;
@@ -177,7 +176,7 @@ function mustHaveStatus({ status }: RefundRow, name: RefundMoveName): void {
   throw new ApiError("INVALID_STATE", message, { current: status, allowed: from });
 }
 
-/** An administrator gives back what remains or a part of it, at any time. */
+/** An administrator refunds the remaining amount or a part of it, at any time. */
 export async function refundOrder(
   ctx: Context,
   caller: SessionCaller,
@@ -223,7 +222,7 @@ function parseAmount(ctx: Context, order: PaidOrder, amount: number): bigint {
   throw ruleViolation("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
 }
 
-/** Of a locked order that something can be given back of. Answers what is to be carried out after the commit. */
+/** The order is locked and refundable. Returns the refund to submit after the commit. */
 export async function createAdminRefund(
   ctx: Context,
   tx: Tx,
@@ -249,7 +248,6 @@ const toFilter = ({ orderId, ...query }: Omit<RefundQuery, "role">) => ({
   orderId: orderId === undefined ? undefined : toUuid("ord", orderId),
 });
 
-/** Those of what the caller bought, and of what they sold. */
 export async function listRefunds(ctx: Context, caller: Member, { role, ...query }: RefundQuery) {
   const page = await listRefundRows(ctx.db, {
     ...toFilter(query),
@@ -265,7 +263,7 @@ export const listAllRefunds = async (ctx: Context, query: Omit<RefundQuery, "rol
 export const readRefund = async (ctx: Context, caller: Member, refundId: string): Promise<Refund> =>
   toRefund(await findVisibleRefund(ctx, caller, refundId));
 
-/** Its buyer's, its seller's and an administrator's. */
+/** Visible to the buyer, the seller and administrators. */
 async function findVisibleRefund(ctx: Context, caller: Member, refundId: string): Promise<RefundRow> {
   const id = toUuid("refund", refundId);
   const refund = id ? await findRefundRow(ctx.db, id) : undefined;

@@ -6,10 +6,7 @@ import { postRefundSettled } from "../orders/order-postings.ts";
 import { auditRefund, lockRefund, SERVICE_ACTOR } from "./refund-moves.ts";
 import { findRefundRow, markSettled } from "./refund-queries.ts";
 
-/**
- * Books that the operator gave a buyer in another way, such as by bank transfer, what their bank had sent back: they are owed nothing
- * any more.
- */
+/** Posts that the operator paid a returned refund to the buyer in another way, such as by bank transfer. */
 export async function settleReturnedRefund(
   ctx: Context,
   refundId: string,
