@@ -147,7 +147,10 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
       [without(/^manifest\.hmac/), /its end is missing/],
       [without(/^format/), /it is no backup of Stoa/],
       [[...members, ["more", Buffer.from("more")]], /it contains more in the wrong place/],
-      [members.toSpliced(2, 0, ["more", Buffer.from("more")]), /it contains more, which is not part of a backup/],
+      [
+        members.toSpliced(2, 0, ["more", Buffer.from("more")]),
+        /it contains more, which is not part of a backup/,
+      ],
       [members.toSpliced(2, 0, members[2]!), /the rows of/],
       [
         members.map(([name, bytes]) => (/^files\//.test(name) ? [name, Buffer.from("x")] : [name, bytes])),
