@@ -217,7 +217,7 @@ export const api = {
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
-export type { Account, ChangeAccount, CloseAccount, Session } from "./accounts/account.ts";
+export type { Account, CloseAccount, Session, UpdateAccount } from "./accounts/account.ts";
 export { Address } from "./accounts/address.ts";
 export { isCountry } from "./accounts/countries.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./accounts/keys.ts";
@@ -238,60 +238,59 @@ export {
   MIN_PASSWORD,
   NewPassword,
   type Register,
-  type TwoFactor,
-  type Verify,
+  type VerifyToken,
+  type VerifyTwoFactor,
 } from "./accounts/sign-in.ts";
 export type {
   AdminOAuthClient,
   AdminUser,
   AdminUserDetail,
   AuditEntry,
-  ChangeUser,
+  UpdateUser,
 } from "./backoffice/admin.ts";
 export type { Stats } from "./backoffice/admin-stats.ts";
 export type { Facets } from "./catalog/catalog.ts";
 export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./catalog/files.ts";
 export {
-  ImportedChange,
   ImportedProduct,
+  ImportedUpdate,
   type ImportResult,
   MAX_IMPORTED_BYTES,
   MAX_IMPORTED_PRODUCTS,
 } from "./catalog/import-export.ts";
 export {
-  type Move,
   type ProductStatus,
   productStatuses,
+  type StatusChange,
   type SuspensionReason,
   suspensionReasons,
 } from "./catalog/lifecycle.ts";
 export type { ModeratedProduct, SuspendProduct } from "./catalog/moderation.ts";
 export {
-  type ChangeProduct,
   type CreateProduct,
   type ProductCard,
   type ProductDetail,
   type ProductWarning,
   productTypes,
+  type UpdateProduct,
 } from "./catalog/products.ts";
-export type { ChangeReview, ModeratedReview, PostReview, Review } from "./catalog/reviews.ts";
+export type { CreateReview, ModeratedReview, Review, UpdateReview } from "./catalog/reviews.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
 export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
 export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
-export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./commerce/discounts.ts";
+export type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "./commerce/discounts.ts";
 export type { PaymentMethod } from "./commerce/payment-methods.ts";
 export type {
   AdminPayout,
-  AskPayout,
   Balance,
-  NamePayoutAccount,
+  CreatePayout,
   Onboarding,
   Payout,
   PayoutAccount,
   PayoutStatus,
+  SetPayoutAccount,
 } from "./commerce/payouts.ts";
 export {
-  type ChangeSubscription,
   type Plan,
   type PlanPayment,
   type PlanPaymentStatus,
@@ -300,6 +299,7 @@ export {
   Quotas,
   type QuotaWindow,
   type Subscription,
+  type UpdateSubscription,
   type Usage,
 } from "./commerce/plans.ts";
 export type {
@@ -313,14 +313,14 @@ export type { Referral } from "./commerce/referrals.ts";
 export {
   type AdminRefund,
   type ApprovalReason,
-  type GiveRefund,
+  type CreateRefund,
   type OrderEvent,
   type Refund,
   type Refundable,
   type RefundedBuyers,
   type RefundObstacle,
+  type RefundOrder,
   type RefundStatus,
-  type RequestRefund,
   refundReasons,
 } from "./commerce/refunds.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./commerce/sales.ts";
@@ -372,7 +372,6 @@ export {
 } from "./events/events.ts";
 export type {
   AdminWebhookEndpoint,
-  ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   DeliveryAttempt,
   DeliveryStatus,
@@ -380,6 +379,7 @@ export type {
   RecoverWebhook,
   RotatedWebhookSecret,
   RotateWebhookSecret,
+  UpdateWebhookEndpoint,
   WebhookDelivery,
   WebhookDeliveryDetail,
   WebhookEndpoint,
@@ -387,11 +387,11 @@ export type {
   WebhookStats,
 } from "./events/webhooks.ts";
 export type {
-  ChangeProviderKey,
   CreateProviderKey,
   ProviderKey,
+  UpdateProviderKey,
 } from "./execution/ai.ts";
-export type { Estimate, EstimatedCall, EstimateResult } from "./execution/estimates.ts";
+export type { Estimate, EstimatedCall, EstimateExecution } from "./execution/estimates.ts";
 export {
   type AcceptedExecution,
   type Execute,

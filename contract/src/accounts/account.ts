@@ -43,7 +43,7 @@ export const Account = z
   })
   .meta({ id: "Account" });
 
-export const ChangeAccount = z
+export const UpdateAccount = z
   .strictObject({
     name: visibleLine(100),
     bio: visibleText(2_000),
@@ -52,7 +52,7 @@ export const ChangeAccount = z
     country: Country.nullable(),
   })
   .partial()
-  .meta({ id: "ChangeAccount" });
+  .meta({ id: "UpdateAccount" });
 
 export const Session = z
   .object({
@@ -68,7 +68,7 @@ export const Session = z
   .meta({ id: "Session", description: "A browser or program that is signed in." });
 
 export type Account = z.input<typeof Account>;
-export type ChangeAccount = z.output<typeof ChangeAccount>;
+export type UpdateAccount = z.output<typeof UpdateAccount>;
 export type Session = z.input<typeof Session>;
 
 const session = { who: "session" } as const;
@@ -90,7 +90,7 @@ export const change = endpoint({
   description:
     "Only the fields that you send change. Your products show a new name at once. Orders keep the terms and the country of their purchase.",
   access: session,
-  request: json(ChangeAccount, { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." }),
+  request: json(UpdateAccount, { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." }),
   response: one(Account),
   supportsIfMatch: true,
 });

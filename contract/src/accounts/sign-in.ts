@@ -30,7 +30,7 @@ const SignedIn = z
   .object({ sessionToken: z.string().describe("Also beside data, and in the cookie __Host-session") })
   .meta({ id: "SignedIn" });
 
-export const MagicLink = z.strictObject({ email: Address }).meta({ id: "MagicLink" });
+export const SendMagicLink = z.strictObject({ email: Address }).meta({ id: "SendMagicLink" });
 
 export const magicLink = endpoint({
   ...signInEndpoint,
@@ -39,11 +39,11 @@ export const magicLink = endpoint({
   summary: "Request a sign-in link by email",
   description:
     "The response is the same for every address; the first use of a link creates the account. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day. A browser in which its owner signed in before has separate limits of the same size.",
-  request: json(MagicLink, { email: "ada@example.com" }),
+  request: json(SendMagicLink, { email: "ada@example.com" }),
   response: one(EmailSent),
 });
 
-export const Verify = z
+export const VerifyToken = z
   .strictObject({
     token: z.string().describe("The value after #token= in the link"),
     registrationSecret: z
@@ -54,7 +54,7 @@ export const Verify = z
         "For a registration by a program without cookies: the value from the POST /register response. Without it and without the cookie __Host-registration, the account starts without the password",
       ),
   })
-  .meta({ id: "Verify" });
+  .meta({ id: "VerifyToken" });
 
 export const verify = endpoint({
   ...signInEndpoint,
@@ -63,7 +63,7 @@ export const verify = endpoint({
   summary: "Sign in with the token of an emailed link",
   description:
     "A token works once, for 10 minutes. Accounts with two-factor authentication get TWO_FACTOR_REQUIRED with `details.challenge`.",
-  request: json(Verify, { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" }),
+  request: json(VerifyToken, { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" }),
   response: one(SignedIn),
   errors: ["INVALID_TOKEN", "TWO_FACTOR_REQUIRED"],
 });
@@ -115,9 +115,9 @@ export const logIn = endpoint({
   errors: ["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"],
 });
 
-export const TwoFactor = z
+export const VerifyTwoFactor = z
   .strictObject({ challenge: z.string().describe("From the TWO_FACTOR_REQUIRED response"), code: Code })
-  .meta({ id: "TwoFactor" });
+  .meta({ id: "VerifyTwoFactor" });
 
 export const twoFactor = endpoint({
   ...signInEndpoint,
@@ -125,7 +125,10 @@ export const twoFactor = endpoint({
   path: "/two-factor",
   summary: "Finish a sign-in with a code",
   description: "A challenge works for 5 minutes. After a wrong code you can try again; a right one ends it.",
-  request: json(TwoFactor, { challenge: "bm90IGEgcmVhbCBjaGFsbGVuZ2UgZWl0aGVyLCBvZiBjb3U", code: "123456" }),
+  request: json(VerifyTwoFactor, {
+    challenge: "bm90IGEgcmVhbCBjaGFsbGVuZ2UgZWl0aGVyLCBvZiBjb3U",
+    code: "123456",
+  }),
   response: one(SignedIn),
   errors: ["INVALID_TOKEN", "INVALID_CREDENTIALS"],
 });
@@ -182,8 +185,8 @@ export const changePassword = endpoint({
   errors: ["VALIDATION_ERROR"],
 });
 
-export type Verify = z.output<typeof Verify>;
+export type VerifyToken = z.output<typeof VerifyToken>;
 export type Register = z.output<typeof Register>;
 export type LogIn = z.output<typeof LogIn>;
-export type TwoFactor = z.output<typeof TwoFactor>;
+export type VerifyTwoFactor = z.output<typeof VerifyTwoFactor>;
 export type ChangePassword = z.output<typeof ChangePassword>;

@@ -81,7 +81,7 @@ export const renewBackupCodes = endpoint({
   path: "/account/two-factor/backup-codes",
   summary: "Create ten new backup codes; the old ones stop working",
   access: signedIn,
-  request: json(z.strictObject({ code: Code }).meta({ id: "RenewBackupCodes" }), { code: "123456" }),
+  request: json(z.strictObject({ code: Code }).meta({ id: "RegenerateBackupCodes" }), { code: "123456" }),
   response: one(BackupCodes),
   showsSecret: true,
   errors: ["INVALID_STATE", "VALIDATION_ERROR"],
@@ -107,7 +107,7 @@ export const remove = endpoint({
           .optional()
           .describe("Not needed within 15 minutes after a sign-in"),
       })
-      .meta({ id: "RemoveTwoFactor" }),
+      .meta({ id: "DisableTwoFactor" }),
     { code: "123456" },
   ),
   response: one(z.object({ enabled: z.literal(false) })),

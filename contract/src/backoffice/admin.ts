@@ -23,7 +23,7 @@ export const AdminUserDetail = AdminUser.extend({ twoFactor: z.object({ enabled:
   id: "AdminUserDetail",
 });
 
-export const ChangeUser = z
+export const UpdateUser = z
   .strictObject({
     role: z.enum(roles),
     plan: z.enum(plans),
@@ -34,7 +34,7 @@ export const ChangeUser = z
     reason,
   })
   .partial()
-  .meta({ id: "ChangeUser" });
+  .meta({ id: "UpdateUser" });
 
 export const AuditEntry = z
   .object({
@@ -61,7 +61,7 @@ export const AdminOAuthClient = OAuthClient.extend({
 
 export type AdminUser = z.input<typeof AdminUser>;
 export type AdminUserDetail = z.input<typeof AdminUserDetail>;
-export type ChangeUser = z.output<typeof ChangeUser>;
+export type UpdateUser = z.output<typeof UpdateUser>;
 export type AuditEntry = z.input<typeof AuditEntry>;
 export type AdminOAuthClient = z.input<typeof AdminOAuthClient>;
 
@@ -110,7 +110,7 @@ export const changeUser = endpoint({
     "Takes effect at the account's next request. Nobody can change their own role, and the last administrator keeps the role.",
   access: admin,
   params,
-  request: json(ChangeUser, {
+  request: json(UpdateUser, {
     plan: "enterprise",
     quota: [{ requests: 50_000, seconds: 3_600 }],
     reason: "Agreed by mail",

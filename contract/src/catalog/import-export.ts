@@ -2,7 +2,7 @@ import { z } from "zod";
 import { endpoint, one } from "../core/endpoint.ts";
 import { FieldProblem, queryFlag } from "../core/envelope.ts";
 import { productStatuses } from "./lifecycle.ts";
-import { ChangeProduct, CreateProduct } from "./products.ts";
+import { CreateProduct, UpdateProduct } from "./products.ts";
 
 export const MAX_IMPORTED_PRODUCTS = 1_000;
 export const MAX_IMPORTED_BYTES = 20 * 1024 * 1024;
@@ -28,10 +28,10 @@ const besides = {
 /** A line whose id is not known yet: a product to be made. */
 export const ImportedProduct = CreateProduct.extend(besides).meta({ id: "ImportedProduct" });
 /** A line whose id is that of a product: what stands there changes, the rest stays. */
-export const ImportedChange = ChangeProduct.extend(besides);
+export const ImportedUpdate = UpdateProduct.extend(besides);
 
 export type ImportedProduct = z.output<typeof ImportedProduct>;
-export type ImportedChange = z.output<typeof ImportedChange>;
+export type ImportedUpdate = z.output<typeof ImportedUpdate>;
 
 const Imported = z
   .object({
@@ -43,7 +43,7 @@ const Imported = z
     outcome: z.enum(["created", "updated", "unchanged"]),
     notPublished: z.array(FieldProblem).optional().describe("Why publish did not publish it"),
   })
-  .meta({ id: "ImportedOutcome" });
+  .meta({ id: "ImportedProductResult" });
 
 export const ImportResult = z
   .object({

@@ -30,7 +30,7 @@ export const Moderation = z
   })
   .meta({ id: "Moderation", description: "Why moderators rejected or suspended a product." });
 
-export const Move = z
+export const StatusChange = z
   .object({
     action: z.string().describe("As in the audit log: product.suspended"),
     from: ProductStatus,
@@ -40,8 +40,8 @@ export const Move = z
     reason: z.string().nullable(),
     at: Timestamp,
   })
-  .meta({ id: "Move", description: "A change of a product's status." });
+  .meta({ id: "StatusChange", description: "A change of a product's status." });
 
 export type ProductStatus = z.infer<typeof ProductStatus>;
 export type SuspensionReason = (typeof suspensionReasons)[number];
-export type Move = z.input<typeof Move>;
+export type StatusChange = z.input<typeof StatusChange>;

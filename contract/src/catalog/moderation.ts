@@ -2,7 +2,7 @@ import { z } from "zod";
 import { endpoint, json, listOf, one } from "../core/endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
 import { visibleText } from "../core/visible-text.ts";
-import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
+import { Moderation, productStatuses, StatusChange, suspensionReasons } from "./lifecycle.ts";
 import { ProductDetail, productTypes } from "./products.ts";
 
 export const ModeratedProduct = z
@@ -25,7 +25,7 @@ export const ModeratedProduct = z
       products: z.record(z.string(), z.int()).describe("Their number in each status"),
     }),
     moderation: Moderation.nullable(),
-    history: z.array(Move).describe("The last ten changes, newest first"),
+    history: z.array(StatusChange).describe("The last ten changes, newest first"),
     createdAt: Timestamp,
     updatedAt: Timestamp,
     firstPublishedAt: Timestamp.nullable(),

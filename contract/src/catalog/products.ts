@@ -5,7 +5,7 @@ import { Provider, providers } from "../core/providers.ts";
 import { visibleLine, visibleText } from "../core/visible-text.ts";
 import { Variable } from "../formats/variables.ts";
 import { ProductFile, ProductImage } from "./files.ts";
-import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
+import { Moderation, ProductStatus, StatusChange } from "./lifecycle.ts";
 import { SemanticVersion } from "./versions.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
@@ -172,7 +172,7 @@ export const CreateProduct = z
   })
   .meta({ id: "CreateProduct" });
 
-export const ChangeProduct = z
+export const UpdateProduct = z
   .strictObject({
     ...fields,
     type: fields.type.describe(
@@ -180,7 +180,7 @@ export const ChangeProduct = z
     ),
   })
   .partial()
-  .meta({ id: "ChangeProduct" });
+  .meta({ id: "UpdateProduct" });
 
 const ProductWarning = z
   .object({
@@ -193,15 +193,15 @@ const warnings = z
   .describe(
     "Likely mistakes in the saved content; empty if there are none. Today: tags of other template languages, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They go to the model unchanged: remove them, or write \\{{ for literal braces",
   );
-const ChangedProduct = z
+const UpdatedProduct = z
   .object({ ...ProductDetail.shape, warnings })
-  .meta({ id: "ChangedProduct", description: "A product after a change, with warnings about its content." });
+  .meta({ id: "UpdatedProduct", description: "A product after a change, with warnings about its content." });
 
 export type ProductWarning = z.infer<typeof ProductWarning>;
 export type ProductCard = z.infer<typeof ProductCard>;
 export type ProductDetail = z.input<typeof ProductDetail>;
 export type CreateProduct = z.output<typeof CreateProduct>;
-export type ChangeProduct = z.output<typeof ChangeProduct>;
+export type UpdateProduct = z.output<typeof UpdateProduct>;
 
 const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "products:write" } as const;
@@ -248,8 +248,8 @@ export const change = endpoint({
     "Only the fields that you send change. After the first publication, a change of the content creates a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before. Otherwise 422 names the variable, and a new major version is needed. Under moderation, an unverified seller can change only price and commission of a product on sale; unpublish it for other changes.",
   access: writes,
   params,
-  request: json(ChangeProduct, { price: 6.5, tags: ["poetry", "japanese"] }),
-  response: one(ChangedProduct),
+  request: json(UpdateProduct, { price: 6.5, tags: ["poetry", "japanese"] }),
+  response: one(UpdatedProduct),
   supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
 });
@@ -307,6 +307,6 @@ export const history = endpoint({
   access: { who: "member", permission: "products:read" },
   params,
   query: z.strictObject(paging),
-  response: listOf(Move),
+  response: listOf(StatusChange),
   errors: ["PRODUCT_NOT_FOUND"],
 });

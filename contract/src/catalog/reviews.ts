@@ -37,8 +37,10 @@ export const Review = z
   })
   .meta({ id: "Review" });
 
-export const PostReview = z.strictObject({ rating, comment: comment.default("") }).meta({ id: "PostReview" });
-export const ChangeReview = z.strictObject({ rating, comment }).partial().meta({ id: "ChangeReview" });
+export const CreateReview = z
+  .strictObject({ rating, comment: comment.default("") })
+  .meta({ id: "CreateReview" });
+export const UpdateReview = z.strictObject({ rating, comment }).partial().meta({ id: "UpdateReview" });
 
 export const ModeratedReview = Review.extend({
   product: z.object({ id: z.string(), title: z.string() }),
@@ -49,8 +51,8 @@ export const ModeratedReview = Review.extend({
 }).meta({ id: "ModeratedReview" });
 
 export type Review = z.input<typeof Review>;
-export type PostReview = z.output<typeof PostReview>;
-export type ChangeReview = z.output<typeof ChangeReview>;
+export type CreateReview = z.output<typeof CreateReview>;
+export type UpdateReview = z.output<typeof UpdateReview>;
 export type ModeratedReview = z.input<typeof ModeratedReview>;
 
 export const list = endpoint({
@@ -88,7 +90,7 @@ export const create = endpoint({
   summary: "Review a product that you bought",
   access: writes,
   params,
-  request: json(PostReview, { rating: 5, comment: "Does what it says." }),
+  request: json(CreateReview, { rating: 5, comment: "Does what it says." }),
   response: created(Review),
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
 });
@@ -101,7 +103,7 @@ export const change = endpoint({
   description: "A review that a moderator hid cannot change.",
   access: writes,
   params: ofReview,
-  request: json(ChangeReview, { rating: 4, comment: "Still good after a month." }),
+  request: json(UpdateReview, { rating: 4, comment: "Still good after a month." }),
   response: one(Review),
   supportsIfMatch: true,
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],

@@ -61,11 +61,11 @@ export const CreateDiscountCode = z
   })
   .meta({ id: "CreateDiscountCode" });
 
-export const ChangeDiscountCode = CreateDiscountCode.partial().meta({ id: "ChangeDiscountCode" });
+export const UpdateDiscountCode = CreateDiscountCode.partial().meta({ id: "UpdateDiscountCode" });
 
 export type DiscountCode = z.input<typeof DiscountCode>;
 export type CreateDiscountCode = z.output<typeof CreateDiscountCode>;
-export type ChangeDiscountCode = z.output<typeof ChangeDiscountCode>;
+export type UpdateDiscountCode = z.output<typeof UpdateDiscountCode>;
 
 const tag = "discount-codes";
 const access = { who: "member", permission: "products:write", rolePermission: "manage:products" } as const;
@@ -118,7 +118,7 @@ export const change = endpoint({
     "Only the fields that you send change, for later purchases; null removes a limit. percentOff and amountOff replace each other. A maxRedemptions below the number of purchases that hold the code is 422.",
   access,
   params,
-  request: json(ChangeDiscountCode, { maxRedemptions: 200 }),
+  request: json(UpdateDiscountCode, { maxRedemptions: 200 }),
   response: one(DiscountCode),
   supportsIfMatch: true,
   errors: ["DISCOUNT_CODE_NOT_FOUND", "CONFLICT", "PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],

@@ -70,14 +70,14 @@ export const AdminPayout = Payout.extend({
   ),
 }).meta({ id: "AdminPayout" });
 
-export const AskPayout = z
+export const CreatePayout = z
   .strictObject({
     currency: Currency.optional().describe(
       "Default: the only currency with a balance, else the marketplace's",
     ),
     amount: z.number().positive("must be positive").optional().describe("Default: all that is available"),
   })
-  .meta({ id: "AskPayout" });
+  .meta({ id: "CreatePayout" });
 
 export const PayoutAccount = z
   .object({
@@ -100,21 +100,21 @@ export const Onboarding = z
   })
   .meta({ id: "Onboarding" });
 
-export const NamePayoutAccount = z
+export const SetPayoutAccount = z
   .strictObject({
     account: z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,100}$/, "must be the id of an account, such as acct_1Nv0FGQ9RKHgCVdK"),
   })
-  .meta({ id: "NamePayoutAccount" });
+  .meta({ id: "SetPayoutAccount" });
 
 export type PayoutAccount = z.input<typeof PayoutAccount>;
 export type Onboarding = z.input<typeof Onboarding>;
-export type NamePayoutAccount = z.output<typeof NamePayoutAccount>;
+export type SetPayoutAccount = z.output<typeof SetPayoutAccount>;
 export type Balance = z.input<typeof Balance>;
 export type Payout = z.input<typeof Payout>;
 export type AdminPayout = z.input<typeof AdminPayout>;
-export type AskPayout = z.output<typeof AskPayout>;
+export type CreatePayout = z.output<typeof CreatePayout>;
 export type PayoutStatus = (typeof payoutStatuses)[number];
 
 const filters = { status: filter(z.enum(payoutStatuses)), currency: filter(QueryCurrency) };
@@ -161,7 +161,7 @@ export const create = endpoint({
   description:
     "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back makes its amount available again at once. 422: less than the minimum of GET /balance, more than is available, or no payout account that is set up.",
   access: { who: "session", rolePermission: "manage:products" },
-  request: json(AskPayout, { currency: "USD", amount: 25 }),
+  request: json(CreatePayout, { currency: "USD", amount: 25 }),
   response: created(Payout),
   errors: ["CONFLICT", "VALIDATION_ERROR"],
 });
@@ -184,7 +184,7 @@ export const nameAccount = endpoint({
     "The seller gets an email. In the test environment acct_test pays, acct_test_fails fails, acct_test_waits stays in transit, and acct_test_returns sends the money back.",
   access: { who: "session" },
   requiresFreshSignIn: true,
-  request: json(NamePayoutAccount, { account: "acct_test" }),
+  request: json(SetPayoutAccount, { account: "acct_test" }),
   response: one(PayoutAccount),
 });
 

@@ -114,18 +114,18 @@ const PlanPayment = z
   })
   .meta({ id: "PlanPayment" });
 
-const ChangeSubscription = z
+const UpdateSubscription = z
   .strictObject({
     plan: z.enum(plans),
     paymentMethodId: z.string().min(1).max(100).optional().describe("Default: your default method"),
   })
-  .meta({ id: "ChangeSubscription" });
+  .meta({ id: "UpdateSubscription" });
 
 export type QuotaWindow = z.input<typeof QuotaWindow>;
 export type Usage = z.input<typeof Usage>;
 export type Subscription = z.input<typeof Subscription>;
 export type PlanPayment = z.input<typeof PlanPayment>;
-export type ChangeSubscription = z.output<typeof ChangeSubscription>;
+export type ChangeSubscription = z.output<typeof UpdateSubscription>;
 
 export const usage = endpoint({
   name: "account.usage.get",
@@ -167,7 +167,7 @@ export const changeSubscription = endpoint({
   description:
     "An upgrade costs a month from now, less the unused part of the present period, and is active at once. 202: the payment is pending, or must be confirmed at payment.nextAction.url. A decline is 402 and changes nothing. A downgrade is active from the end of the paid period. Choosing the present plan cancels a scheduled downgrade or an unpaid upgrade; if the plan is past due, it pays now. A plan renews each month with the method that paid for it. After three failed attempts in a week it ends.",
   access: { who: "session" },
-  request: json(ChangeSubscription, { plan: "pro" }),
+  request: json(UpdateSubscription, { plan: "pro" }),
   response: one(Subscription, { accepted: { kind: "pending" } }),
   errors: ["VALIDATION_ERROR", "INSUFFICIENT_FUNDS", "PAYMENT_METHOD_NOT_FOUND", "CONFLICT"],
 });

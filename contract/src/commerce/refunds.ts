@@ -135,18 +135,18 @@ const reason = visibleText(200)
   .describe(`Your words, or one of: ${refundReasons.join(", ")}`);
 const details = visibleText(2_000).min(1).optional();
 
-export const RequestRefund = z.strictObject({ reason, details }).meta({ id: "RequestRefund" });
+export const CreateRefund = z.strictObject({ reason, details }).meta({ id: "CreateRefund" });
 
 export const RejectRefund = z
   .strictObject({ reason: visibleText(2_000).min(1).describe("Shown to the buyer") })
   .meta({ id: "RejectRefund" });
 
-export const GiveRefund = z
+export const RefundOrder = z
   .strictObject({
     amount: z.number().positive().optional().describe("Default: all that remains"),
     reason,
   })
-  .meta({ id: "GiveRefund" });
+  .meta({ id: "RefundOrder" });
 
 export const RefundedBuyers = z
   .object({
@@ -163,8 +163,8 @@ export type Refund = z.input<typeof Refund>;
 export type AdminRefund = z.input<typeof AdminRefund>;
 export type Refundable = z.input<typeof Refundable>;
 export type OrderEvent = z.input<typeof OrderEvent>;
-export type RequestRefund = z.output<typeof RequestRefund>;
-export type GiveRefund = z.output<typeof GiveRefund>;
+export type CreateRefund = z.output<typeof CreateRefund>;
+export type RefundOrder = z.output<typeof RefundOrder>;
 export type RefundedBuyers = z.input<typeof RefundedBuyers>;
 
 const reads = { who: "member", permission: "purchases:read" } as const;
@@ -186,7 +186,7 @@ export const create = endpoint({
     "A product that was never revealed, downloaded or run is refunded at once within the window. For any other the seller decides; without a decision within 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. After an instant refund the seller decides about the next one for some time: 30 days after the first, 90 after the second, 180 after each later one. approvalReason tells which case it is, here and in refundable of the purchase. Only one refund can be open: another one is 409 CONFLICT with refundId. While the payment is disputed: 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
-  request: json(RequestRefund, { reason: "not_as_described", details: "It makes limericks." }),
+  request: json(CreateRefund, { reason: "not_as_described", details: "It makes limericks." }),
   response: created(Refund),
   errors: ["ORDER_NOT_FOUND", "INVALID_STATE", "ALREADY_REFUNDED", "VALIDATION_ERROR"],
 });
@@ -273,7 +273,7 @@ export const give = endpoint({
     "Not while its payment is disputed. After a partial refund the buyer keeps the product; after the last part not. While the whole rest is in progress: 409 CONFLICT.",
   access: admin,
   params: ofOrder,
-  request: json(GiveRefund, { amount: 5, reason: "not_working" }),
+  request: json(RefundOrder, { amount: 5, reason: "not_working" }),
   response: created(Refund),
   errors: ["ORDER_NOT_FOUND", "INVALID_STATE", "ALREADY_REFUNDED", "VALIDATION_ERROR"],
 });

@@ -73,7 +73,7 @@ export const CreateWebhookEndpoint = z
   })
   .meta({ id: "CreateWebhookEndpoint" });
 
-export const ChangeWebhookEndpoint = z.strictObject(fields).partial().meta({ id: "ChangeWebhookEndpoint" });
+export const UpdateWebhookEndpoint = z.strictObject(fields).partial().meta({ id: "UpdateWebhookEndpoint" });
 
 export const RotateWebhookSecret = z
   .strictObject({
@@ -192,7 +192,7 @@ export type WebhookEndpoint = z.input<typeof WebhookEndpoint>;
 export type AdminWebhookEndpoint = z.input<typeof AdminWebhookEndpoint>;
 export type NewWebhookEndpoint = z.input<typeof NewWebhookEndpoint>;
 export type CreateWebhookEndpoint = z.output<typeof CreateWebhookEndpoint>;
-export type ChangeWebhookEndpoint = z.output<typeof ChangeWebhookEndpoint>;
+export type UpdateWebhookEndpoint = z.output<typeof UpdateWebhookEndpoint>;
 export type RotateWebhookSecret = z.output<typeof RotateWebhookSecret>;
 export type RotatedWebhookSecret = z.input<typeof RotatedWebhookSecret>;
 export type DeliveryAttempt = z.input<typeof DeliveryAttempt>;
@@ -255,7 +255,7 @@ export const change = endpoint({
     "Only the fields that you send change, also for waiting deliveries. These go to the new URL; those of removed event types are canceled. While the endpoint is disabled, they are skipped; recover resends them. A session needs a sign-in of the last 15 minutes to change `url`.",
   access,
   params,
-  request: json(ChangeWebhookEndpoint, { eventTypes: ["purchase.completed", "payout.completed"] }),
+  request: json(UpdateWebhookEndpoint, { eventTypes: ["purchase.completed", "payout.completed"] }),
   response: one(WebhookEndpoint),
   supportsIfMatch: true,
   errors: ["WEBHOOK_NOT_FOUND"],

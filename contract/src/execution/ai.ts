@@ -55,7 +55,7 @@ export const CreateProviderKey = z
   })
   .meta({ id: "CreateProviderKey" });
 
-export const ChangeProviderKey = z
+export const UpdateProviderKey = z
   .strictObject({
     name: visibleLine(100),
     key: secret,
@@ -63,11 +63,11 @@ export const ChangeProviderKey = z
     ...limits,
   })
   .partial()
-  .meta({ id: "ChangeProviderKey" });
+  .meta({ id: "UpdateProviderKey" });
 
 export type ProviderKey = z.input<typeof ProviderKey>;
 export type CreateProviderKey = z.output<typeof CreateProviderKey>;
-export type ChangeProviderKey = z.output<typeof ChangeProviderKey>;
+export type UpdateProviderKey = z.output<typeof UpdateProviderKey>;
 
 const keyParams = z.object({ providerKeyId: z.string() });
 
@@ -109,7 +109,7 @@ export const changeKey = endpoint({
   description: "A new `key` is checked like a newly stored one. A new `baseUrl` needs a new `key`.",
   access,
   params: keyParams,
-  request: json(ChangeProviderKey, { name: "My key for prompts", monthlyBudget: 20 }),
+  request: json(UpdateProviderKey, { name: "My key for prompts", monthlyBudget: 20 }),
   response: one(ProviderKey),
   errors: ["PROVIDER_KEY_NOT_FOUND"],
 });

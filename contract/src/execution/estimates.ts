@@ -30,7 +30,7 @@ const EstimatedCall = z
   })
   .meta({ id: "EstimatedCall" });
 
-export const Estimate = z
+export const EstimateExecution = z
   .strictObject({
     productId: z.string().min(1).max(100),
     apiKeyId: z
@@ -52,9 +52,9 @@ export const Estimate = z
       })
       .default({}),
   })
-  .meta({ id: "EstimateRequest" });
+  .meta({ id: "EstimateExecution" });
 
-export const EstimateResult = z
+export const Estimate = z
   .object({
     productId: z.string(),
     productVersion: z.string(),
@@ -65,8 +65,8 @@ export const EstimateResult = z
   })
   .meta({ id: "Estimate" });
 
-export type Estimate = z.output<typeof Estimate>;
-export type EstimateResult = z.input<typeof EstimateResult>;
+export type EstimateExecution = z.output<typeof EstimateExecution>;
+export type Estimate = z.input<typeof Estimate>;
 export type EstimatedCall = z.input<typeof EstimatedCall>;
 
 export const estimate = endpoint({
@@ -77,8 +77,11 @@ export const estimate = endpoint({
   description:
     "Makes the checks of POST /ai/execute, and calls no provider. `min` is a run with an empty answer, `max` one that uses everything allowed. Outputs of other steps are not known before a workflow runs: `min` of a step is its text without values, `max` the model's context window.",
   access: { who: "member", permission: "ai:execute" },
-  request: json(Estimate, { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p", variables: { topic: "autumn" } }),
-  response: one(EstimateResult),
+  request: json(EstimateExecution, {
+    productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
+    variables: { topic: "autumn" },
+  }),
+  response: one(Estimate),
   errors: [
     "PRODUCT_NOT_FOUND",
     "PRODUCT_UNAVAILABLE",

@@ -1,4 +1,4 @@
-import type { TwoFactor } from "@stoa/contract";
+import type { VerifyTwoFactor } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
@@ -15,7 +15,11 @@ import { reportInvalidToken } from "./failures.ts";
 import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 /** A wrong code keeps the challenge. The right one consumes it, for one of parallel calls. */
-export async function completeChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestInfo) {
+export async function completeChallenge(
+  ctx: Context,
+  { challenge, code }: VerifyTwoFactor,
+  facts: RequestInfo,
+) {
   const { userId, data } = await reportInvalidToken(ctx, facts.source, () =>
     mustFindOneTimeToken(ctx, challenge, "two-factor"),
   );

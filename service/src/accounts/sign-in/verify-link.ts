@@ -1,4 +1,4 @@
-import type { Verify } from "@stoa/contract";
+import type { VerifyToken } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
@@ -18,7 +18,7 @@ import { resetUnverifiedAccount } from "./unverified-account.ts";
 /** Redeems a mailed link. Creates the account when the address has none. */
 export async function verifyLink(
   ctx: Context,
-  { token: value, registrationSecret }: Verify,
+  { token: value, registrationSecret }: VerifyToken,
   facts: RequestInfo,
 ) {
   const { source, cookies } = facts;

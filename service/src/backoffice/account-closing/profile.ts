@@ -1,4 +1,4 @@
-import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contract";
+import { type Account, rolePermissions, type UpdateAccount } from "@stoa/contract";
 import { type AccountRow, findAccount, lockAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
@@ -40,7 +40,7 @@ const findChangedFields = (before: Profile, after: Profile) =>
   FIELDS.filter((field) => before[field] !== after[field]);
 
 /** What is sent, over what is there. */
-const applyChange = (user: AccountRow, change: ChangeAccount): AccountRow => ({
+const applyChange = (user: AccountRow, change: UpdateAccount): AccountRow => ({
   ...user,
   name: change.name ?? user.name,
   bio: change.bio ?? user.bio,
@@ -61,7 +61,7 @@ const toColumns = (user: AccountRow) => ({
 export async function changeProfile(
   ctx: Context,
   { userId }: SessionCaller,
-  change: ChangeAccount,
+  change: UpdateAccount,
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ): Promise<DataResponse<Account>> {
   const account = await ctx.db.transaction().execute(async (tx) => {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ChangeUser } from "@stoa/contract";
+import type { UpdateUser } from "@stoa/contract";
 import { type AccountRow, findAccount, updateAccount } from "../../accounts/people/accounts.ts";
 import { updateAuthorOnProducts } from "../../catalog/products/author-listings.ts";
 import { cancelOpenPayment, hasOpenPayment } from "../../commerce/plans/plan-payment.ts";
@@ -15,7 +15,7 @@ const FIELDS = ["role", "plan", "quota", "verified"] as const;
 type AdminFields = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 /** What the change would make different: as it is, and as it would be. */
-function findDifferences(user: AccountRow, change: ChangeUser) {
+function findDifferences(user: AccountRow, change: UpdateUser) {
   const differing = FIELDS.filter(
     (field) => change[field] !== undefined && !isDeepStrictEqual(change[field], user[field]),
   );
@@ -36,7 +36,7 @@ async function applyChange(ctx: Context, tx: Tx, user: AccountRow, to: Partial<A
 }
 
 /** What is being paid would otherwise take the place of the plan that is given here. */
-async function cancelSupersededPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
+async function cancelSupersededPayment(ctx: Context, id: string, plan: UpdateUser["plan"]): Promise<void> {
   const user = plan && (await findAccount(ctx.db, id));
   if (user && user.plan !== plan) await cancelOpenPayment(ctx, id);
 }
@@ -52,7 +52,7 @@ export async function changeUser(
   ctx: Context,
   actor: AdminActor,
   userId: string,
-  change: ChangeUser,
+  change: UpdateUser,
   ifMatch: string | null,
 ) {
   const id = parseUserId(userId);

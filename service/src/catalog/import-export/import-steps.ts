@@ -1,4 +1,4 @@
-import { type ChangeProduct, ImportedChange, ImportedProduct, type ProductStatus } from "@stoa/contract";
+import { ImportedProduct, ImportedUpdate, type ProductStatus, type UpdateProduct } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { required } from "../../core/required.ts";
@@ -24,7 +24,7 @@ export interface CreateStep extends StepBase {
 }
 export interface UpdateStep extends StepBase {
   productId: string;
-  line: ImportedChange;
+  line: ImportedUpdate;
   /** As the change would leave it, and whether that differs. */
   title: string;
   status: ProductStatus;
@@ -109,7 +109,7 @@ async function toCreateStep(ctx: Context, item: Item): Promise<CreateStep> {
 }
 
 function toUpdateCandidate(item: Item, productId: string): UpdateCandidate {
-  const line = parse(ImportedChange, item.value, WHOLE_PRODUCT);
+  const line = parse(ImportedUpdate, item.value, WHOLE_PRODUCT);
   return { item, name: line.id, wanted: line.status, productId, line };
 }
 
@@ -162,7 +162,7 @@ export async function checkUpdate(
   ctx: Context,
   db: Queries,
   before: LockedProduct,
-  line: ImportedChange,
+  line: ImportedUpdate,
 ): Promise<CheckedChange> {
   return validateChange(ctx, db, before, toPatch(before, line));
 }
@@ -171,7 +171,7 @@ export async function checkUpdate(
  * A file tells the version from which it was made, and that version's note: no wish to go back to it. Only a greater one
  * is a wish, and without one a change of content takes the next.
  */
-function toPatch(before: LockedProduct, line: ImportedChange): ChangeProduct {
+function toPatch(before: LockedProduct, line: ImportedUpdate): UpdateProduct {
   const { id: _, status: __, version, changelog, ...patch } = line;
   if (!before.firstPublishedAt) return { ...patch, version, changelog };
   const isNew = version !== undefined && isNewerVersion(version, before.version);

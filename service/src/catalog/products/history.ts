@@ -1,4 +1,4 @@
-import type { Move } from "@stoa/contract";
+import type { StatusChange } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -10,13 +10,13 @@ const byAction = new Map(Object.values(moves).map((move) => [move.auditAction as
 /** What the audit log calls the moves. */
 export const moveActions = [...byAction.keys()];
 
-function actorOf({ action, actorId, authorId }: AuditedMoveRow): Move["by"] {
+function actorOf({ action, actorId, authorId }: AuditedMoveRow): StatusChange["by"] {
   if (actorId === null) return "operator";
   return actorId === authorId && byAction.get(action)?.by === "author" ? "author" : "moderator";
 }
 
 /** Who of the moderators it was stays in the audit log. */
-export const toMove = (row: AuditedMoveRow): Move => ({
+export const toMove = (row: AuditedMoveRow): StatusChange => ({
   action: row.action,
   from: row.details.from,
   to: row.details.to,
@@ -32,7 +32,7 @@ export async function listHistory(
   caller: Member,
   productId: string,
   paging: Paging,
-): Promise<Page<Move>> {
+): Promise<Page<StatusChange>> {
   const { id, authorId } = await authorizeChange(ctx, caller, productId);
   const product = { productId: toId("prod", id), authorId };
   return mapPage(await listMoves(ctx.db, product, { ...paging, deeds: moveActions }), toMove);

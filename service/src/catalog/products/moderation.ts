@@ -1,4 +1,4 @@
-import type { ModeratedProduct, Move, ProductStatus, SuspendProduct } from "@stoa/contract";
+import type { ModeratedProduct, ProductStatus, StatusChange, SuspendProduct } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, SessionCaller } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
@@ -50,7 +50,7 @@ export async function listForModerators(
   };
 }
 
-const toModerated = (row: ModeratedRow, history: Move[]): ModeratedProduct => ({
+const toModerated = (row: ModeratedRow, history: StatusChange[]): ModeratedProduct => ({
   id: toId("prod", row.id),
   title: row.title,
   type: row.type,

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import {
-  type ChangeProduct,
   type CreateProduct,
   productStatuses,
   SEMANTIC_VERSION,
+  type UpdateProduct,
   type Variable,
 } from "@stoa/contract";
 import { promoteToSeller } from "../../accounts/people/users.ts";
@@ -203,7 +203,7 @@ const changedFields = (before: LockedProduct, after: LockedProduct) =>
 async function mergeChange(
   ctx: Context,
   product: LockedProduct,
-  change: ChangeProduct,
+  change: UpdateProduct,
 ): Promise<LockedProduct> {
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
@@ -221,8 +221,8 @@ async function mergeChange(
   return after;
 }
 
-const withoutUndefined = (change: ChangeProduct) =>
-  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
+const withoutUndefined = (change: UpdateProduct) =>
+  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as UpdateProduct;
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
 function assignVersion(
@@ -317,7 +317,7 @@ export async function validateChange(
   ctx: Context,
   db: Queries,
   before: LockedProduct,
-  change: ChangeProduct,
+  change: UpdateProduct,
   by: "author" | "admin" = "author",
 ): Promise<CheckedChange> {
   if (change.type && change.type !== before.type && before.firstPublishedAt)
@@ -366,7 +366,7 @@ export async function changeProduct(
   ctx: Context,
   caller: Member,
   productId: string,
-  change: ChangeProduct,
+  change: UpdateProduct,
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
   await mustBeCategory(ctx, change.category);

@@ -1,4 +1,4 @@
-import type { ChangeReview, PostReview, Ratings } from "@stoa/contract";
+import type { CreateReview, Ratings, UpdateReview } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Caller, Context, Member } from "../../core/context.ts";
 import { ApiError, ruleViolation } from "../../core/errors.ts";
@@ -62,7 +62,7 @@ export async function readReview(ctx: Context, caller: Caller, path: ReviewPath)
 }
 
 /** Buyers review what they hold, once each; the rating moves in the same transaction. */
-export async function postReview(ctx: Context, caller: Member, productId: string, review: PostReview) {
+export async function postReview(ctx: Context, caller: Member, productId: string, review: CreateReview) {
   const product = await findProductToReview(ctx, caller, productId);
   const id = ctx.newId();
   return ctx.db.transaction().execute(async (tx) => {
@@ -111,7 +111,7 @@ export async function changeReview(
   ctx: Context,
   caller: Member,
   path: ReviewPath,
-  change: ChangeReview,
+  change: UpdateReview,
   ifMatch: string | null,
 ) {
   const { id, productId } = await findOwnReview(ctx, caller, path);

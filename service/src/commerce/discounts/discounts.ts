@@ -1,4 +1,4 @@
-import type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "@stoa/contract";
+import type { CreateDiscountCode, DiscountCode, UpdateDiscountCode } from "@stoa/contract";
 import pg from "pg";
 import { findOwnProducts } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
@@ -86,7 +86,7 @@ export async function changeDiscountCode(
   ctx: Context,
   caller: Member,
   discountCodeId: string,
-  change: ChangeDiscountCode,
+  change: UpdateDiscountCode,
   ifMatch: string | null,
 ): Promise<DataResponse<DiscountCode>> {
   const id = uuidOf(discountCodeId);
@@ -110,7 +110,7 @@ export async function deleteDiscountCode(ctx: Context, caller: Member, discountC
 }
 
 /** What is sent, over what is there; percentOff and amountOff take each other's place. */
-function mergeChange(before: DiscountCode, change: ChangeDiscountCode): CreateDiscountCode {
+function mergeChange(before: DiscountCode, change: UpdateDiscountCode): CreateDiscountCode {
   const offIsKept = change.percentOff === undefined && change.amountOff === undefined;
   const percentOff = offIsKept ? (before.percentOff ?? undefined) : change.percentOff;
   const amountOff = offIsKept ? (before.amountOff ?? undefined) : change.amountOff;

@@ -1,4 +1,4 @@
-import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
+import type { Onboarding, PayoutAccount, SetPayoutAccount } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
@@ -22,7 +22,7 @@ const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAc
 export async function setAccount(
   ctx: Context,
   caller: SessionCaller,
-  { account }: NamePayoutAccount,
+  { account }: SetPayoutAccount,
   source: RequestSource,
 ): Promise<PayoutAccount> {
   await changeDestination(ctx, caller, account, source);

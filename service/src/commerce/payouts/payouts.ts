@@ -1,4 +1,4 @@
-import type { AdminPayout, AskPayout, Payout, PayoutStatus } from "@stoa/contract";
+import type { AdminPayout, CreatePayout, Payout, PayoutStatus } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member } from "../../core/context.ts";
@@ -17,7 +17,7 @@ import { tryRefreshPayout, trySubmitPayout } from "./payout-submission.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
-export async function requestPayout(ctx: Context, caller: Member, input: AskPayout): Promise<Payout> {
+export async function requestPayout(ctx: Context, caller: Member, input: CreatePayout): Promise<Payout> {
   if (input.currency && !isCurrency(input.currency))
     throw invalidRequest("currency", "is not an ISO 4217 code");
   await mustHaveUsableAccount(ctx, caller.userId);
@@ -47,7 +47,7 @@ async function createRequestedPayout(
   ctx: Context,
   tx: Tx,
   sellerId: string,
-  input: AskPayout,
+  input: CreatePayout,
 ): Promise<PayoutRow> {
   const seller = await lockAccount(tx, sellerId);
   if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
@@ -78,7 +78,7 @@ async function createRequestedPayout(
 const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
   [pendingMinor, availableMinor, reservedMinor, inTransitMinor].every((minor) => minor === 0n);
 
-async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, input: AskPayout): Promise<Balance> {
+async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, input: CreatePayout): Promise<Balance> {
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const [first, ...others] = balances.filter((balance) => !isEmpty(balance));
   const only = others.length === 0 ? first?.currency : undefined;
@@ -86,7 +86,7 @@ async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, input: AskP
   return balances.find((balance) => balance.currency === currency) ?? emptyBalance(currency);
 }
 
-function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
+function amountOf(ctx: Context, { amount }: CreatePayout, { currency, availableMinor }: Balance): bigint {
   if (amount === undefined) return payableAmount(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
   if (minor === null) throw invalidRequest("amount", `is not a valid amount in ${currency}`);

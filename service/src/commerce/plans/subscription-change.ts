@@ -1,4 +1,4 @@
-import { type ChangeSubscription, type Plan, plans, type Subscription } from "@stoa/contract";
+import { type Plan, plans, type Subscription, type UpdateSubscription } from "@stoa/contract";
 import { lockPlan, toUserId } from "../../accounts/people/users.ts";
 import { type PlanConfig, planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
@@ -26,7 +26,7 @@ import {
 import { beginRenewal } from "./renewal.ts";
 import { endSubscription, isPeriodPaid, startPeriod, unusedCredit } from "./subscription.ts";
 
-interface RequestedChange extends ChangeSubscription {
+interface RequestedChange extends UpdateSubscription {
   methodId: string | null;
   tax: Tax;
 }
@@ -35,7 +35,7 @@ interface RequestedChange extends ChangeSubscription {
 export async function changeSubscription(
   ctx: Context,
   caller: SessionCaller,
-  request: ChangeSubscription,
+  request: UpdateSubscription,
   source: RequestSource,
 ) {
   mustBeOffered(ctx, request.plan);

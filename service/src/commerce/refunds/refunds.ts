@@ -1,10 +1,10 @@
 import type {
   AdminRefund,
   ApprovalReason,
-  GiveRefund,
+  CreateRefund,
   Refund,
+  RefundOrder,
   RefundStatus,
-  RequestRefund,
 } from "@stoa/contract";
 import { refundReasons } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
@@ -49,7 +49,7 @@ export async function requestRefund(
   ctx: Context,
   caller: Member,
   orderId: string,
-  input: RequestRefund,
+  input: CreateRefund,
   source: RequestSource,
 ): Promise<Refund> {
   const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
@@ -85,7 +85,7 @@ async function lockOwnOrder(tx: Tx, buyerId: string, orderId: string): Promise<O
   return order;
 }
 
-const toRefundInput = (ctx: Context, order: PaidOrder, input: RequestRefund, reason: ApprovalReason) => ({
+const toRefundInput = (ctx: Context, order: PaidOrder, input: CreateRefund, reason: ApprovalReason) => ({
   origin: "buyer" as const,
   amountMinor: remainingAmount(order),
   reason: input.reason,
@@ -181,7 +181,7 @@ export async function refundOrder(
   ctx: Context,
   caller: SessionCaller,
   orderId: string,
-  { amount, reason }: GiveRefund,
+  { amount, reason }: RefundOrder,
   source: RequestSource,
 ): Promise<Refund> {
   const id = toUuid("ord", orderId);

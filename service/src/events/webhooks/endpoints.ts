@@ -1,8 +1,8 @@
 import type {
   AdminWebhookEndpoint,
-  ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   NewWebhookEndpoint,
+  UpdateWebhookEndpoint,
   WebhookEndpoint,
 } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
@@ -151,7 +151,7 @@ export async function updateOwnEndpoint(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  input: ChangeWebhookEndpoint,
+  input: UpdateWebhookEndpoint,
   { ifMatch, source }: Pick<RequestInfo, "ifMatch" | "source">,
 ) {
   const change = input.url === undefined ? input : { ...input, url: normalizeEndpointUrl(ctx, input.url) };
@@ -205,7 +205,7 @@ export const purgeDeletedEndpoints = (ctx: Context) =>
   deleteEndpointsDeletedBefore(ctx.db, daysAfter(ctx.now(), -EVENT_RETENTION_DAYS));
 
 /** An endpoint that was disabled for another reason keeps that reason until its owner enables it. */
-function toEndpointValues(input: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
+function toEndpointValues(input: UpdateWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
   return {
     ...(input.url !== undefined && { url: input.url }),
     ...(input.description !== undefined && { description: input.description }),

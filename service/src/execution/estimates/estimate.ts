@@ -1,4 +1,4 @@
-import type { Estimate, EstimatedCall, EstimateResult, Execute } from "@stoa/contract";
+import type { Estimate, EstimatedCall, EstimateExecution, Execute } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
@@ -19,14 +19,14 @@ interface EstimatedRun {
 }
 
 /** What a run would take, by what POST /ai/execute would check. Nothing is called, and nothing is written. */
-export async function estimateRun(ctx: Context, caller: Member, input: Estimate): Promise<EstimateResult> {
+export async function estimateRun(ctx: Context, caller: Member, input: EstimateExecution): Promise<Estimate> {
   const { product, ...estimated } = await estimateProduct(ctx, caller, input);
   const { version: productVersion, calls, cost } = estimated;
   const productId = toId("prod", product.id);
   return {
     productId,
     productVersion,
-    type: product.type as EstimateResult["type"],
+    type: product.type as Estimate["type"],
     calls,
     cost,
     prices: PRICE_LIST,
@@ -36,7 +36,7 @@ export async function estimateRun(ctx: Context, caller: Member, input: Estimate)
 async function estimateProduct(
   ctx: Context,
   caller: Member,
-  { apiKeyId, ...input }: Estimate,
+  { apiKeyId, ...input }: EstimateExecution,
 ): Promise<EstimatedRun & { product: Product }> {
   if (apiKeyId !== undefined) return estimateWithKey(ctx, caller, { ...input, apiKeyId });
   const product = await findProductToRun(ctx, caller, input.productId);
@@ -52,7 +52,11 @@ async function estimateProduct(
   return { product, version, calls, cost: costRange(calls.map(({ cost }) => cost)) };
 }
 
-async function estimateWithKey(ctx: Context, caller: Member, input: Estimate & { apiKeyId: string }) {
+async function estimateWithKey(
+  ctx: Context,
+  caller: Member,
+  input: EstimateExecution & { apiKeyId: string },
+) {
   const asked: Execute = { ...input, stream: false, options: { ...input.options, store: false } };
   const { product, version, key, model, messages } = await prepareRun(ctx, caller, asked);
   const { maxTokens } = input.options;

@@ -1,4 +1,4 @@
-import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
+import type { CreateProviderKey, ProviderKey, UpdateProviderKey } from "@stoa/contract";
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -144,7 +144,7 @@ export async function changeKey(
   ctx: Context,
   caller: Member,
   providerKeyId: string,
-  change: ChangeProviderKey,
+  change: UpdateProviderKey,
   source: RequestSource,
 ) {
   const key = await mustFindKey(ctx, caller, providerKeyId);
