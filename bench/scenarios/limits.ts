@@ -1,11 +1,11 @@
 import type { Quota } from "@stoa/contract";
 import { builtInPlans } from "@stoa/service/core/config/plan-config.ts";
 import {
-  createMemoryCounters,
+  MemoryCounters,
   type RateLimitCounters,
   type RateLimitKey,
 } from "@stoa/service/platform/http/counters.ts";
-import { createRedisCounters } from "@stoa/service/platform/http/redis-counters.ts";
+import { RedisCounters } from "@stoa/service/platform/http/redis-counters.ts";
 import { type Redis, startRedis, whyNoRedis } from "@stoa/service/test/redis.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";
@@ -33,7 +33,7 @@ interface Subject {
 /** What the limiter adds to a request, by where it counts. */
 export async function measureLimits(_options: Options): Promise<Report> {
   const subjects = [
-    ...subjectsOf("memory", createMemoryCounters(now), TAKES.memory),
+    ...subjectsOf("memory", new MemoryCounters(now), TAKES.memory),
     ...(await redisSubjects()),
   ];
   const alone = subjects.map((): number[] => []);
@@ -61,7 +61,7 @@ async function redisSubjects(): Promise<Subject[]> {
   if (whyNoRedis) return [];
   const redis: Redis = await startRedis();
   atEnd(() => redis.stop());
-  const counters = createRedisCounters(redis.url, now);
+  const counters = new RedisCounters(redis.url, now);
   atEnd(() => counters.close());
   const ping = { name: "Redis: a bare PING, for comparison", times: TAKES.redis, run: () => redis.ping() };
   return [ping, ...subjectsOf("Redis", counters, TAKES.redis)];

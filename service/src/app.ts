@@ -73,7 +73,7 @@ import { addEmailPages } from "./platform/email/pages.ts";
 import { addAssets } from "./platform/http/assets.ts";
 import type { StreamTimeouts } from "./platform/http/event-stream.ts";
 import { hasPlainCookies } from "./platform/http/plain-cookies.ts";
-import { createPrometheusMetrics } from "./platform/http/prometheus.ts";
+import { createPrometheusMetrics, type PrometheusMetrics } from "./platform/http/prometheus.ts";
 import { type AuthChannel, createRateLimits, type RateLimits } from "./platform/http/rate-limit.ts";
 import { buildServer, originOf } from "./platform/http/server.ts";
 import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
@@ -158,14 +158,7 @@ export async function startService(
   const app = await buildHttpServer(ctx, state, overrides);
   ctx.notifications.listen();
   await ctx.presence.start();
-  const views = runPeriodically(FLUSH_VIEWS_INTERVAL_MS, "views", ctx.log, () => flushViews(ctx));
-  const kept = runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () =>
-    ctx.listCache.evictExpired(),
-  );
-  const cancels = runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () =>
-    pollCancelRequests(ctx),
-  );
-  const leases = runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
+  const timers = startTimers(ctx);
   if (config.roles.worker) await workers.start();
   await overrides.beforeListening?.();
   await app.listen({ host: config.host, port: config.port });
@@ -190,15 +183,20 @@ export async function startService(
       await ctx.liveRuns.waitUntilEmpty();
       clearTimeout(giveUp);
       await evaluator.close();
-      await views.stop();
-      await kept.stop();
-      await cancels.stop();
-      await leases.stop();
+      for (const timer of timers) await timer.stop();
       await ctx.presence.stop();
       await base.close();
     },
   };
 }
+
+/** What every process does by its own clock, in the order in which it ends. */
+const startTimers = (ctx: Context) => [
+  runPeriodically(FLUSH_VIEWS_INTERVAL_MS, "views", ctx.log, () => flushViews(ctx)),
+  runPeriodically(EXPIRE_CACHE_INTERVAL_MS, "kept lists", ctx.log, async () => ctx.listCache.evictExpired()),
+  runPeriodically(POLL_CANCELS_INTERVAL_MS, "cancels", ctx.log, () => pollCancelRequests(ctx)),
+  runPeriodically(RENEW_INTERVAL_MS, "leases of runs", ctx.log, () => renewLeases(ctx)),
+];
 
 /** What people and programs come in by. */
 function buildHttpServer(
@@ -207,23 +205,8 @@ function buildHttpServer(
   { inspect, requestDeadlines, streamTimeouts }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
-  const metrics = createPrometheusMetrics({
-    registry: ctx.metrics.registry,
-    jobs: () => ctx.jobs.readStatus(),
-    openMoney: () => listOpenMoney(ctx.db, ctx.now()),
-    lastLedgerCheck: () => findLastVerification(ctx.db),
-    pendingSales: () => countPendingMovements(ctx.db),
-    oldestPendingEvent: () => findOldestUnprocessedEvent(ctx.pool),
-    clockSkew: () => measureSkew(ctx.pool),
-    now: ctx.now,
-  });
-  const limits = createRateLimits({
-    counters: ctx.counters,
-    now: ctx.now,
-    allowanceOf: (caller, ip) => allowanceOf(config.planConfig, caller, ip),
-    failedCredentials: config.planConfig.failedCredentials,
-    onBlocked: (entrance, ip) => auditBarredNetwork(ctx, entrance, ip),
-  });
+  const metrics = metricsOf(ctx);
+  const limits = rateLimitsOf(ctx);
   return buildServer({
     ctx,
     // A worker serves health checks, metrics and the reference only.
@@ -262,6 +245,27 @@ function buildHttpServer(
     },
   });
 }
+
+const metricsOf = (ctx: Context): PrometheusMetrics =>
+  createPrometheusMetrics({
+    registry: ctx.metrics.registry,
+    jobs: () => ctx.jobs.readStatus(),
+    openMoney: () => listOpenMoney(ctx.db, ctx.now()),
+    lastLedgerCheck: () => findLastVerification(ctx.db),
+    pendingSales: () => countPendingMovements(ctx.db),
+    oldestPendingEvent: () => findOldestUnprocessedEvent(ctx.pool),
+    clockSkew: () => measureSkew(ctx.pool),
+    now: ctx.now,
+  });
+
+const rateLimitsOf = (ctx: Context): RateLimits =>
+  createRateLimits({
+    counters: ctx.counters,
+    now: ctx.now,
+    allowanceOf: (caller, ip) => allowanceOf(ctx.config.planConfig, caller, ip),
+    failedCredentials: ctx.config.planConfig.failedCredentials,
+    onBlocked: (entrance, ip) => auditBarredNetwork(ctx, entrance, ip),
+  });
 
 /** Beside the request that was one too many, which does not wait for it. */
 function auditBarredNetwork(ctx: Context, entrance: AuthChannel, ip: string): void {

@@ -29,8 +29,8 @@ import { migrate } from "./platform/db/migrate.ts";
 import { Notifications } from "./platform/db/notifications.ts";
 import { WorkerPresence } from "./platform/db/presence.ts";
 import { RefusedWrites } from "./platform/db/refused-writes.ts";
-import { createMemoryCounters, type RateLimitCounters } from "./platform/http/counters.ts";
-import { createFallbackCounters } from "./platform/http/fallback-counters.ts";
+import { MemoryCounters, type RateLimitCounters } from "./platform/http/counters.ts";
+import { FallbackCounters } from "./platform/http/fallback-counters.ts";
 import { createGuests } from "./platform/http/guests.ts";
 import { openJobQueue } from "./platform/jobs/job-queue.ts";
 
@@ -87,12 +87,15 @@ export async function openBase(
   }
 }
 
+type BaseOptions = BaseOverrides & { log: Logger; now: () => Date; clock: SkewedClock };
+
 async function buildBase(
   config: Config,
   pool: pg.Pool,
   connection: Connection,
-  { log, now, clock, ...overrides }: BaseOverrides & { log: Logger; now: () => Date; clock: SkewedClock },
+  options: BaseOptions,
 ): Promise<Base> {
+  const { log, now } = options;
   const db = openDatabase(pool);
   const notifications = new Notifications(connection, log);
   await claimInstallation(db, installationOf(config), now());
@@ -100,40 +103,18 @@ async function buildBase(
   let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
   const metrics = new Metrics();
-  const { answerMemory = new AnswerMemory() } = overrides;
+  const answerMemory = options.answerMemory ?? new AnswerMemory();
   const needs = { pool, now, metrics, origin: () => origin, answerMemory };
-  const outside = await openIntegrations(config, needs, overrides);
+  const outside = await openIntegrations(config, needs, options);
   const jobs = await openJobQueue(pool, log, jobKinds);
-  const secretsFor = (purpose: string) =>
-    config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
   const ctx: Context = {
-    config,
-    db,
-    pool,
-    connection,
-    now,
-    clock,
-    newId: () => newUuid(now()),
-    log,
-    metrics,
-    vault: createVault(config.masterKeys),
-    links: createLinks(() => origin, secretsFor("stoa signed links")),
-    guests: createGuests(secretsFor("stoa guests")),
+    ...createContextParts({ config, pool, connection, notifications, answerMemory }, options),
+    links: createLinks(() => origin, secretsFor(config, "stoa signed links")),
     counters: await openCounters(config, now, log),
+    db,
+    metrics,
     jobs,
-    notifications,
-    presence: new WorkerPresence(connection, pool, log),
-    databaseUptime: new DatabaseUptime(now),
-    refusedWrites: new RefusedWrites(pool, now),
-    keyCache: new KeyCache(notifications),
-    listCache: new ListCache(notifications, now),
-    views: new ViewBuffer(),
-    runNotifications: new RunNotifications(notifications),
-    feed: new EventFeed(pool, log),
-    liveRuns: new LiveRuns(notifications, answerMemory),
     shutdown: shutdown.signal,
-    idempotencyKey: null,
-    failPoints: overrides.failPoints ?? null,
     integrations: outside.ports,
   };
   return {
@@ -153,16 +134,51 @@ async function buildBase(
   };
 }
 
+const secretsFor = ({ sessionKeys }: Config, purpose: string) =>
+  sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
+
+type ContextBasis = Pick<Context, "config" | "pool" | "connection" | "notifications"> & {
+  answerMemory: AnswerMemory;
+};
+
+/** The parts of the context that open nothing. */
+const createContextParts = (
+  { config, pool, connection, notifications, answerMemory }: ContextBasis,
+  { log, now, clock, failPoints }: BaseOptions,
+) => ({
+  config,
+  pool,
+  connection,
+  now,
+  clock,
+  newId: () => newUuid(now()),
+  log,
+  vault: createVault(config.masterKeys),
+  guests: createGuests(secretsFor(config, "stoa guests")),
+  notifications,
+  presence: new WorkerPresence(connection, pool, log),
+  databaseUptime: new DatabaseUptime(now),
+  refusedWrites: new RefusedWrites(pool, now),
+  keyCache: new KeyCache(notifications),
+  listCache: new ListCache(notifications, now),
+  views: new ViewBuffer(),
+  runNotifications: new RunNotifications(notifications),
+  feed: new EventFeed(pool, log),
+  liveRuns: new LiveRuns(notifications, answerMemory),
+  idempotencyKey: null,
+  failPoints: failPoints ?? null,
+});
+
 /** The client of Redis is loaded where there is one. */
 async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<RateLimitCounters> {
-  const own = createMemoryCounters(now);
+  const own = new MemoryCounters(now);
   if (!redisUrl) return own;
-  const { pingRedis, createRedisCounters: redisCounters } = await import("./platform/http/redis-counters.ts");
+  const { pingRedis, RedisCounters } = await import("./platform/http/redis-counters.ts");
   pingRedis(redisUrl).catch((error) =>
     log.error(
       { err: error },
       "REDIS_URL: Redis does not answer, so this process counts rate limits for itself until it does",
     ),
   );
-  return createFallbackCounters(redisCounters(redisUrl, now), own, { now, log });
+  return new FallbackCounters(new RedisCounters(redisUrl, now), own, { now, log });
 }

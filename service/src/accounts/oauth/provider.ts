@@ -1,8 +1,8 @@
 import { hkdfSync } from "node:crypto";
-import { type Client, type Configuration, errors, Provider } from "oidc-provider";
+import { type Client, type Configuration, errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Context } from "../../core/context.ts";
 import { digestOf, isSameDigest } from "../../core/digest.ts";
-import { requireUuid, toId, toUuid } from "../../core/ids.ts";
+import { toId, toUuid } from "../../core/ids.ts";
 import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
 import type { RateLimits } from "../../platform/http/rate-limit.ts";
 import { createAdapterFactory } from "./adapter.ts";
@@ -50,18 +50,7 @@ async function createConfiguration(ctx: Context, issuer: string): Promise<Config
     claims: { openid: ["sub"], profile: ["name"], email: ["email", "email_verified"] },
     responseTypes: ["code"],
     clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"],
-    clientDefaults: {
-      grant_types: ["authorization_code", "refresh_token"],
-      response_types: ["code"],
-      token_endpoint_auth_method: "none",
-    },
-    extraClientMetadata: {
-      properties: ["permissions"],
-      // A call with a context is a registration. A call without one reads a stored client.
-      validator: (koa, _key, _value, metadata) => {
-        if (koa) restrictClientMetadata(metadata as Record<string, unknown>);
-      },
-    },
+    ...createClientSettings(),
     // These endpoints read no cookie, so apps in browsers may call them. A client with a secret must not run in a
     // browser.
     clientBasedCORS: (_koa, _origin, client) => client.clientAuthMethod === "none",
@@ -71,42 +60,59 @@ async function createConfiguration(ctx: Context, issuer: string): Promise<Config
     // A grant holds until it is revoked, also after sign-out.
     expiresWithSession: () => false,
     loadExistingGrant: async ({ oidc }) => {
-      const grantId =
-        oidc.result?.consent?.grantId ??
-        (await findGrantId(ctx, oidc.account!.accountId, oidc.client!.clientId));
+      const grantId = oidc.result?.consent?.grantId ?? (await findGrantId(ctx, oidc));
       return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
     },
     interactions: { policy: createConsentPolicy(), url: (_koa, { uid }) => `/oauth/interaction/${uid}` },
     features: createFeatures(issuer),
     cookies: createCookieSettings(ctx),
     enabledJWA: { idTokenSigningAlgValues: ["RS256", "ES256", "EdDSA"] },
-    ttl: {
-      AccessToken: ACCESS,
-      ClientCredentials: ACCESS,
-      AuthorizationCode: MINUTE,
-      IdToken: ACCESS,
-      RefreshToken: (_koa, token) =>
-        Math.max(1, Math.min(REFRESH_IDLE, REFRESH_ABSOLUTE - token.totalLifetime())),
-      Grant: REFRESH_ABSOLUTE,
-      Interaction: 60 * MINUTE,
-      Session: 30 * DAY,
-    },
-    routes: {
-      authorization: AUTHORIZE,
-      token: "/oauth/token",
-      revocation: "/oauth/revoke",
-      introspection: "/oauth/introspect",
-      userinfo: "/oauth/userinfo",
-      registration: "/oauth/register",
-      jwks: "/oauth/jwks",
-      end_session: "/oauth/logout",
-      pushed_authorization_request: "/oauth/par",
-    },
+    ttl: lifetimes,
+    routes: paths,
     renderError: showErrorPage,
     // Client metadata must not make this server send requests.
     fetch: () => Promise.reject(new Error("this server fetches nothing for clients")),
   };
 }
+
+const lifetimes: NonNullable<Configuration["ttl"]> = {
+  AccessToken: ACCESS,
+  ClientCredentials: ACCESS,
+  AuthorizationCode: MINUTE,
+  IdToken: ACCESS,
+  RefreshToken: (_koa, token) =>
+    Math.max(1, Math.min(REFRESH_IDLE, REFRESH_ABSOLUTE - token.totalLifetime())),
+  Grant: REFRESH_ABSOLUTE,
+  Interaction: 60 * MINUTE,
+  Session: 30 * DAY,
+};
+
+const paths: NonNullable<Configuration["routes"]> = {
+  authorization: AUTHORIZE,
+  token: "/oauth/token",
+  revocation: "/oauth/revoke",
+  introspection: "/oauth/introspect",
+  userinfo: "/oauth/userinfo",
+  registration: "/oauth/register",
+  jwks: "/oauth/jwks",
+  end_session: "/oauth/logout",
+  pushed_authorization_request: "/oauth/par",
+};
+
+const createClientSettings = (): Pick<Configuration, "clientDefaults" | "extraClientMetadata"> => ({
+  clientDefaults: {
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+  },
+  extraClientMetadata: {
+    properties: ["permissions"],
+    // A call with a context is a registration. A call without one reads a stored client.
+    validator: (koa, _key, _value, metadata) => {
+      if (koa) restrictClientMetadata(metadata as Record<string, unknown>);
+    },
+  },
+});
 
 function createFeatures(issuer: string): Configuration["features"] {
   const isItsOwn = (_koa: unknown, client: Client, token: { clientId?: string | undefined }) =>
@@ -178,8 +184,13 @@ async function findOidcAccount(ctx: Context, sub: string) {
   };
 }
 
-async function findGrantId(ctx: Context, accountId: string, clientId: string): Promise<string | undefined> {
-  const grant = await findActiveGrant(ctx.db, requireUuid("usr", accountId), clientId, ctx.now());
+async function findGrantId(
+  ctx: Context,
+  { account, client }: KoaContextWithOIDC["oidc"],
+): Promise<string | undefined> {
+  const userId = account && toUuid("usr", account.accountId);
+  if (!userId || !client) return undefined;
+  const grant = await findActiveGrant(ctx.db, userId, client.clientId, ctx.now());
   return grant?.id;
 }
 
@@ -203,7 +214,7 @@ function compareSecretsByDigest({ Client }: Provider): void {
 function requireExactRedirectUris({ Client }: Provider): void {
   const allows = Client.prototype.redirectUriAllowed;
   Client.prototype.redirectUriAllowed = function (uri) {
-    return this.redirectUris!.includes(uri) || (isLoopbackAddressUri(uri) && allows.call(this, uri));
+    return this.redirectUris?.includes(uri) || (isLoopbackAddressUri(uri) && allows.call(this, uri));
   };
 }
 

@@ -59,20 +59,8 @@ export async function openListenConnection(
     if (channel !== PROOF_CHANNEL) return receive(channel, payload);
     if (payload === nonce) arrived.resolve();
   });
-  const listening = async () => {
-    await client.connect();
-    for (const channel of [PROOF_CHANNEL, ...channels])
-      await client.query(`listen ${client.escapeIdentifier(channel)}`);
-    client.once("end", () => arrived.reject(new Error("Connection terminated")));
-    await sendProof(connection, nonce);
-    setTimeout(
-      () => arrived.reject(new NotificationLost(explainLostNotification(connection, client))),
-      RESPONSE_TIMEOUT_MS,
-    ).unref();
-    await arrived.promise;
-  };
   try {
-    await Promise.race([listening(), arrived.promise]);
+    await Promise.race([listen(connection, client, channels, { nonce, arrived }), arrived.promise]);
     return client;
   } catch (error) {
     leave();
@@ -80,6 +68,30 @@ export async function openListenConnection(
   } finally {
     signal?.removeEventListener("abort", leave);
   }
+}
+
+interface ListenProof {
+  nonce: string;
+  arrived: PromiseWithResolvers<void>;
+}
+
+/** Listens on the channels, and waits for the nonce. */
+async function listen(
+  connection: Connection,
+  client: DatabaseClient,
+  channels: string[],
+  { nonce, arrived }: ListenProof,
+): Promise<void> {
+  await client.connect();
+  for (const channel of [PROOF_CHANNEL, ...channels])
+    await client.query(`listen ${client.escapeIdentifier(channel)}`);
+  client.once("end", () => arrived.reject(new Error("Connection terminated")));
+  await sendProof(connection, nonce);
+  setTimeout(
+    () => arrived.reject(new NotificationLost(explainLostNotification(connection, client))),
+    RESPONSE_TIMEOUT_MS,
+  ).unref();
+  await arrived.promise;
 }
 
 /** By the way that all writes go, which must lead to the same database. */

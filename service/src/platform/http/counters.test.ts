@@ -7,9 +7,9 @@ import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
 import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
-import { createMemoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
-import { createFallbackCounters } from "./fallback-counters.ts";
-import { createRedisCounters } from "./redis-counters.ts";
+import { MemoryCounters, type RateLimitCounters, type RateLimitKey } from "./counters.ts";
+import { FallbackCounters } from "./fallback-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
 
 const clock = {
   ms: Date.parse("2026-06-15T12:00:00.000Z"),
@@ -23,7 +23,7 @@ interface Driver {
 }
 
 const inMemory: Driver = {
-  open: async () => createMemoryCounters(clock.now),
+  open: async () => new MemoryCounters(clock.now),
   forward: async (ms) => {
     clock.ms += ms;
   },
@@ -31,7 +31,7 @@ const inMemory: Driver = {
 
 let redis: Redis;
 const inRedis: Driver = {
-  open: async () => createRedisCounters(redis.url, clock.now),
+  open: async () => new RedisCounters(redis.url, clock.now),
   async forward(ms) {
     clock.ms += ms;
     await redis.forward(ms);
@@ -252,9 +252,9 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     const log = createLog("info", { write: (line: string) => void lines.push(line) });
     const store = await startRedis();
     const port = Number(new URL(store.url).port);
-    const counters = createFallbackCounters(
-      createRedisCounters(store.url, clock.now),
-      createMemoryCounters(clock.now),
+    const counters = new FallbackCounters(
+      new RedisCounters(store.url, clock.now),
+      new MemoryCounters(clock.now),
       {
         now: clock.now,
         log,
@@ -282,9 +282,9 @@ suite("insured counters", { skip: whyNoRedis }, () => {
   test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
     const log = createLog("silent", { write: () => {} });
     const store = await startRedis();
-    const counters = createFallbackCounters(
-      createRedisCounters(store.url, clock.now),
-      createMemoryCounters(clock.now),
+    const counters = new FallbackCounters(
+      new RedisCounters(store.url, clock.now),
+      new MemoryCounters(clock.now),
       {
         now: clock.now,
         log,

@@ -42,48 +42,60 @@ export const isFull = ({ quota, used }: RateLimitWindow) => used >= quota.reques
 const MAX_WINDOWS = 500_000;
 const SWEEP_EVERY_MS = 60_000;
 
+interface RunningWindow {
+  used: number;
+  endsAt: number;
+}
+
 /** Counts in this process alone, by the given clock; exact, since nothing comes between looking and counting. */
-export function createMemoryCounters(now: () => Date): RateLimitCounters {
-  const running = new Map<string, { used: number; endsAt: number }>();
-  let sweptAt = 0;
+export class MemoryCounters implements RateLimitCounters {
+  readonly #running = new Map<string, RunningWindow>();
+  readonly #now: () => Date;
+  #sweptAt = 0;
 
-  const nameOf = (key: string, { seconds }: Quota) => `${key}:${seconds}`;
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
 
-  function look({ key, quotas }: RateLimitKey, at: number): RateLimitWindow[] {
+  async consume(allowance: RateLimitKey): Promise<ConsumeResult> {
+    const at = this.#now().getTime();
+    const windows = this.#look(allowance, at);
+    if (windows.some(isFull)) return { allowed: false, windows };
+    this.#sweep(at);
+    return { allowed: true, windows: windows.map((window) => this.#count(allowance.key, window, at)) };
+  }
+
+  async peek(allowance: RateLimitKey): Promise<RateLimitWindow[]> {
+    return this.#look(allowance, this.#now().getTime());
+  }
+
+  async close(): Promise<void> {}
+
+  #look({ key, quotas }: RateLimitKey, at: number): RateLimitWindow[] {
     return quotas.map((quota) => {
-      const window = running.get(nameOf(key, quota));
+      const window = this.#running.get(nameOf(key, quota));
       if (!window || window.endsAt <= at) return { quota, used: 0, endsAt: null };
       return { quota, used: window.used, endsAt: new Date(window.endsAt) };
     });
   }
 
-  function count(key: string, { quota, used, endsAt }: RateLimitWindow, at: number): RateLimitWindow {
+  #count(key: string, { quota, used, endsAt }: RateLimitWindow, at: number): RateLimitWindow {
     const window = { used: used + 1, endsAt: endsAt?.getTime() ?? at + quota.seconds * 1000 };
-    if (!endsAt) running.delete(nameOf(key, quota));
-    running.set(nameOf(key, quota), window);
+    if (!endsAt) this.#running.delete(nameOf(key, quota));
+    this.#running.set(nameOf(key, quota), window);
     return { quota, used: window.used, endsAt: new Date(window.endsAt) };
   }
 
-  function sweep(at: number): void {
-    if (at - sweptAt >= SWEEP_EVERY_MS) {
-      sweptAt = at;
-      for (const [name, { endsAt }] of running) if (endsAt <= at) running.delete(name);
+  #sweep(at: number): void {
+    if (at - this.#sweptAt >= SWEEP_EVERY_MS) {
+      this.#sweptAt = at;
+      for (const [name, { endsAt }] of this.#running) if (endsAt <= at) this.#running.delete(name);
     }
-    for (const name of running.keys()) {
-      if (running.size <= MAX_WINDOWS) break;
-      running.delete(name);
+    for (const name of this.#running.keys()) {
+      if (this.#running.size <= MAX_WINDOWS) break;
+      this.#running.delete(name);
     }
   }
-
-  return {
-    async consume(allowance) {
-      const at = now().getTime();
-      const windows = look(allowance, at);
-      if (windows.some(isFull)) return { allowed: false, windows };
-      sweep(at);
-      return { allowed: true, windows: windows.map((window) => count(allowance.key, window, at)) };
-    },
-    peek: async (allowance) => look(allowance, now().getTime()),
-    close: async () => {},
-  };
 }
+
+const nameOf = (key: string, { seconds }: Quota) => `${key}:${seconds}`;

@@ -2,7 +2,6 @@ import type { ErrorCode, Quota } from "@stoa/contract";
 import type { Caller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkOf } from "../../core/network.ts";
-import { firstOf } from "../../core/required.ts";
 import { isFull, type RateLimitCounters, type RateLimitKey, type RateLimitWindow } from "./counters.ts";
 
 export interface RateLimits {
@@ -51,52 +50,66 @@ export function createRateLimits({
   failedCredentials,
   ...on
 }: RateLimitOptions): RateLimits {
-  const barred = new Map<string, RateLimitWindow>();
-  const refuse = (window: RateLimitWindow, what: string) => tooMany(window, what, now());
-
-  function bar(key: string, window: RateLimitWindow): void {
-    // About in the order in which they are over: what stays behind one goes with it.
-    for (const [other, { endsAt }] of barred) {
-      if (endsAt !== null && endsAt > now()) break;
-      barred.delete(other);
-    }
-    barred.set(key, window);
-  }
-
-  function refusalFor(key: string): ApiError | null {
-    const window = barred.get(key);
-    return window?.endsAt && window.endsAt > now() ? refuse(window, "wrong credentials") : null;
-  }
-
+  const barred = new BarredNetworks(now);
   return {
     async count(caller, ip) {
       const { allowed, windows } = await counters.consume(allowanceOf(caller, ip));
       if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
-      return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
+      return { headers: headersOf(window, windows, now()), refusal: tooMany(window, "requests", now()) };
     },
     async peek(caller, ip) {
       const windows = await counters.peek(allowanceOf(caller, ip));
       return headersOf(scarcest(windows), windows, now());
     },
     mustNotBeBlocked(ip) {
-      const refusal = refusalFor(keyOf("sign-in", ip));
+      const refusal = barred.refusalFor(keyOf("sign-in", ip));
       if (refusal) throw refusal;
     },
     async countFailure(entrance, ip) {
       const key = keyOf(entrance, ip);
-      const known = refusalFor(key);
+      const known = barred.refusalFor(key);
       if (known) return known;
-      const taken = await counters.consume({ key, quotas: [failedCredentials] });
-      const window = firstOf(taken.windows);
+      const { allowed, windows } = await counters.consume({ key, quotas: [failedCredentials] });
+      const window = scarcest(windows);
       if (isFull(window)) {
-        bar(key, window);
+        barred.add(key, window);
         on.onBlocked?.(entrance, ip);
       }
-      return taken.allowed ? null : refuse(window, "wrong credentials");
+      return allowed ? null : tooManyFailures(window, now());
     },
   };
 }
+
+/** The networks that used up their quota of wrong credentials, until their window ends. */
+class BarredNetworks {
+  readonly #windows = new Map<string, RateLimitWindow>();
+  readonly #now: () => Date;
+
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
+
+  add(key: string, window: RateLimitWindow): void {
+    // About in the order in which they are over: what stays behind one goes with it.
+    for (const [other, { endsAt }] of this.#windows) {
+      if (this.#isAhead(endsAt)) break;
+      this.#windows.delete(other);
+    }
+    this.#windows.set(key, window);
+  }
+
+  refusalFor(key: string): ApiError | null {
+    const window = this.#windows.get(key);
+    return window && this.#isAhead(window.endsAt) ? tooManyFailures(window, this.#now()) : null;
+  }
+
+  #isAhead(end: Date | null): boolean {
+    return end !== null && end > this.#now();
+  }
+}
+
+const tooManyFailures = (window: RateLimitWindow, now: Date) => tooMany(window, "wrong credentials", now);
 
 const keyOf = (entrance: AuthChannel, ip: string) => `failed:${entrance}:${networkOf(ip)}`;
 
@@ -104,8 +117,9 @@ const remainingIn = ({ quota, used }: RateLimitWindow) => Math.max(0, quota.requ
 const shareLeft = (window: RateLimitWindow) => remainingIn(window) / window.quota.requests;
 
 /** The window with the smallest remaining share; of equals the one that ends last. */
-const scarcest = (windows: RateLimitWindow[]): RateLimitWindow =>
-  firstOf(windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a)));
+const scarcest = (windows: RateLimitWindow[]): RateLimitWindow => windows.reduce(scarcer);
+const scarcer = (a: RateLimitWindow, b: RateLimitWindow) =>
+  (shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a)) <= 0 ? a : b;
 
 const lastToEnd = (windows: RateLimitWindow[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
 const endOf = ({ endsAt }: RateLimitWindow) => endsAt?.getTime() ?? 0;

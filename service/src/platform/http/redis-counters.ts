@@ -70,49 +70,55 @@ function limitersOn(client: Client) {
  * Counts in Redis or Valkey for every process that uses the same one, by the store's own clock. Windows are counted one
  * after another, the shortest first; a refusal ends that, and gives back what the request took before it.
  */
-export function createRedisCounters(url: string, now: () => Date): RateLimitCounters {
-  const client = clientOf(url);
-  // A command that fails says so itself; without a listener the event would end the process.
-  client.on("error", () => {});
-  const limiterOf = limitersOn(client);
-  let connecting: Promise<void> | undefined;
-  const connected = () => {
-    connecting ??= connect(client);
-    return connecting;
-  };
+export class RedisCounters implements RateLimitCounters {
+  readonly #client: Client;
+  readonly #limiterOf: (quota: Quota) => RateLimiterRedis;
+  readonly #now: () => Date;
+  #connecting: Promise<void> | undefined;
 
-  function toWindow(quota: Quota, { consumedPoints: used, msBeforeNext }: RateLimiterRes): RateLimitWindow {
+  constructor(url: string, now: () => Date) {
+    this.#client = clientOf(url);
+    // A command that fails says so itself; without a listener the event would end the process.
+    this.#client.on("error", () => {});
+    this.#limiterOf = limitersOn(this.#client);
+    this.#now = now;
+  }
+
+  async consume(allowance: RateLimitKey): Promise<ConsumeResult> {
+    await this.#connected();
+    const counted: RateLimitWindow[] = [];
+    for (const quota of allowance.quotas) {
+      const result = await consume(this.#limiterOf(quota), allowance.key);
+      if (result === "refused") return this.#refuse(allowance, counted);
+      counted.push(this.#toWindow(quota, result));
+    }
+    return { allowed: true, windows: counted };
+  }
+
+  async peek({ key, quotas }: RateLimitKey): Promise<RateLimitWindow[]> {
+    await this.#connected();
+    const results = await Promise.all(quotas.map((quota) => this.#limiterOf(quota).get(key)));
+    return quotas.map((quota, at) => this.#toWindow(quota, results[at] ?? new RateLimiterRes()));
+  }
+
+  async close(): Promise<void> {
+    if (this.#client.isOpen) this.#client.destroy();
+  }
+
+  #connected(): Promise<void> {
+    this.#connecting ??= connect(this.#client);
+    return this.#connecting;
+  }
+
+  async #refuse(allowance: RateLimitKey, counted: RateLimitWindow[]): Promise<ConsumeResult> {
+    await Promise.all(counted.map(({ quota }) => this.#limiterOf(quota).reward(allowance.key)));
+    return { allowed: false, windows: await this.peek(allowance) };
+  }
+
+  #toWindow(quota: Quota, { consumedPoints: used, msBeforeNext }: RateLimiterRes): RateLimitWindow {
     if (msBeforeNext <= 0) return { quota, used: 0, endsAt: null };
-    return { quota, used, endsAt: new Date(now().getTime() + msBeforeNext) };
+    return { quota, used, endsAt: new Date(this.#now().getTime() + msBeforeNext) };
   }
-
-  async function peek({ key, quotas }: RateLimitKey): Promise<RateLimitWindow[]> {
-    await connected();
-    const results = await Promise.all(quotas.map((quota) => limiterOf(quota).get(key)));
-    return quotas.map((quota, at) => toWindow(quota, results[at] ?? new RateLimiterRes()));
-  }
-
-  async function refuse(allowance: RateLimitKey, counted: RateLimitWindow[]): Promise<ConsumeResult> {
-    await Promise.all(counted.map(({ quota }) => limiterOf(quota).reward(allowance.key)));
-    return { allowed: false, windows: await peek(allowance) };
-  }
-
-  return {
-    async consume(allowance) {
-      await connected();
-      const counted: RateLimitWindow[] = [];
-      for (const quota of allowance.quotas) {
-        const result = await consume(limiterOf(quota), allowance.key);
-        if (result === "refused") return refuse(allowance, counted);
-        counted.push(toWindow(quota, result));
-      }
-      return { allowed: true, windows: counted };
-    },
-    peek,
-    async close() {
-      if (client.isOpen) client.destroy();
-    },
-  };
 }
 
 /** Waits for the first connection, or the first failure of one; the client goes on trying by itself. */

@@ -58,7 +58,25 @@ const REQUEST_MS = 2 * uploadDeadlines.totalMs;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export async function buildServer(server: ServerDependencies): Promise<FastifyInstance> {
-  const { headersMs = HEADERS_MS, body } = server.requestDeadlines ?? {};
+  const app = createApp(server);
+  addFirstHook(app, server);
+  await app.register(cors, {
+    delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
+      done(null, isApi(request) ? CORS_OPTIONS : { origin: false }),
+  });
+  await app.register(cookie);
+  addHooks(app, server);
+  app.setErrorHandler((error, request, reply) => sendError(server, request, reply, error));
+  app.setNotFoundHandler((request) => {
+    throw notFound(server.routes, request);
+  });
+  await addRoutes(app, server);
+  server.addPages(app);
+  return app;
+}
+
+function createApp(server: ServerDependencies): FastifyInstance {
+  const { headersMs = HEADERS_MS } = server.requestDeadlines ?? {};
   const app = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     trustProxy: server.ctx.config.trustProxy ?? false,
@@ -87,25 +105,27 @@ export async function buildServer(server: ServerDependencies): Promise<FastifyIn
   app.decorateRequest("span", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  return app;
+}
 
+/** Before CORS, which answers a preflight by itself. */
+function addFirstHook(app: FastifyInstance, server: ServerDependencies): void {
   const warnOfProxy = createProxyWarning(server.ctx);
-  // Before CORS, which answers a preflight by itself.
+  const deadlines = { ...bodyDeadlines, ...server.requestDeadlines?.body };
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
     warnOfProxy(request);
     request.span = startRequestSpan(request);
     reply.headers(securityHeadersFor(server.ctx.links.origin())).header("x-request-id", request.id);
     if (!isReadInTurn(request))
-      limitBodyTime({ ...bodyDeadlines, ...body }, request, reply, (reason) =>
+      limitBodyTime(deadlines, request, reply, (reason) =>
         sendError(server, request, reply, invalidRequest("body", reason)),
       );
     done();
   });
-  await app.register(cors, {
-    delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
-      done(null, isApi(request) ? CORS_OPTIONS : { origin: false }),
-  });
-  await app.register(cookie);
+}
+
+function addHooks(app: FastifyInstance, server: ServerDependencies): void {
   app.addHook("onRequest", (request, _reply, done) => {
     if (request.headers.cookie !== undefined && app.hasPlainCookies()) readPlainCookies(request);
     done();
@@ -121,10 +141,9 @@ export async function buildServer(server: ServerDependencies): Promise<FastifyIn
     if (isReadInTurn(request)) drainRequest(request.raw);
     done();
   });
-  app.setErrorHandler((error, request, reply) => sendError(server, request, reply, error));
-  app.setNotFoundHandler((request) => {
-    throw notFound(server.routes, request);
-  });
+}
+
+async function addRoutes(app: FastifyInstance, server: ServerDependencies): Promise<void> {
   for (const route of server.routes) if (!isLarge(route.endpoint)) addRoute(app, server, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
@@ -133,8 +152,6 @@ export async function buildServer(server: ServerDependencies): Promise<FastifyIn
     for (const route of server.routes) if (isLarge(route.endpoint)) addRoute(scope, server, route);
     done();
   });
-  server.addPages(app);
-  return app;
 }
 
 const isLarge = ({ request }: Endpoint): boolean => request.kind === "upload" || request.kind === "raw";
