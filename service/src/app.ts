@@ -17,7 +17,7 @@ import { twoFactorRoutes } from "./accounts/two-factor/routes.ts";
 import { BackgroundWorkers } from "./background-workers.ts";
 import { accountRoutes } from "./backoffice/account-closing/routes.ts";
 import { adminRoutes } from "./backoffice/admin/routes.ts";
-import { type BaseOverrides, openBase } from "./base.ts";
+import { type Base, type BaseOverrides, openBase } from "./base.ts";
 import { addFilePages } from "./catalog/files/pages.ts";
 import { fileRoutes } from "./catalog/files/routes.ts";
 import { importExportRoutes } from "./catalog/import-export/routes.ts";
@@ -77,7 +77,7 @@ import { createPrometheusMetrics, type PrometheusMetrics } from "./platform/http
 import { type AuthChannel, createRateLimits, type RateLimits } from "./platform/http/rate-limit.ts";
 import { buildServer, originOf } from "./platform/http/server.ts";
 import type { RequestDeadlines, ServerDependencies } from "./platform/http/server-dependencies.ts";
-import { addSystemPages } from "./platform/http/system-pages.ts";
+import { addSystemPages, type SystemPages } from "./platform/http/system-pages.ts";
 import { runPeriodically } from "./platform/jobs/interval.ts";
 
 const FLUSH_VIEWS_INTERVAL_MS = 500;
@@ -174,20 +174,26 @@ export async function startService(
     async close() {
       state.isEnding = true;
       await drain();
-      const giveUp = setTimeout(() => base.abortCalls(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([
-        ctx.feed.close(),
-        closeHttpServer(app, overrides.graceMs ?? GRACE_MS),
-        workers.stop(),
-      ]);
-      await ctx.liveRuns.waitUntilEmpty();
-      clearTimeout(giveUp);
+      await endRequestsAndWork(base, app, workers, overrides.graceMs ?? GRACE_MS);
       await evaluator.close();
       for (const timer of timers) await timer.stop();
       await ctx.presence.stop();
       await base.close();
     },
   };
+}
+
+/** Waits for what runs, and aborts its calls when that takes longer than the grace period. */
+async function endRequestsAndWork(
+  base: Base,
+  app: FastifyInstance,
+  workers: BackgroundWorkers,
+  graceMs: number,
+): Promise<void> {
+  const giveUp = setTimeout(() => base.abortCalls(), graceMs);
+  await Promise.all([base.ctx.feed.close(), closeHttpServer(app, graceMs), workers.stop()]);
+  await base.ctx.liveRuns.waitUntilEmpty();
+  clearTimeout(giveUp);
 }
 
 /** What every process does by its own clock, in the order in which it ends. */
@@ -231,20 +237,21 @@ function buildHttpServer(
     ...(streamTimeouts && { streamTimeouts }),
     ...(inspect && { inspect }),
     addPages: (server) => {
-      addSystemPages(server, {
-        endpoints,
-        origin: () => ctx.links.origin(),
-        headerPrefix: config.webhookHeaderPrefix,
-        metrics,
-        metricsToken: config.metricsToken,
-        findReadinessProblems: () => findReadinessProblems(ctx, state),
-        warnings: () =>
-          ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : [],
-      });
+      addSystemPages(server, systemPagesOf(ctx, state, metrics));
       if (config.roles.api) addRoomPages(server, ctx, limits);
     },
   });
 }
+
+const systemPagesOf = (ctx: Context, state: ServiceState, metrics: PrometheusMetrics): SystemPages => ({
+  endpoints,
+  origin: () => ctx.links.origin(),
+  headerPrefix: ctx.config.webhookHeaderPrefix,
+  metrics,
+  metricsToken: ctx.config.metricsToken,
+  findReadinessProblems: () => findReadinessProblems(ctx, state),
+  warnings: () => (ctx.notifications.problem ? [`Nothing is cached: ${ctx.notifications.problem}`] : []),
+});
 
 const metricsOf = (ctx: Context): PrometheusMetrics =>
   createPrometheusMetrics({

@@ -126,12 +126,16 @@ async function buildBase(
     abortCalls: () => shutdown.abort(new Error("shutdown")),
     async close() {
       await outside.close();
-      await ctx.counters.close();
-      await jobs.close();
-      await notifications.close();
-      await pool.end();
+      await closeContext(ctx);
     },
   };
+}
+
+async function closeContext({ counters, jobs, notifications, pool }: Context): Promise<void> {
+  await counters.close();
+  await jobs.close();
+  await notifications.close();
+  await pool.end();
 }
 
 const secretsFor = ({ sessionKeys }: Config, purpose: string) =>

@@ -69,15 +69,15 @@ export interface OpenIntegrations {
   close(): Promise<void>;
 }
 
+interface IntegrationNeeds extends Pick<Context, "pool" | "now" | "metrics"> {
+  /** Where browsers reach the service. */
+  origin: () => string;
+  answerMemory: AnswerMemory;
+}
+
 export async function openIntegrations(
   config: Config,
-  {
-    pool,
-    now,
-    metrics,
-    origin,
-    answerMemory,
-  }: Pick<Context, "pool" | "now" | "metrics"> & { origin: () => string; answerMemory: AnswerMemory },
+  { pool, now, metrics, origin, answerMemory }: IntegrationNeeds,
   overrides: IntegrationOverrides,
 ): Promise<OpenIntegrations> {
   let own: ReturnType<EgressGuard["own"]> = null;
