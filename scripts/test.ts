@@ -58,8 +58,12 @@ process.env["NODE_COMPILE_CACHE"] ??= COMPILED;
 const shared = await mkdtemp(join(tmpdir(), "stoa-tests-"));
 process.env["STOA_TEST_SHARED"] = shared;
 
+function endWorker({ pid }: ChildProcess): void {
+  if (pid !== undefined) killTree(pid);
+}
+
 async function leaveNothing(): Promise<void> {
-  for (const worker of workers) killTree(worker.pid!);
+  for (const worker of workers) endWorker(worker);
   await server.stop();
   await rm(shared, { recursive: true, force: true });
 }
@@ -82,69 +86,69 @@ async function runFiles(): Promise<void> {
 }
 
 /** Resolves when the worker has ended: for want of files, at its age, or because it was killed or crashed. */
-function runWorker(): Promise<void> {
-  const worker = fork(WORKER, {
+const runWorker = (): Promise<void> => new Promise((done) => new TestWorker(done));
+
+/** A process that runs one file after the other. */
+class TestWorker {
+  readonly #process = fork(WORKER, {
     execArgv: [...HEAP, `--test-reporter=${REPORTER}`, "--test-reporter-destination=stdout"],
     env: { ...process.env, STOA_TEST_FILE_MINUTES: String(FILE_MINUTES) },
   });
-  workers.add(worker);
-  let file: string | null = null;
-  let isFree = false;
-  let results: TestResult[] = [];
-  let taken = 0;
-  let cpuBefore = 0;
-  let limit: NodeJS.Timeout | undefined;
+  #file: string | null = null;
+  #isFree = false;
+  #results: TestResult[] = [];
+  #filesRun = 0;
+  #cpuBefore = 0;
+  #limit: NodeJS.Timeout | undefined;
 
-  function giveFile(): void {
-    if (!isFree || file !== null) return;
-    isFree = false;
-    const wantsFresh = OWN_PROCESS.test(files[0] ?? "") || taken >= FILES_PER_WORKER;
-    file = wantsFresh && taken > 0 ? null : (files.shift() ?? null);
-    taken += file !== null && OWN_PROCESS.test(file) ? FILES_PER_WORKER : 1;
-    worker.send(file ?? NO_MORE);
+  constructor(onEnd: () => void) {
+    workers.add(this.#process);
+    this.#process.on("message", (message: TestResult | { type: "worker:free" }) => this.#onMessage(message));
+    this.#process.once("exit", (code, signal) => {
+      workers.delete(this.#process);
+      if (this.#file !== null) this.#failFile(this.#file, signal ?? `exit code ${code}`);
+      onEnd();
+    });
+  }
+
+  #onMessage(message: TestResult | { type: "worker:free" }): void {
+    if (message.type === "worker:free") this.#isFree = true;
+    else this.#results.push(message);
+    // The suite of the file is the last to report.
+    if ("nesting" in message && message.nesting === 0) this.#endFile();
+    this.#giveFile();
+  }
+
+  #giveFile(): void {
+    if (!this.#isFree || this.#file !== null) return;
+    this.#isFree = false;
+    const wantsFresh = OWN_PROCESS.test(files[0] ?? "") || this.#filesRun >= FILES_PER_WORKER;
+    const file = wantsFresh && this.#filesRun > 0 ? null : (files.shift() ?? null);
+    this.#file = file;
+    this.#filesRun += file !== null && OWN_PROCESS.test(file) ? FILES_PER_WORKER : 1;
+    this.#process.send(file ?? NO_MORE);
     if (file === null) return;
     // A test's own timeout cannot end a file whose event loop is blocked.
-    limit = setTimeout(() => killTree(worker.pid!), (FILE_MINUTES + 1) * 60_000);
+    this.#limit = setTimeout(() => endWorker(this.#process), (FILE_MINUTES + 1) * 60_000);
   }
 
-  function endFile(): void {
-    clearTimeout(limit);
-    if (file !== null) {
-      const cpu = results.at(-1)?.cpuMs ?? 0;
-      print(file, results, cpu - cpuBefore);
-      cpuBefore = cpu;
+  #endFile(): void {
+    clearTimeout(this.#limit);
+    if (this.#file !== null) {
+      const cpu = this.#results.at(-1)?.cpuMs ?? 0;
+      print(this.#file, this.#results, cpu - this.#cpuBefore);
+      this.#cpuBefore = cpu;
     }
-    file = null;
-    results = [];
+    this.#file = null;
+    this.#results = [];
   }
 
-  worker.on("message", (message: TestResult | { type: "worker:free" }) => {
-    if (message.type === "worker:free") isFree = true;
-    else results.push(message);
-    // The suite of the file is the last to report.
-    if ("nesting" in message && message.nesting === 0) endFile();
-    giveFile();
-  });
-  return new Promise((done) => {
-    worker.once("exit", (code, signal) => {
-      workers.delete(worker);
-      if (file !== null) {
-        const error = `The worker ended before the file did: ${signal ?? `exit code ${code}`}`;
-        results.push({
-          type: "fail",
-          name: file,
-          nesting: 0,
-          suite: false,
-          skip: null,
-          ms: 0,
-          cpuMs: 0,
-          error,
-        });
-        endFile();
-      }
-      done();
-    });
-  });
+  #failFile(file: string, reason: string): void {
+    const error = `The worker ended before the file did: ${reason}`;
+    const place = { name: file, nesting: 0, suite: false, skip: null };
+    this.#results.push({ type: "fail", ...place, ms: 0, cpuMs: 0, error });
+    this.#endFile();
+  }
 }
 
 function print(file: string, results: TestResult[], cpuMs: number): void {
