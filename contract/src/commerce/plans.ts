@@ -125,7 +125,7 @@ export type QuotaWindow = z.input<typeof QuotaWindow>;
 export type Usage = z.input<typeof Usage>;
 export type Subscription = z.input<typeof Subscription>;
 export type PlanPayment = z.input<typeof PlanPayment>;
-export type ChangeSubscription = z.output<typeof UpdateSubscription>;
+export type UpdateSubscription = z.output<typeof UpdateSubscription>;
 
 export const usage = endpoint({
   name: "account.usage.get",

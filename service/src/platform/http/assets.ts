@@ -17,7 +17,7 @@ const YEAR_SECONDS = 31_536_000;
 const digestOf = (text: string | Buffer) =>
   createHash("sha256").update(text).digest("base64url").slice(0, 16);
 
-/** Every file of the folder: a few kilobytes, kept from the start. */
+/** Read at the start: the folder has a few kilobytes. */
 const assets: ReadonlyMap<string, StaticContent> = new Map(readdirSync(FOLDER).sort().map(readAsset));
 
 function readAsset(name: string): [string, StaticContent] {
@@ -30,16 +30,16 @@ function readAsset(name: string): [string, StaticContent] {
   ];
 }
 
-/** Of all files together, so that modules that import each other by relative paths are always of one edition. */
+/** One digest of all files: modules import each other by relative paths and must be of one edition. */
 const edition = digestOf([...assets].map(([name, content]) => name + content.etag(null)).join());
 
-/** Where a page finds a file: a path that means these bytes for ever. */
+/** The path of a file in pages. It never means other bytes, so browsers cache it for ever. */
 export function assetPath(name: string): string {
   if (!assets.has(name)) throw new TypeError(`there is no ${name} below http/assets`);
   return `/assets/${edition}/${name}`;
 }
 
-/** The files of the pages. An edition that another node serves just now is answered by ours, and not kept. */
+/** During a deployment a page may ask for another node's edition: the answer has our bytes and is not cached. */
 export function addAssets(app: FastifyInstance): void {
   app.get("/assets/:name", (request, reply) => sendAsset(request, reply, "no-cache"));
   app.get("/assets/:edition/:name", (request, reply) => {

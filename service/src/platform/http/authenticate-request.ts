@@ -6,10 +6,9 @@ import { isWrongCredential } from "./rate-limit.ts";
 import { credentialsOf } from "./request-credentials.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
 
-/** What is asked of whoever comes in by one of our ways. */
 export type AuthDependencies = Pick<ServerDependencies, "ctx" | "identify" | "limits">;
 
-/** The first questions, before a path is told to exist: who asks, and may they ask once more? */
+/** Identifies the caller and counts the request, before a response shows whether the path exists. */
 export async function authenticateRequest(
   gate: AuthDependencies,
   request: FastifyRequest,
@@ -33,7 +32,7 @@ export async function authenticateRequest(
 /** The caller of a request that authenticateRequest() let in: of any endpoint that is not public. */
 export const identifiedCallerOf = ({ caller }: FastifyRequest): Caller => required(caller, "the caller");
 
-/** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
+/** A wrong credential counts against its network. Past the limit the response is 429; right credentials still work. */
 async function callerOf(
   { identify, limits }: AuthDependencies,
   { ip }: FastifyRequest,

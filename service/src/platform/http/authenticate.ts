@@ -11,7 +11,7 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 export const SESSION_COOKIE = "__Host-session";
 export const GUEST_COOKIE = "__Host-guest";
 
-/** Who a credential belongs to; null when it is unknown, revoked, expired or of another environment. */
+/** Each returns null for a credential that is unknown, revoked, expired or of another environment. */
 export interface CredentialLookup {
   key(value: string): Promise<Caller | null>;
   session(token: string): Promise<Caller | null>;
@@ -25,11 +25,10 @@ export interface RequestCredentials {
   apiKeyInQuery: unknown;
   sessionCookie: string | undefined;
   guestCookie: string | undefined;
-  /** Throws when a browser was made to send its cookies by another site. */
+  /** Throws when another site made the browser send its cookies. */
   requireSameOrigin(): void;
 }
 
-/** Whether anything came that claims to be a credential. */
 export const hasCredentials = ({
   authorization,
   apiKeyInQuery,
@@ -77,7 +76,7 @@ async function callerOf(identify: CredentialLookup, presented: RequestCredential
   return presented.guestCookie === undefined ? null : identify.guest(presented.guestCookie);
 }
 
-/** null: there is no such header; empty: there is one that says nothing readable. */
+/** null: no header; empty: a header in an unknown format. */
 export const parseBearer = (header: string | undefined) =>
   header === undefined ? null : (BEARER.exec(header.trim())?.[1] ?? "");
 
@@ -95,7 +94,7 @@ function byBearer(identify: CredentialLookup, credential: string): Promise<Calle
 
 const forbidden = (required: string, message: string) => new ApiError("UNAUTHORIZED", message, { required });
 
-/** Deny by default: what the endpoint does not open to this kind of caller stays shut. */
+/** Denies by default. */
 export function mustBeAllowed(caller: Caller, access: Access): void {
   const problem = access.who === "public" ? null : whyNotAllowed(caller, access);
   if (problem) throw problem;

@@ -2,7 +2,6 @@ import { Transform } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { invalidRequest } from "../../core/errors.ts";
 
-/** How long a client may take to send a request body. */
 export interface BodyDeadlines {
   /** In each window of this length at least `bytesPerSecond` must arrive on average. */
   idleMs: number;
@@ -11,14 +10,14 @@ export interface BodyDeadlines {
   bytesPerSecond: number;
 }
 
-/** Of every body that is read into memory at once: at most 1 MiB. */
+/** For bodies up to 1 MiB, which are read into memory. */
 export const bodyDeadlines: BodyDeadlines = { idleMs: 10_000, totalMs: 30_000, bytesPerSecond: 100 };
-/** Of files and imports. */
+/** For files and imports. */
 export const uploadDeadlines: BodyDeadlines = { idleMs: 20_000, totalMs: 600_000, bytesPerSecond: 1_024 };
 
 const inSeconds = (ms: number) => `${ms / 1000} seconds`;
 
-/** Calls `onLate` with the reason when bytes come too slowly; answers how to end the watch. */
+/** Calls `onLate` when bytes arrive too slowly. Returns the function that stops the watch. */
 function watch(
   { idleMs, totalMs, bytesPerSecond }: BodyDeadlines,
   bytesRead: () => number,
@@ -58,11 +57,11 @@ export function limitBodyTime(
     deadlines,
     () => raw.socket.bytesRead,
     (reason) => {
-      // Bytes that wait to be read are late by our fault.
+      // Bytes that arrived and wait to be read are not late.
       if (raw.readableLength > 0 && !reply.sent) return;
       end();
       if (reply.sent) return void raw.destroy();
-      // Ends the connection behind the answer.
+      // Closes the connection after the response.
       reply.header("connection", "close");
       refuse(reason);
     },

@@ -12,20 +12,19 @@ import type { Route } from "./route.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
 import { validatePath } from "./validate.ts";
 
-/** A body as it came in: bytes, or a file with fields beside it. */
 export type RequestBody = Buffer | Upload;
 
 export const isUpload = (body: RequestBody): body is Upload => !Buffer.isBuffer(body);
 
 const NOTHING = Buffer.alloc(0);
-/** What lies on the disk unfinished has a bound. */
+/** Limits the unfinished files on the disk. */
 const MAX_UPLOADS = 20;
 const slots = new ConcurrencyLimit(MAX_UPLOADS, `${MAX_UPLOADS} uploads of yours are coming in already.`);
 const lines = new RawBodyQueues();
 
 type Work<T> = (body: RequestBody) => Promise<T>;
 
-/** Has what came in worked on. What may be large is read here, and an account has its share of that until the work is done. */
+/** Reads the body and calls `work` with it. Large bodies count in a limit of the account until the work is done. */
 export function withBody<T>(
   server: ServerDependencies,
   route: Route,
@@ -78,7 +77,7 @@ async function withUpload<T>(
   }
 }
 
-/** Whether they may at all, is asked first; then the file comes to the disk. */
+/** Checks permission before the file is written to the disk. */
 async function readUpload(
   server: ServerDependencies,
   { endpoint, authorizeUpload }: Route,
@@ -97,7 +96,7 @@ const deadlinesOf = (server: ServerDependencies) => ({
   ...server.requestDeadlines?.upload,
 });
 
-/** What the schema of the body is held against: JSON, or the fields beside a file; of a file alone there is nothing. */
+/** The value for the schema of the body: JSON, or the fields of an upload; undefined for a raw file. */
 export function parseBody(
   { request }: Endpoint,
   body: RequestBody,
@@ -114,7 +113,7 @@ export const toRawBody = (body: RequestBody, contentType: string | undefined): R
   bytes: isUpload(body) ? NOTHING : body,
 });
 
-/** What makes two bodies the same: a repeat of an upload may draw another boundary. */
+/** The bytes by which an Idempotency-Key compares bodies: a repeated upload may have another boundary. */
 export function comparableBytesOf(body: RequestBody): Buffer {
   if (!isUpload(body)) return body;
   const { file, fields } = body;

@@ -1,7 +1,7 @@
 import { ApiError } from "../../core/errors.ts";
 import { required } from "../../core/required.ts";
 
-/** How much of one kind an account has going on at this moment, in this process: what that takes of it has a bound. */
+/** Limits what an account runs at the same time in this process. */
 export class ConcurrencyLimit {
   readonly #most: number;
   readonly #why: (most: number) => string;
@@ -12,7 +12,7 @@ export class ConcurrencyLimit {
     this.#why = typeof why === "string" ? () => why : why;
   }
 
-  /** Takes one, of as many as all may have unless it is said; what is answered gives it back. */
+  /** Acquires a permit. Returns the function that releases it. */
   acquire(who: string, most = this.#most): () => void {
     const taken = this.#taken.get(who) ?? 0;
     if (taken >= most) throw new ApiError("RATE_LIMIT_EXCEEDED", this.#why(most), undefined, 1);

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { ApiError } from "../../core/errors.ts";
 
-/** If-Match of a PATCH: the caller's change was made from this state, or from one that is gone (412). */
+/** Throws 412 if the resource has changed since the caller read it. */
 export function mustMatch(ifMatch: string | null, etag: string): void {
   if (ifMatch === null || ifMatch.trim() === "*") return;
   const tags = ifMatch.split(",").map((tag) => tag.trim());

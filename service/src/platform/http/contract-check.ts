@@ -10,7 +10,7 @@ import {
 import type { z } from "zod";
 import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
 
-/** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
+/** Throws when a response does not match the contract. Tests pass it as `inspect`. */
 export function mustMatchContract(
   endpoint: Endpoint,
   answer: Pick<RenderedResponse, "status" | "body" | "stream"> & { error?: ErrorCode },
@@ -46,7 +46,7 @@ export function mustMatchContract(
 const schemaOf = ({ data, accepted }: OneResponse, status: number): z.ZodType =>
   status === 202 && accepted?.kind === "background" ? accepted.data : data;
 
-/** The message of a request's fault names the field once, so that it helps a person who sees nothing else. */
+/** A message names its field once, because a person may see the message alone. */
 function mustNameItsField(endpoint: Endpoint, answer: Pick<RenderedResponse, "body">): void {
   const { error } = JSON.parse(bodyTextOf(answer)) as { error: Failure["error"] & { param?: string } };
   const field = error.details?.["field"] ?? error.param;

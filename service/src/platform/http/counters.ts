@@ -7,14 +7,14 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** What may be asked under one key; all of its quotas hold at once. */
+/** The quotas of one key; all apply at the same time. */
 export interface RateLimitKey {
   key: string;
-  /** Each of a length of its own, the shortest first. */
+  /** The shortest first; no two have the same length. */
   quotas: Quota[];
 }
 
-/** A quota's window as it stands: it begins with the first request in it, and its length is fixed. */
+/** A fixed window, which begins with the first request in it. */
 export interface RateLimitWindow {
   quota: Quota;
   used: number;
@@ -28,7 +28,6 @@ export interface ConsumeResult {
   windows: RateLimitWindow[];
 }
 
-/** Counts requests by key: in this process's memory, or in a store that all processes share. */
 export interface RateLimitCounters {
   /** Counts a request in every window; in none when one of them is full. */
   consume(allowance: RateLimitKey): Promise<ConsumeResult>;
@@ -38,7 +37,7 @@ export interface RateLimitCounters {
 
 export const isFull = ({ quota, used }: RateLimitWindow) => used >= quota.requests;
 
-/** A flood of addresses must not eat the memory: past this the oldest windows are forgotten. */
+/** Bounds the memory in a flood of addresses: past this, the oldest windows are dropped. */
 const MAX_WINDOWS = 500_000;
 const SWEEP_EVERY_MS = 60_000;
 
@@ -47,7 +46,7 @@ interface RunningWindow {
   endsAt: number;
 }
 
-/** Counts in this process alone, by the given clock; exact, since nothing comes between looking and counting. */
+/** Exact, because nothing runs between the read and the count. */
 export class MemoryCounters implements RateLimitCounters {
   readonly #running = new Map<string, RunningWindow>();
   readonly #now: () => Date;

@@ -1,6 +1,6 @@
 import { StaticContent } from "./static-content.ts";
 
-/** Pages of documents run scripts and styles of this origin alone, and none that stand in the page. */
+/** Allows scripts and styles of this origin, and no inline ones. */
 export const DOCS_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -21,6 +21,5 @@ ${body}
 </html>
 `;
 
-/** A page of documents, which is the same for everybody. */
 export const docsPage = (title: string, body: string, styles = ["/docs/docs.css"]): StaticContent =>
   new StaticContent(document(title, body, styles), "text/html; charset=utf-8");

@@ -13,14 +13,14 @@ import {
   RawJson,
 } from "./route.ts";
 
-/** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
+/** A finished response, as it is sent and as an Idempotency-Key stores it. */
 export interface RenderedResponse<Body = string | Buffer[]> {
   status: number;
-  /** Text; or bytes in parts, of which the first may be kept and sent again. */
+  /** Text; or parts in bytes, of which the first may be cached. */
   body: Body;
-  /** In the place of the body. */
+  /** Replaces the body. */
   file?: Readable;
-  /** In the place of the body, as it comes. */
+  /** Replaces the body. */
   stream?: EventStreamResponse;
   headers: Record<string, string>;
   cookies?: Cookie[];
@@ -29,7 +29,7 @@ export interface RenderedResponse<Body = string | Buffer[]> {
 export const bodyTextOf = ({ body }: Pick<RenderedResponse, "body">): string =>
   typeof body === "string" ? body : Buffer.concat(body).toString();
 
-/** Takes the session's cookie away: on leaving, and where it is worth nothing any more. */
+/** Deletes the session cookie: on sign-out, and when the session is invalid. */
 export const clearedSessionCookie: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
@@ -38,23 +38,23 @@ export const shortDigest = (...parts: (string | Buffer)[]) => {
   for (const part of parts) hash.update(part);
   return hash.digest("base64url").slice(0, 27);
 };
-/** The ETag of what has no revision: its own digest. */
+/** The ETag of a resource without a revision. */
 export const etagOf = (data: unknown) => `"${shortDigest(toJson(data))}"`;
 
-/** In memory of its own: what is kept as a part of Node's pool keeps the whole pool from being given back. */
+/** Allocated outside of Node's pool: one cached slice would keep the whole pool in memory. */
 function toOwnBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
 }
 
-/** A page whose items are rendered: nothing of it depends on who asks, so that it may be sent to many. */
+/** A rendered page of a list. It depends on no caller, so it can be cached. */
 export class RawPage {
-  /** The answer as far as its meta, in bytes: turning text into them costs more than all else of sending it. */
+  /** The response up to its meta. As bytes, because encoding text costs more than all other steps of sending. */
   readonly bytes: Buffer;
   readonly length: number;
   readonly info: Omit<Page<unknown>, "items">;
-  /** Weak, because the answer around the items names its own time and request. */
+  /** Weak, because `meta` has the time and the id of the request. */
   readonly etag: string;
   constructor({ items, ...info }: Page<unknown>) {
     this.bytes = toOwnBytes(`{"success":true,"data":[${items.map(toJson).join(",")}],"meta":`);
@@ -64,7 +64,6 @@ export class RawPage {
   }
 }
 
-/** What a list was asked for: its path, and the query after it. */
 interface ListUrl {
   path: string;
   query: string;
@@ -131,13 +130,13 @@ export function renderData(endpoint: Endpoint, result: unknown, meta: Meta): Ren
   };
 }
 
-/** In the words of another API: the body is the data alone. */
+/** The shape of another API: the data is the body. */
 export function renderWithoutEnvelope({ method }: Endpoint, data: unknown): RenderedResponse<string> {
   const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
   return { status: 200, body: JSON.stringify(data), headers };
 }
 
-/** A file is made anew for each request, and kept by no cache. */
+/** Not cached: the file is made for each request. */
 export const renderFile = ({ name, type, bytes }: FileResponse): RenderedResponse => ({
   status: 200,
   body: "",
@@ -149,7 +148,7 @@ export const renderFile = ({ name, type, bytes }: FileResponse): RenderedRespons
   },
 });
 
-/** Kept by no cache, and passed on by nginx as it comes. */
+/** X-Accel-Buffering: nginx must not buffer the events. */
 export const renderStream = (stream: EventStreamResponse): RenderedResponse => ({
   status: 200,
   body: "",

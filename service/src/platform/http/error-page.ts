@@ -4,20 +4,18 @@ import { wantsHtml } from "./accept.ts";
 import { html, sendPage } from "./html.ts";
 import { pathOf } from "./request-path.ts";
 
-/** What programs ask: the API, sign-in, OAuth but for its pages, MCP, discovery, health and figures. */
+/** Paths for programs: the API, sign-in, OAuth without its pages, MCP, discovery, health and metrics. */
 const FOR_PROGRAMS =
   /^\/(v1|api|oauth(?!\/interaction)|mcp|\.well-known|assets|images|healthz|readyz|metrics)(\/|$)/;
-/** What signed links lead to, below the API. */
+/** Targets of signed links below the API, which open in browsers. */
 const SIGNED_PAGES =
   /^\/v1\/(purchases|account\/subscription\/payments)\/[^/]+\/(download|receipt|receipt\.pdf)$/;
 
-/** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
 export function wantsErrorPage(request: FastifyRequest): boolean {
   const path = pathOf(request);
   return wantsHtml(request) && (!FOR_PROGRAMS.test(path) || SIGNED_PAGES.test(path));
 }
 
-/** An error as a page. */
 export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, error: ApiError) {
   if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
   const { title, text } = wordsFor(error);

@@ -24,11 +24,11 @@ export const metaOf = (ctx: Context, request: FastifyRequest) => ({
 
 const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/errors#${code}`;
 
-/** No route takes this path, or none takes it with this method. */
+/** 404, or 405 with the methods of the path. */
 export function notFound(routes: Route[], request: FastifyRequest): ApiError {
   const path = pathOf(request);
   const matching = routes.filter(({ endpoint }) => matches(endpoint.base + endpoint.path, path));
-  // As the router: /products/facets is its own path, though /products/:productId would match it, too.
+  // Like the router: /products/facets goes before /products/:productId.
   const fewest = Math.min(...matching.map(({ endpoint }) => countParameters(endpoint.path)));
   const allowed = matching
     .filter(({ endpoint }) => countParameters(endpoint.path) === fewest)
@@ -49,7 +49,7 @@ function matches(pattern: string, path: string): boolean {
   );
 }
 
-/** What Fastify itself refuses, in our words. */
+/** Fastify's own errors. */
 const FRAMEWORK_ERRORS: Record<string, (limitBytes: number) => ApiError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: (limitBytes) =>
     new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${limitBytes} bytes.`),
@@ -62,7 +62,7 @@ export function toApiError({ ctx }: ServerDependencies, request: FastifyRequest,
   const known = FRAMEWORK_ERRORS[(error as { code?: string }).code ?? ""];
   if (known) return known(request.routeOptions?.bodyLimit ?? BODY_LIMIT_BYTES);
   if (isAccountClosed(error)) return accountClosedError(request);
-  // The socket of a client that left fails like one of the database; while it is open, the error is not the body's.
+  // A disconnected client's socket fails with the same error as the database's.
   if (request.raw.destroyed && !request.raw.complete)
     return invalidRequest("body", "ended before it was whole");
   if (isDatabaseUnavailable(error)) {
@@ -74,13 +74,13 @@ export function toApiError({ ctx }: ServerDependencies, request: FastifyRequest,
   return new ApiError("INTERNAL_ERROR");
 }
 
-/** The account was closed after its request had come in. */
+/** The account was closed during the request. */
 const accountClosedError = (request: FastifyRequest) =>
   new ApiError(
     request.routeOptions.config.endpoint?.base === "/api/auth" ? "INVALID_TOKEN" : "INVALID_API_KEY",
   );
 
-/** The `error` of the envelope, where there is none around it: in an event. */
+/** The `error` of the envelope, for an event. */
 export const errorBodyOf = (ctx: Context, { code, message, details }: ApiError) => ({
   ...{ code, message },
   ...(details && { details }),
@@ -124,7 +124,7 @@ const UNREADABLE: Record<string, ApiError> = {
 };
 const CLOSE_AFTER_MS = 2_000;
 
-/** A request that is no HTTP, has too many headers or comes too slowly is refused in the envelope, and its connection ends. */
+/** Answers requests that Node's HTTP parser refused, in the envelope, and closes the connection. */
 export function rejectUnreadable(
   { ctx }: ServerDependencies,
   { code }: { code?: string },

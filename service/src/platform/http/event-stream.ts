@@ -9,18 +9,17 @@ import { credentialsOf } from "./request-credentials.ts";
 import type { EventStreamResponse, StreamedEvent } from "./route.ts";
 import type { ServerDependencies } from "./server-dependencies.ts";
 
-/** All in milliseconds, by the clock of the process. */
 export const streamTimeouts = {
-  /** How often a reader hears that the stream is alive. */
+  /** Interval of the comments that keep proxies from closing the connection. */
   pingMs: 15_000,
-  /** How often it is asked whether the reader may still read: a stream ends within a second of its credential. */
+  /** Interval of the checks of the credential: a stream ends within a second of its revocation. */
   authCheckMs: 500,
-  /** How long a reader may take nothing of what waits for it. */
+  /** How long a client may read nothing while bytes wait for it. */
   stallMs: 30_000,
 };
 export type StreamTimeouts = typeof streamTimeouts;
 
-/** When a client that lost its stream comes back by itself. */
+/** The delay after which an EventSource reconnects. */
 const RECONNECT_MS = 2_000;
 
 /**
@@ -39,7 +38,7 @@ export function sendEventStream(
   reply.raw.write(`retry: ${RECONNECT_MS}\n\n`);
   void run(server, request, reply.raw, stream, () => isStillAuthorized(server, endpoint, request)).finally(
     () =>
-      // Of a reader who went nobody else says so.
+      // The access log has no line for a stream.
       server.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over"),
   );
   return reply;
@@ -98,7 +97,7 @@ const toText = ({ id, type, data }: StreamedEvent): string =>
     "\n",
   ].join("\n");
 
-/** One question at a time: a slow database is not asked more for it. */
+/** One check at a time, so that a slow database gets no more queries. */
 async function untilUnauthorized(
   ask: () => Promise<boolean>,
   everyMs: number,
@@ -110,18 +109,18 @@ async function untilUnauthorized(
   }
 }
 
-/** To whoever does not read, it would only pile up. */
+/** Skipped while the client does not read: pings would pile up in memory. */
 function ping(raw: ServerResponse): void {
   if (!raw.writableNeedDrain) raw.write(": ping\n\n");
 }
 
-/** Who does not read would not hear of an end either. */
+/** A client that does not read would not receive the end either. */
 function end(raw: ServerResponse): void {
   if (raw.writableNeedDrain) raw.destroy();
   else raw.end();
 }
 
-/** Whether the same request would be let in now. While the database is away nobody's key is revoked. */
+/** True while the database is away: no key can be revoked then. */
 async function isStillAuthorized(
   server: ServerDependencies,
   endpoint: Endpoint,

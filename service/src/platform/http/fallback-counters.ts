@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { ConsumeResult, RateLimitCounters, RateLimitKey, RateLimitWindow } from "./counters.ts";
 
 const TIMEOUT_MS = 500;
-/** How long a store that failed is left alone: requests shall not wait for it one by one. */
+/** The pause after a failure, in which no request waits for the store. */
 const RETRY_AFTER_MS = 2_000;
 
 interface FallbackOptions {
@@ -10,7 +10,7 @@ interface FallbackOptions {
   log: Logger;
 }
 
-/** Counts in `shared`; while that does not answer in `own`, this process for itself, and says so in the log once. */
+/** Counts in `shared`, and in `own` while `shared` does not answer. Logs each change once. */
 export class FallbackCounters implements RateLimitCounters {
   readonly #shared: RateLimitCounters;
   readonly #own: RateLimitCounters;
@@ -39,7 +39,7 @@ export class FallbackCounters implements RateLimitCounters {
   async #ask<T>(question: (counters: RateLimitCounters) => Promise<T>): Promise<T> {
     const at = this.#options.now().getTime();
     if (at < this.#retryAt) return question(this.#own);
-    // One asks for all: the others shall not wait for a store that may still be away.
+    // One request tries for all; the others do not wait.
     if (this.#retryAt !== 0) this.#retryAt = at + RETRY_AFTER_MS;
     try {
       const answer = await withTimeout(question(this.#shared));

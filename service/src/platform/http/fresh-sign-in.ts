@@ -3,7 +3,6 @@ import { ApiError } from "../../core/errors.ts";
 
 export const FRESH_MINUTES = 15;
 
-/** Whether they signed in so lately that it is still they who sit there. */
 export const isFresh = ({ now }: Pick<Context, "now">, { authenticatedAt }: SessionCaller): boolean =>
   now().getTime() - authenticatedAt.getTime() < FRESH_MINUTES * 60_000;
 

@@ -13,7 +13,7 @@ declare module "../../core/context.ts" {
 const DAY_SECONDS = 86_400;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Browsers of the storefront without an account: a signed id in a cookie, and nothing kept here. */
+/** Visitors of the storefront without an account. The signed cookie is the only state. */
 export interface Guests {
   /** A cookie for a browser that has neither a session nor such a cookie. */
   cookie(): Cookie;

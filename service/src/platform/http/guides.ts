@@ -19,7 +19,7 @@ interface Document {
   page: StaticContent;
 }
 
-/** As GitHub names a heading, so that links between the files work in both places. */
+/** GitHub's ids of headings, so that links work in both places. */
 const anchorOf = (text: string) =>
   text
     .toLowerCase()
@@ -29,7 +29,7 @@ const anchorOf = (text: string) =>
 
 const FILE_LINK = /^(?:\.\.\/)?(?:(guides|decisions)\/)?([\w-]+)\.md(#.*)?$/;
 
-/** Where a link of a file leads on this server; null: nowhere. */
+/** The path of a link on this server; null: there is none. */
 function targetOf(href: string, folder: Folder): string | null {
   if (/^(https?:|#|\/)/.test(href)) return href;
   if (href === "../openapi.gen.json") return "/v1/openapi.json";
@@ -58,7 +58,7 @@ function rendererFor(folder: Folder): Marked {
         const rows = token.rows.map((cells) => row(cells, "td")).join("\n");
         return `<div class="scroll" tabindex="0"><table class="plain"><thead>${row(token.header, "th")}</thead><tbody>${rows}</tbody></table></div>\n`;
       },
-      // Text of ours in angle brackets, such as <id>, is no markup.
+      // Text such as <id> is no HTML.
       html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
     },
   });
@@ -74,7 +74,6 @@ function render(folder: Folder, name: string, markdown: string): Document {
   const tokens = marked.lexer(markdown);
   const title = tokens.find(isType<Tokens.Heading>("heading"))?.text ?? name;
   const paragraph = tokens.find(isType<Tokens.Paragraph>("paragraph"));
-  // Links lead elsewhere than the title beside them: an index has one link each.
   const summary = paragraph ? marked.parser([paragraph]).replace(/<\/?a\b[^>]*>/g, "") : "";
   const back = `<p class="back"><a href="/docs/${folder}">${FOLDERS[folder]}</a></p>`;
   const body = `<main class="prose">${back}${marked.parser(tokens)}</main>`;
@@ -99,13 +98,12 @@ function indexOf(folder: Folder, documents: Map<string, Document>): StaticConten
   return docsPage(FOLDERS[folder], body);
 }
 
-/** The Markdown files of docs/, as pages. */
 export function addGuides(app: FastifyInstance): void {
   for (const folder of Object.keys(FOLDERS) as Folder[]) {
     let reading: Promise<Map<string, Document>> | undefined;
     const documents = () =>
       (reading ??= readDocuments(folder).catch((error) => {
-        // The next request reads them again.
+        // The next request tries again.
         reading = undefined;
         throw error;
       }));

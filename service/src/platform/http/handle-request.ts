@@ -41,7 +41,7 @@ import { validate } from "./validate.ts";
 
 const MAX_IDEMPOTENCY_KEY = 255;
 
-/** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
+/** Runs the handler of a route, once for its Idempotency-Key, and sends its response. */
 export function handleRequest(
   server: ServerDependencies,
   route: Route,
@@ -55,7 +55,7 @@ export function handleRequest(
       ? withRetryHeaders(request, await runOnce(server.ctx, repeatable, actionsOf(exchange)))
       : await runWith(exchange)(server.ctx);
     const outcome = await withStream(server, route, request, first);
-    // Whoever hears that something changed must not meet what this process remembered of before.
+    // After the response no cache of this process may answer with the state before the change.
     if (route.endpoint.method !== "GET" && !route.changesNoCache) await server.ctx.notifications.catchUp();
     if (outcome.stream && request.method === "HEAD") outcome.stream.onEnd();
     else if (outcome.stream)
@@ -64,13 +64,13 @@ export function handleRequest(
   });
 }
 
-/** A repeat of an error is told in the same headers, too. */
+/** A repeated error has the same header as the first one. */
 const withRetryHeaders = (request: FastifyRequest, outcome: IdempotentResponse): IdempotentResponse =>
   isOpenAi(request) && outcome.status >= 400
     ? { ...outcome, headers: { ...noRetryHeaders, ...outcome.headers } }
     : outcome;
 
-/** null: it has no Idempotency-Key. What a repeat must ask for too: another query is another request. */
+/** null: the request has no Idempotency-Key. The query is a part of what a repeat must equal. */
 function repeatableOf(
   endpoint: Endpoint,
   request: FastifyRequest,
@@ -97,7 +97,7 @@ function idempotencyKeyOf(request: FastifyRequest): string | null {
   throw invalidRequest("Idempotency-Key", `must be 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters`);
 }
 
-/** Carries the request out and renders what comes of it; an ApiError is an answer too. */
+/** Renders the result, or the error. */
 async function render(
   server: ServerDependencies,
   route: Route,
@@ -115,7 +115,7 @@ async function render(
   return outcome;
 }
 
-/** A repeat hears the stream of the first request from its beginning, while it goes on and afterwards. */
+/** Replaces the name of a stream by the stream of the first request, from its beginning. */
 async function withStream(
   server: ServerDependencies,
   route: Route,
@@ -139,7 +139,6 @@ interface HandledRequest {
   body: RequestBody;
 }
 
-/** Parses, calls the verb and renders what it answers. */
 async function runHandler(exchange: HandledRequest, ctx: Context): Promise<IdempotentResponse> {
   const { server, route, request } = exchange;
   const { input, info } = parseInput(exchange);
@@ -164,7 +163,7 @@ const actionsOf = (exchange: HandledRequest): IdempotentActions => ({
   },
 });
 
-/** Of a bound Idempotency-Key: the present state of the resource; of one that shows a secret its name alone. */
+/** For a bound Idempotency-Key: the present state of the resource, or only its id if the endpoint shows a secret. */
 const resumeWith =
   (exchange: HandledRequest) =>
   async (ctx: Context, resource: string): Promise<IdempotentResponse | null> => {
@@ -226,7 +225,7 @@ function renderResult(
   }
 }
 
-/** A wrong credential counts against its address, and is one too many at some point. */
+/** Counts a wrong credential against its network, and returns 429 past the limit. */
 async function countWrongCredential(
   { limits }: ServerDependencies,
   request: FastifyRequest,
@@ -237,7 +236,7 @@ async function countWrongCredential(
   return (await limits.countFailure(entrance, request.ip)) ?? error;
 }
 
-/** What a repeat hears in the place of a secret, which is kept nowhere. */
+/** The response to a repeat in place of the secret, which is not stored. */
 const secretAlreadyShown = (id: string | undefined): ApiError =>
   new ApiError(
     "CONFLICT",
@@ -250,7 +249,7 @@ function idOf(result: unknown): string | undefined {
   return made.id ?? made.clientId;
 }
 
-/** Every query below /v1 takes `api_key`, which the door has read already. */
+/** Without `api_key`, which authentication has read. */
 function queryOf({ base }: Endpoint, request: FastifyRequest): Record<string, unknown> {
   const query = request.query as Record<string, unknown>;
   if (base !== "/v1") return query;

@@ -31,17 +31,17 @@ export interface HtmlPage {
   /** One or more `.card`; the classes are told at the top of assets/stoa.css. */
   main: Html;
   status?: number;
-  /** Names of files below /assets, loaded as modules. One that others import comes first, so that all load at once. */
+  /** Names of files below /assets. Imported modules come first, so that the browser loads all at once. */
   scripts?: string[];
-  /** Whether it shows another page of ours in a frame. */
+  /** Allows a frame with a page of this origin. */
   frames?: boolean;
-  /** For lists and emails, which a column for forms would crush. */
+  /** For lists and emails, which are too wide for the column of forms. */
   wide?: boolean;
   /** Origins beside our own to which a form of this page may lead, redirects included: Chrome checks the whole chain. */
   formAction?: string[];
 }
 
-/** A whole page: one stylesheet, no inline script or style, no framing, kept by no cache. */
+/** A page with one stylesheet, without inline scripts and styles, not framed and not cached. */
 export function sendPage(reply: FastifyReply, page: HtmlPage) {
   setGuestCookie(reply);
   return reply
@@ -51,7 +51,7 @@ export function sendPage(reply: FastifyReply, page: HtmlPage) {
     .send(document(page).text);
 }
 
-/** A browser without a session becomes a visitor, who may look around in the shop. */
+/** Gives a browser without a session the cookie of a guest. */
 function setGuestCookie(reply: FastifyReply): void {
   const { cookies } = reply.request;
   const { guests } = reply.server;
@@ -91,7 +91,6 @@ ${main}
 </html>
 `;
 
-/** A roof on four columns. */
 const LOGO = new Html(
   '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M12 2 22 7.5V9H2V7.5Z M4 11h2.5v8H4Z M8.5 11H11v8H8.5Z M13 11h2.5v8H13Z M17.5 11H20v8h-2.5Z M2 20.5h20V22H2Z" fill="currentColor"/></svg>',
 );

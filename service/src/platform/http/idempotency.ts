@@ -12,12 +12,12 @@ import { bodyTextOf, type RenderedResponse } from "./envelope.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** The key of the request that this context serves; null: it has none, or no request is served. */
+    /** null: the request has none, or the context serves no request. */
     idempotencyKey: IdempotencyKey | null;
   }
 }
 
-/** A running request renews its lease; so long after its last renewal its process counts as dead. */
+/** Without a renewal for so long, the process of a request counts as dead. */
 export const LEASE_SECONDS = 30;
 const RENEW_EVERY_MS = 10_000;
 /**
@@ -27,7 +27,7 @@ const RENEW_EVERY_MS = 10_000;
 export const DEAD_AFTER_SECONDS = 12;
 export const RETENTION_HOURS = 24;
 
-/** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
+/** Errors after which money may have moved or a provider may have billed: a repeat gets the stored error. */
 const STORED_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "INSUFFICIENT_FUNDS",
   "CONTENT_FILTERED",
@@ -36,7 +36,7 @@ const STORED_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PROVIDER_TIMEOUT",
 ]);
 
-/** Whether a repeat may not act again after this error. Of these three nobody knows, or what was written stands. */
+/** Whether a repeat must not act again after this error. After the three others the result is unknown, or what was written stands. */
 export const isFinalError = (code: ErrorCode): boolean =>
   STORED_ERRORS.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
 
@@ -49,9 +49,9 @@ export interface IdempotentRequest {
 
 export interface IdempotentResponse extends RenderedResponse {
   error?: ErrorCode;
-  /** What a repeat is answered in the place of this, because this shows a secret. */
+  /** The response to a repeat, if this one shows a secret. */
   replayAs?: RenderedResponse;
-  /** The name of the stream that the first request was answered with. */
+  /** The name of the stream that the first request returned. */
   streamName?: string;
 }
 
@@ -62,17 +62,17 @@ export interface IdempotencyKey {
    * Throws, so that the transaction fails, when a repeat has taken the lease over. Of several resources the first one counts.
    */
   bind(tx: Queries, resource: string): Promise<void>;
-  /** Nothing came of what was bound: it is taken back, and a repeat may act. */
+  /** Releases the key, because nothing came of what was bound: a repeat may act. */
   unbind(): Promise<unknown>;
 }
 
 /** What runOnce calls, each with a context that carries the key. */
 export interface IdempotentActions {
-  /** Acts, for the first time. */
+  /** Runs the handler for the first time. */
   run(ctx: Context): Promise<IdempotentResponse>;
-  /** Answers the present state of what an earlier request wrote; null: nothing came of it, so that the repeat acts. */
+  /** Returns the present state of what the first request wrote; null: nothing, so the repeat acts. */
   resume(ctx: Context, resource: string): Promise<IdempotentResponse | null>;
-  /** The name of the stream that the first request will answer, which still runs; null: a repeat has to wait for its answer. */
+  /** The name of the stream of the first request, which still runs; null: it returns none, so a repeat is refused until the end. */
   findRunningStream(resource: string): Promise<string | null>;
 }
 
@@ -143,7 +143,7 @@ async function claim(ctx: Context, request: IdempotentRequest, token: string): P
     select ${columns} from taken
     union all
     select ${columns} from seen where not exists (select from taken)`.execute(ctx.db);
-  // Nothing seen: the first request released the key between our insert and our look. It may be tried at once.
+  // The first request released the key between our insert and our select: a retry may succeed at once.
   return rows[0] ?? inProgress();
 }
 
@@ -171,7 +171,7 @@ async function replay(
 
 const REPLAYED = { "idempotent-replayed": "true" };
 
-/** Of a stream its name is kept, by which it is found again; an envelope begins otherwise. */
+/** A stored stream is its name after this prefix, with which no envelope begins. */
 const STREAM = "stream:";
 
 const storedBodyOf = ({ replayAs: repeat, stream, ...outcome }: IdempotentResponse): string =>
@@ -203,7 +203,7 @@ function leaseOf(ctx: Context, request: IdempotentRequest, token: string) {
           sealedBody: ctx.vault.seal(storedBodyOf(outcome), sealContext(request)),
         })
         .execute(),
-    /** What was written stays bound: the next repeat resumes at once. */
+    /** Keeps the binding, so that the next repeat resumes at once. */
     async release(): Promise<void> {
       await ctx.db
         .deleteFrom("idempotencyKeys")
@@ -238,7 +238,7 @@ export async function runOnce(
   try {
     await (isRefusal ? lease.release() : lease.keep(outcome));
   } catch (error) {
-    // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
+    // The work is done and the response is sent; until the lease ends, a repeat is refused.
     ctx.log.error({ route: request.route, err: error }, "the response to an Idempotency-Key was not stored");
   }
   return outcome;
@@ -271,7 +271,6 @@ async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T
   }
 }
 
-/** Deletes what no repeat can ask for any more. */
 export async function deleteExpiredIdempotencyKeys(ctx: Context): Promise<void> {
   await ctx.db
     .deleteFrom("idempotencyKeys")
@@ -279,6 +278,6 @@ export async function deleteExpiredIdempotencyKeys(ctx: Context): Promise<void> 
     .execute();
 }
 
-/** Of an account that closes: answers hold what it bought and ran. */
+/** For an account that closes: stored responses have personal data. */
 export const deleteIdempotencyKeysOf = (db: Queries, caller: string) =>
   db.deleteFrom("idempotencyKeys").where("caller", "=", caller).execute();

@@ -1,6 +1,6 @@
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 
-/** Levels of arrays and objects in JSON that somebody sends. */
+/** Levels of arrays and objects in a request. */
 export const MAX_DEPTH = 64;
 /** Members of objects and elements of arrays together. A schema takes up to 10 µs for each, and the process waits. */
 export const MAX_MEMBERS = 2_000;
@@ -10,7 +10,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Counts on the bytes before parsing, so that no shape can stall a parser or a schema; null: it may be parsed. */
+/** Checks the bytes before parsing, so that no shape can block the process; null: no problem. */
 export function findShapeProblem(bytes: Buffer, maxMembers: number): string | null {
   let depth = 0;
   let members = 0;
@@ -54,7 +54,7 @@ const findTextProblem = (text: string): string | null =>
 const pathTo = (path: string, key: string | number) =>
   typeof key === "number" ? `${path}[${key}]` : path ? `${path}.${key}` : key;
 
-/** Refuses text that PostgreSQL could not keep as it is, and names that would reach an object's prototype. */
+/** Refuses text that PostgreSQL cannot store unchanged, and names that would change a prototype. */
 export function mustBeStorable(value: unknown, root: string, path = ""): void {
   if (typeof value === "string") {
     const why = findTextProblem(value);

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "../../core/loopback.ts";
 
 const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
-/** With any of these headers a proxy asks for somebody else. */
+/** Headers that proxies add. */
 const PROXY_HEADER = /^(forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|cf-connecting-ip)$/;
 
 /**
@@ -15,7 +15,7 @@ export function isLocalRequest(request: FastifyRequest, origin: string): boolean
   return isLoopbackOrigin(origin) && isLoopbackRequest(request, origin);
 }
 
-/** The same at any public address; enough where nothing is shown. */
+/** For pages that show nothing, at any public address. */
 export function isLoopbackRequest(request: FastifyRequest, origin: string): boolean {
   if (!isLoopbackConnection(request) || isProxied(request)) return false;
   const name = URL.parse(`http://${request.headers.host}`)?.hostname ?? "";

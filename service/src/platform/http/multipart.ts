@@ -10,12 +10,12 @@ import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { mustBeStorable } from "./json-body.ts";
 
-/** A file as it came in. It lies in a folder of ours under a name of ours, until the request is answered. */
+/** A received file. It has a random name in our folder, until the response is sent. */
 export interface UploadedFile {
   path: string;
-  /** As the client says, in whatever characters. */
+  /** The client's name for it, unchecked. */
   name: string;
-  /** The media type that the client says; null: none. */
+  /** The client's media type, unchecked. */
   declaredType: string | null;
   size: number;
   sha256: string;
@@ -24,11 +24,11 @@ export interface UploadedFile {
 export interface Upload {
   file: UploadedFile;
   fields: Record<string, string>;
-  /** Removes the file where nobody moved it away. */
+  /** Deletes the file, unless it was moved. */
   discard(): Promise<void>;
 }
 
-/** What stands around a file: boundaries, headers and text fields. */
+/** Room for boundaries, headers and text fields. */
 const FORM_OVERHEAD_BYTES = 128 * 1024;
 const LIMITS = { files: 2, fields: 20, parts: 22, fieldNameSize: 100, fieldSize: 64 * 1024, headerPairs: 20 };
 const MIB = 1024 * 1024;
@@ -41,7 +41,7 @@ const tooLarge = (maxBytes: number) =>
   });
 const isMultipart = (contentType: string | undefined) => /^multipart\/form-data\s*;/i.test(contentType ?? "");
 
-/** What the headers tell already, before a byte of the body is read. */
+/** Checks the headers before the body is read. */
 export function mustBeUpload({ headers }: IncomingMessage, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes + FORM_OVERHEAD_BYTES) throw tooLarge(maxBytes);
   if (isMultipart(headers["content-type"])) return;
@@ -51,7 +51,7 @@ export function mustBeUpload({ headers }: IncomingMessage, maxBytes: number): vo
   );
 }
 
-/** Reads one file, and the text fields around it, without ever holding it in memory. */
+/** Writes the file to the disk as it arrives. */
 export async function receiveUpload(
   request: IncomingMessage,
   folder: string,
@@ -87,7 +87,7 @@ async function readParts(
     mustBeStorable(parts.fields, "body");
     return { file, fields: { ...parts.fields } };
   } catch (error) {
-    // Not the request itself: that would end the connection before it has its answer.
+    // Destroying the request would close the connection before the response.
     request.unpipe(timeout.stream);
     for (const stream of [timeout.stream, parser]) stream.destroy();
     parts.end.abort();
@@ -103,7 +103,7 @@ interface Parts {
   fields: Record<string, string>;
   /** Never resolves. */
   failed: Promise<never>;
-  /** The parser does not end the file that it was in. */
+  /** The parser leaves its current file open. */
   end: AbortController;
 }
 
@@ -165,7 +165,6 @@ function parserOf({ headers }: IncomingMessage): BusboyInstance {
   }
 }
 
-/** Hashed on its way to the disk. */
 async function storeFile(
   stream: Readable,
   path: string,
@@ -191,7 +190,7 @@ async function storeFile(
   return { ...said, path, size, sha256: hash.digest("hex") };
 }
 
-/** Also what belongs to no file: a client that says no Content-Length shall not send for ever. */
+/** Counts all bytes: a chunked request could have no end. */
 function limitBytes(maxBytes: number): Transform {
   let size = 0;
   return new Transform({
@@ -202,7 +201,7 @@ function limitBytes(maxBytes: number): Transform {
   });
 }
 
-/** The parser's words are for nobody; what the disk says is our own trouble. */
+/** The parser's messages stay internal; errors of the disk are ours. */
 function toUploadError(error: unknown): unknown {
   const isSystems = (error as NodeJS.ErrnoException).syscall !== undefined;
   return error instanceof ApiError || isSystems

@@ -2,10 +2,10 @@ import type { ErrorCode, OpenAiError } from "@stoa/contract";
 import { type ApiError, httpStatusOf } from "../../core/errors.ts";
 import { headersOf, type RenderedResponse } from "./envelope.ts";
 
-/** As OpenAI's own clients wait between two tries at most; for more they would come too early. */
+/** OpenAI's clients wait no longer between two attempts, so with a longer Retry-After they would come too early. */
 const MAX_WAIT_SECONDS = 60;
 
-/** An error as OpenAI's clients read it, from an answer or from a stream. */
+/** OpenAI's error shape, in responses and streams. */
 export function toOpenAiError({ code, message, details }: Pick<ApiError, "code" | "message" | "details">) {
   const param = typeof details?.["field"] === "string" ? details["field"] : null;
   return { error: { message, type: typeOf(httpStatusOf(code)), param, code, ...(details && { details }) } };
@@ -18,7 +18,7 @@ function typeOf(status: number): OpenAiError["error"]["type"] {
   return status < 500 && status !== 424 ? "invalid_request_error" : "api_error";
 }
 
-/** Where the nearest of the statuses that no client repeats is not simply 400. */
+/** The closest status that no client retries, where it is not 400. */
 const nonRetriedStatuses: Partial<Record<ErrorCode, number>> = {
   PROVIDER_QUOTA_EXHAUSTED: 402,
   KEY_BUDGET_EXCEEDED: 402,
@@ -41,7 +41,7 @@ export function openAiStatusOf(code: ErrorCode): number {
   return nonRetriedStatuses[code] ?? (isQuiet || isOurs ? status : 400);
 }
 
-/** A run that had begun is not repeated either, though it was we who failed. */
+/** 406 also for our own failure once the run has begun: it must not be retried. */
 function wireStatusOf(error: ApiError): number {
   if (mayBeRepeated(error)) return error.status;
   const hasBegun = error.status >= 500 && error.details?.["executionId"] !== undefined;
@@ -54,7 +54,7 @@ export const renderOpenAiError = (error: ApiError, challenge: string | null): Re
   headers: { ...headersOf(error, challenge), "x-should-retry": String(mayBeRepeated(error)) },
 });
 
-/** Of errors that are kept for a repeat: it would hear the same again. */
+/** For stored errors: a retry would get the same. */
 export const noRetryHeaders = { "x-should-retry": "false" };
 
 /**

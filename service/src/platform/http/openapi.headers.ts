@@ -26,7 +26,6 @@ const refer = (names: string[]): Json => ({
 
 const isLimited = ({ base, access }: Endpoint) => base === "/v1" && access.who !== "public";
 
-/** Of a success. */
 export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
   refer([
     "X-Request-Id",
@@ -35,7 +34,7 @@ export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
     ...(endpoint.response.kind === "list" ? ["Link"] : []),
   ]);
 
-/** Of a failure: Retry-After where a code of this status knows when to come back. */
+/** Retry-After stands where a code of this status has one. */
 export function failureHeadersOf(endpoint: Endpoint, status: number, codes: ErrorCode[]): Json {
   const isLater = status === 429 || status === 503 || codes.includes("IDEMPOTENCY_IN_PROGRESS");
   return refer([

@@ -42,10 +42,9 @@ export function securitySchemes(origin: string): Json {
   };
 }
 
-/** Which of them open an endpoint, and which scope an OAuth token needs. */
 export function securityOf({ access, errors }: Endpoint): Json[] {
   const session = [{ sessionToken: [] }, { sessionCookie: [] }];
-  // Here nobody is asked at the door; some of /api/auth look for a session themselves.
+  // Public; some endpoints of /api/auth read the session themselves.
   if (access.who === "public") return errors.includes("INVALID_SESSION") ? session : [];
   if (access.who === "session" || access.who === "admin") return session;
   const scopes = access.permission === null ? [] : [access.permission];

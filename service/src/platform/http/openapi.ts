@@ -48,7 +48,7 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
   return [...path, ...query, ...headersOf(endpoint)];
 }
 
-/** A filter is `all` when it is absent. */
+/** An absent filter means `all`. */
 const withAll = (schema: Json): Json => ({
   ...schema,
   ...(Array.isArray(schema["enum"]) && { enum: [...schema["enum"], "all"] }),
@@ -58,7 +58,6 @@ const withAll = (schema: Json): Json => ({
 const hasEtag = ({ method, response }: Endpoint) =>
   method === "GET" && response.kind !== "file" && response.kind !== "events";
 
-/** A file by the media types that it may have. */
 const filesOf = (types: readonly string[]): Json =>
   Object.fromEntries(types.map((type) => [type, { schema: { type: "string", format: "binary" } }]));
 
@@ -202,7 +201,6 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   );
 }
 
-/** The row of the role matrix that an endpoint is, in words. */
 const FRESH = ` A session must come from a sign-in of the last ${FRESH_MINUTES} minutes. An older one gets 403 \`UNAUTHORIZED\` with \`details.required: "fresh-sign-in"\`.`;
 
 function whoMayCall({ access, requiresFreshSignIn }: Endpoint): string | null {

@@ -9,7 +9,7 @@ import {
 } from "@stoa/contract";
 import type { Json, Schemas } from "./openapi.schemas.ts";
 
-/** What comes with every delivery; our own headers begin as the operator has it. */
+/** The headers of each delivery; the operator sets the prefix of our own. */
 const headersUnder = (prefix: string): [name: string, description: string, isAlways?: boolean][] => [
   [`${prefix}Event-ID`, "The id of the event; the same for every attempt and every endpoint"],
   [`${prefix}Timestamp`, "The time of this attempt, in Unix seconds"],
@@ -43,7 +43,7 @@ const RESPONSES: Json = {
 const TO_ENDPOINTS = "Posted to each endpoint that subscribes to this event type.";
 const TO_CALLBACKS = "Posted to the `webhookUrl` of the run, signed with the account's callback secret.";
 
-/** What is posted to those who asked for it: an operation of theirs for each type, with all that comes in. */
+/** One operation of the receiver for each event type. */
 export function webhooksOf(headerPrefix: string, schemas: Schemas): Json {
   const parameters = headersUnder(headerPrefix).map(([name, description, required = true]) => ({
     ...{ name, in: "header", required, description },

@@ -16,7 +16,7 @@ export const hasPlainCookies = ({ config, links }: Pick<Context, "config" | "lin
 export const toPlainName = (name: string): string =>
   name.startsWith(SECURE_PREFIX) ? PLAIN_PREFIX + name.slice(SECURE_PREFIX.length) : name;
 
-/** Lets everybody who reads a cookie find it by its one name. */
+/** Renames the cookies of the request, so that readers know one name only. */
 export function readPlainCookies({ cookies }: FastifyRequest): void {
   for (const [name, value] of Object.entries(cookies))
     if (name.startsWith(PLAIN_PREFIX)) cookies[SECURE_PREFIX + name.slice(PLAIN_PREFIX.length)] ??= value;

@@ -2,7 +2,6 @@ import { collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-cli
 
 export interface PrometheusMetrics {
   observeRequest(method: string, route: string, status: number, ms: number): void;
-  /** In the text format of Prometheus. */
   text(): Promise<string>;
   contentType: string;
 }
@@ -32,18 +31,18 @@ interface PendingSales {
   oldestAt: Date | null;
 }
 
-/** What is counted as it happens, and what is asked of the database whenever somebody wants the figures. */
+/** The registry counts events; the functions are called at each scrape. */
 export interface MetricSources {
   registry: Registry;
   jobs(): Promise<JobGaugeValues[]>;
   openMoney(): Promise<OpenMoney[]>;
-  /** What the last look at the books found; undefined: nobody looked yet. */
+  /** undefined: no verification has run yet. */
   lastLedgerCheck(): Promise<LedgerCheck | undefined>;
   /** Bookings of orders that are not yet part of the sums of analytics. */
   pendingSales(): Promise<PendingSales>;
   /** Since when the oldest event waits for its webhook deliveries to be created; null: none waits. */
   oldestPendingEvent(): Promise<Date | null>;
-  /** In milliseconds, of this process before the database. */
+  /** Milliseconds by which this process is ahead of the database. */
   clockSkew(): Promise<number>;
   now(): Date;
 }
@@ -81,13 +80,13 @@ export function createPrometheusMetrics(sources: MetricSources): PrometheusMetri
   };
 }
 
-/** The figures that need no database are wanted most when it is away. */
+/** While the database is away the other metrics must still be readable. */
 const emptyOnError = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);
 
 const secondsSince = (moment: Date | null, now: Date) =>
   moment ? (now.getTime() - moment.getTime()) / 1000 : 0;
 
-/** Of all processes together, because the database keeps them (Figures counts those of this one); answers what reads them anew. */
+/** The jobs of all processes, from the database. Returns the function that updates the gauges. */
 function jobGauges(registry: Registry, { jobs }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const labelNames = ["name"] as const;
@@ -114,7 +113,6 @@ function jobGauges(registry: Registry, { jobs }: MetricSources): () => Promise<v
   };
 }
 
-/** Of this process alone; answers what reads it anew. */
 function clockGauge(registry: Registry, { clockSkew }: MetricSources): () => Promise<void> {
   const ahead = new Gauge({
     name: "clock_ahead_seconds",
@@ -127,7 +125,6 @@ function clockGauge(registry: Registry, { clockSkew }: MetricSources): () => Pro
   };
 }
 
-/** Orders, payments for plans, refunds, payouts and disputes that have not ended; answers what reads them anew. */
 function openMoneyGauges(registry: Registry, { openMoney, now }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const labelNames = ["kind", "state"] as const;
@@ -160,7 +157,7 @@ function openMoneyGauges(registry: Registry, { openMoney, now }: MetricSources):
   };
 }
 
-/** Of the books, what the last night found, whichever process looked; answers what reads it anew. */
+/** The nightly verification of any process. */
 function ledgerGauges(registry: Registry, { lastLedgerCheck }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const problems = new Gauge({
@@ -180,7 +177,7 @@ function ledgerGauges(registry: Registry, { lastLedgerCheck }: MetricSources): (
   };
 }
 
-/** Of analytics, what the next round adds to the sums, whichever process does; answers what reads it anew. */
+/** The backlog of analytics of all processes. */
 function pendingSalesGauges(registry: Registry, { pendingSales, now }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const waiting = new Gauge({
@@ -200,7 +197,7 @@ function pendingSalesGauges(registry: Registry, { pendingSales, now }: MetricSou
   };
 }
 
-/** Of webhooks: above some seconds no worker creates deliveries. Returns what reads it anew. */
+/** Above some seconds, no worker creates deliveries. */
 function eventGauge(
   registry: Registry,
   { oldestPendingEvent: oldestUnsentEvent, now }: MetricSources,

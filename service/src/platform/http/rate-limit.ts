@@ -5,13 +5,13 @@ import { networkOf } from "../../core/network.ts";
 import { isFull, type RateLimitCounters, type RateLimitKey, type RateLimitWindow } from "./counters.ts";
 
 export interface RateLimits {
-  /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
+  /** Counts a request. Returns the headers of the response, and 429 if a quota was used up. */
   count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
-  /** What a caller is told in headers, where the request counts in no window. */
+  /** The headers of a request that counts in no quota. */
   peek(caller: Caller, ip: string): Promise<Record<string, string>>;
-  /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
+  /** Throws 429 after too many wrong passwords or tokens from the network. */
   mustNotBeBlocked(ip: string): void;
-  /** Counts a wrong credential; answers the refusal when it was one too many. */
+  /** Counts a wrong credential. Returns 429 past the limit. */
   countFailure(entrance: AuthChannel, ip: string): Promise<ApiError | null>;
 }
 
@@ -30,7 +30,7 @@ const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>(
   "INVALID_TOKEN",
 ]);
 
-/** Whether an error says that a credential was wrong; a code that is still to be given is no such error. */
+/** TWO_FACTOR_REQUIRED is no wrong credential. */
 export const isWrongCredential = (error: unknown) =>
   error instanceof ApiError && WRONG_CREDENTIAL.has(error.code);
 
@@ -91,7 +91,7 @@ class BarredNetworks {
   }
 
   add(key: string, window: RateLimitWindow): void {
-    // About in the order in which they are over: what stays behind one goes with it.
+    // Sorted about by their end. Later entries that have ended wait for the next call.
     for (const [other, { endsAt }] of this.#windows) {
       if (this.#isAhead(endsAt)) break;
       this.#windows.delete(other);
@@ -116,7 +116,7 @@ const keyOf = (entrance: AuthChannel, ip: string) => `failed:${entrance}:${netwo
 const remainingIn = ({ quota, used }: RateLimitWindow) => Math.max(0, quota.requests - used);
 const shareLeft = (window: RateLimitWindow) => remainingIn(window) / window.quota.requests;
 
-/** The window with the smallest remaining share; of equals the one that ends last. */
+/** The smallest remaining share; among equals the one that ends last. */
 const scarcest = (windows: RateLimitWindow[]): RateLimitWindow => windows.reduce(scarcer);
 const scarcer = (a: RateLimitWindow, b: RateLimitWindow) =>
   (shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a)) <= 0 ? a : b;
@@ -130,7 +130,7 @@ const secondsUntil = (window: RateLimitWindow, now: Date) =>
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
 const nameOf = ({ seconds }: Quota) => NAMES[seconds] ?? `${seconds}s`;
 
-/** The fields that everybody knows, and those of the IETF's draft (draft-ietf-httpapi-ratelimit-headers). */
+/** The usual X-RateLimit fields, and those of draft-ietf-httpapi-ratelimit-headers. */
 function headersOf(window: RateLimitWindow, all: RateLimitWindow[], now: Date): Record<string, string> {
   const { quota } = window;
   const policies = all.map(

@@ -5,7 +5,6 @@ import { firstOf } from "../../core/required.ts";
 import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { rejectOnDisconnect } from "./multipart.ts";
 
-/** A body as it came, and the media type that it came as. */
 export interface RawBody {
   type: string;
   bytes: Buffer;
@@ -17,14 +16,13 @@ export const mediaTypeOf = (contentType: string | undefined): string =>
     .trim()
     .toLowerCase();
 
-/** What is in the bytes is the handler's to read. */
 export function mustHaveAllowedType({ types }: RawRequest, { type, bytes }: RawBody): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
   if (!types.includes(type))
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This endpoint accepts ${types.join(", ")}.`);
 }
 
-/** Bodies so large come in two at a time from one account, and each is done with before the next is read. */
+/** Bounds the memory of an account: two bodies at a time, each processed before the next is read. */
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 20;
 
@@ -33,7 +31,7 @@ interface BodyQueue {
   waiting: (() => void)[];
 }
 
-/** Who waits for their own: what waits is not read, so that it takes no memory, and holds up nobody else. */
+/** A queue for each account. A waiting body is not read and takes no memory. */
 export class RawBodyQueues {
   readonly #lines = new Map<string, BodyQueue>();
 
@@ -59,7 +57,7 @@ export class RawBodyQueues {
 const tooLarge = (maxBytes: number) =>
   new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${maxBytes} bytes.`);
 
-/** All of it, into memory; whoever sends it may be slow, but neither silent nor endless. */
+/** Reads the body into memory, within its limits of size and time. */
 export async function readRawBody(
   request: IncomingMessage,
   maxBytes: number,

@@ -23,7 +23,7 @@ return {redis.call('incrby', KEYS[1], change), redis.call('pttl', KEYS[1])}`;
 
 type Client = ReturnType<typeof clientOf>;
 
-/** Commands fail at once while there is no connection: whoever asks has something else to do then. */
+/** Commands fail at once without a connection, because the caller has a fallback. */
 const clientOf = (url: string) =>
   createClient({
     url,
@@ -34,7 +34,6 @@ const clientOf = (url: string) =>
     },
   });
 
-/** Rejects where Redis does not answer. */
 export async function pingRedis(url: string): Promise<void> {
   const client = createClient({ url, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
   client.on("error", () => {}); // connect() rejects
@@ -46,7 +45,7 @@ export async function pingRedis(url: string): Promise<void> {
   }
 }
 
-/** One limiter a quota; those of one length share a window, so that it goes on when the plan changes. */
+/** One limiter for each quota. Quotas of one length share a window, so that it continues when the plan changes. */
 function limitersOn(client: Client) {
   const limiters = new Map<string, RateLimiterRedis>();
   const limiterFor = ({ requests, seconds }: Quota) =>
@@ -78,7 +77,7 @@ export class RedisCounters implements RateLimitCounters {
 
   constructor(url: string, now: () => Date) {
     this.#client = clientOf(url);
-    // A command that fails says so itself; without a listener the event would end the process.
+    // Commands report their errors; without a listener the event would end the process.
     this.#client.on("error", () => {});
     this.#limiterOf = limitersOn(this.#client);
     this.#now = now;
@@ -121,7 +120,7 @@ export class RedisCounters implements RateLimitCounters {
   }
 }
 
-/** Waits for the first connection, or the first failure of one; the client goes on trying by itself. */
+/** Waits for the connection, at most CONNECT_MS; the client continues to reconnect by itself. */
 async function connect(client: Client): Promise<void> {
   client.connect().catch(() => {});
   await once(client, "ready", { signal: AbortSignal.timeout(CONNECT_MS) }).catch(() => {});

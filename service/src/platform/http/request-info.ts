@@ -6,7 +6,6 @@ import { requestSourceOf } from "./request-source.ts";
 import type { RequestInfo } from "./route.ts";
 import { isCrossSite, isFromBrowser } from "./same-origin.ts";
 
-/** What a verb may want to know of its request beside the input. */
 export const requestInfoOf = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -28,18 +27,18 @@ export const requestInfoOf = (
   disconnectSignal: () => disconnectSignalUnlessRepeatable(request, reply),
 });
 
-/** Whoever takes JSON as well is answered by it: clients list both that can read both. */
+/** A client that also accepts JSON gets JSON: clients that can read both list both. */
 function wantsEvents({ headers: { accept = "" } }: FastifyRequest): boolean {
   return /\btext\/event-stream\b/i.test(accept) && !/\bapplication\/json\b|\*\/\*/i.test(accept);
 }
 
-/** As browsers say it now, and as they said it before there was a standard. */
+/** The standard header and its predecessors. */
 const isPrefetch = ({ headers }: FastifyRequest): boolean =>
   ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
     /prefetch|preview/i.test(String(headers[name])),
   );
 
-/** By its cookie: a credential in the header or the query was given by whoever asks. */
+/** Only with the cookie: a page of another site cannot add the other credentials. */
 const isCrossSiteNavigation = (request: FastifyRequest): boolean =>
   request.headers.authorization === undefined &&
   // An empty parameter counts as absent, as in presentedBy().
@@ -51,7 +50,7 @@ function disconnectSignalUnlessRepeatable(request: FastifyRequest, reply: Fastif
   return request.headers["idempotency-key"] === undefined ? disconnectSignalOf(reply) : null;
 }
 
-/** Aborts when the client hangs up before it has its answer. */
+/** Aborts when the client disconnects before the response is complete. */
 export function disconnectSignalOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const abort = () => gone.abort(new Error("the client went away"));

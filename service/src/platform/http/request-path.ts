@@ -22,11 +22,11 @@ export function toRoutable(target: string): string {
   return (isDecodable(path) ? path : path.replaceAll("%", "%25")) + url.slice(end);
 }
 
-/** A path with a slash at its end is the same route; so is sign-in below the base of the API. */
+/** Removes a final slash, and the base of the API before a sign-in path. */
 const canonicalPath = (path: string): string =>
   path.replace(/^\/v1(?=\/api\/auth(\/|$))/, "").replace(/(?<=[^/])\/$/, "");
 
-/** The path as the router matches it, so that `/%761/products` is no other door than `/v1/products`. */
+/** Decoded like the router does it: `/%761/products` is `/v1/products`. */
 export const pathOf = ({ url }: FastifyRequest): string => decodeURI(url.slice(0, endOfPath(url)));
 
 /** Path and query, with what could end a link in a header escaped. */
@@ -35,10 +35,9 @@ export const targetOf = (request: FastifyRequest) => {
   return { path: encodeURI(pathOf(request)), query: url.slice(endOfPath(url)) };
 };
 
-/** Where answers, errors too, have OpenAI's shapes. */
 export const isOpenAi = (request: FastifyRequest): boolean => /^\/v1\/openai(\/|$)/.test(pathOf(request));
 
-/** Below /v1 everybody is asked who they are, whether or not the path exists. */
+/** Below /v1 a caller is identified even if the path does not exist. */
 export const isApi = (request: FastifyRequest): boolean => /^\/v1(\/|$)/.test(pathOf(request));
 
 /** The one path at which programs speak MCP. */

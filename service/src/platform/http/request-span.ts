@@ -2,7 +2,7 @@ import { type Attributes, context, propagation, type Span, SpanKind } from "@ope
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
 
-/** Asked every few seconds, by machines. */
+/** Health checks and metrics, requested every few seconds. */
 export const QUIET_ROUTES: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /**
@@ -29,10 +29,9 @@ export function endRequestSpan({ span }: FastifyRequest, { statusCode }: Fastify
   span.end();
 }
 
-/** What is done for a request belongs to its span. */
 export const withRequestSpan = <T>({ span }: FastifyRequest, work: () => T): T =>
   span ? withSpan(span, work) : work();
 
-/** For the log; undefined: nobody is told of this trace. */
+/** For the log; undefined: the trace is not sent. */
 export const traceIdOf = ({ span }: FastifyRequest): string | undefined =>
   span?.isRecording() ? span.spanContext().traceId : undefined;

@@ -32,7 +32,7 @@ interface ResponseOptions {
   beside?: Record<string, unknown>;
 }
 
-/** An answer that says more than its data: another status, an ETag that is not the data's digest, a cookie. */
+/** Data with another status, an ETag that is not its digest, or cookies. */
 export class DataResponse<D> {
   readonly data: D;
   readonly status: 200 | 201 | 202 | undefined;
@@ -48,10 +48,10 @@ export class DataResponse<D> {
   }
 }
 
-/** 202: what was asked for goes on without its caller. */
+/** 202: the work continues without its caller. */
 export class AcceptedResponse<D = unknown> {
   readonly data: D;
-  /** Whether the caller had asked for that, by `Prefer: respond-async`. */
+  /** Whether the caller sent `Prefer: respond-async`. */
   readonly asPreferred: boolean;
   constructor(data: D, asPreferred: boolean) {
     this.data = data;
@@ -59,7 +59,7 @@ export class AcceptedResponse<D = unknown> {
   }
 }
 
-/** An answer that is a file: it goes out as it is read. */
+/** A file, which is sent as it is read. */
 export class FileResponse {
   readonly name: string;
   readonly type: string;
@@ -71,22 +71,22 @@ export class FileResponse {
   }
 }
 
-/** A block of a stream of server-sent events; its data is one line. */
+/** `data` has no line break. */
 export interface StreamedEvent {
   id?: string;
   type?: string;
   data?: string;
 }
 
-/** An answer that goes on: events as they come, for as long as somebody reads. */
+/** A stream of events, for as long as the client reads. */
 export class EventStreamResponse {
-  /** Asked for the next one when what went before is on its way. The signal aborts when the stream is over, whoever ended it. */
+  /** The next event is requested when the previous one was sent. The signal aborts when the stream ends. */
   readonly events: (signal: AbortSignal) => AsyncIterable<StreamedEvent>;
-  /** Ends it at once, whatever its reader does. */
+  /** Ends the stream at once. */
   readonly endSignal: AbortSignal;
-  /** Called when it is over. */
+  /** Called when the stream has ended. */
   readonly onEnd: () => void;
-  /** By which the route's `again` finds it for a repeat of the Idempotency-Key; null: it has none. */
+  /** By which `streams.replay` of the route finds it for a repeat of the Idempotency-Key. */
   readonly name: string | null;
   constructor(stream: Pick<EventStreamResponse, "events" | "endSignal" | "onEnd"> & { name?: string }) {
     this.events = stream.events;
@@ -97,25 +97,25 @@ export class EventStreamResponse {
 }
 
 export interface RequestInfo {
-  /** What came in, where the endpoint takes an upload. */
+  /** The file of an upload. */
   file: UploadedFile | null;
   ifMatch: string | null;
-  /** Of whoever comes back to a stream: the last event that they heard. */
+  /** Last-Event-ID of a client that reconnects to a stream. */
   lastEventId: string | null;
-  /** Whether the answer may be a stream of events, by Accept. */
+  /** Whether Accept asks for a stream of events. */
   acceptsEvents: boolean;
   prefer: PreferHeader;
   source: RequestSource;
   cookies: Record<string, string | undefined>;
-  /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
+  /** The token of the Authorization header; at a public endpoint nothing has checked it. */
   bearer: string | null;
-  /** Whether a page in a browser asks: it cannot leave out the headers that say so. */
+  /** Whether a page in a browser sent it: pages cannot remove the headers that show this. */
   isFromBrowser: boolean;
-  /** Whether only headers are asked for (HEAD): nothing is shown, so nothing counts as seen. */
+  /** HEAD shows nothing, so it must not count as a view. */
   isHead: boolean;
-  /** Whether a browser fetches in advance, in case that somebody will look. */
+  /** Whether a browser prefetches, which must not count as a view either. */
   isPrefetch: boolean;
-  /** Whether another site led a browser here, which brought the session's cookie along: its person may not have meant to come. */
+  /** Whether another site led the browser here with the session cookie: the person may not have meant it. */
   isCrossSiteNavigation: boolean;
   rawBody: RawBody;
   /**
@@ -125,7 +125,7 @@ export interface RequestInfo {
   disconnectSignal(): AbortSignal | null;
 }
 
-/** At a public endpoint nobody was asked: there is no caller. */
+/** A public endpoint identifies no caller. */
 type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admin" }
   ? SessionCaller
   : E["access"] extends { who: "member" }
@@ -156,7 +156,7 @@ export type Handler<E extends Endpoint> = (
   info: RequestInfo,
 ) => Promise<Result<E>>;
 
-/** Answers how that stands which an earlier request under the same Idempotency-Key wrote; null: nothing came of it, act anew. */
+/** Returns the present state of what the first request under an Idempotency-Key wrote; null: nothing, so the handler runs again. */
 export type Resume<E extends Endpoint> = (
   ctx: Context,
   caller: CallerOf<E>,
@@ -167,12 +167,12 @@ export type Resume<E extends Endpoint> = (
 
 export interface Route {
   endpoint: Endpoint;
-  /** Of an upload: throws before a byte of it is read when this caller may not send it. */
+  /** For an upload: throws before the body is read if this caller may not send it. */
   authorizeUpload?(ctx: Context, caller: Caller | null, params: never): Promise<unknown>;
   handle(ctx: Context, caller: Caller | null, input: never, info: RequestInfo): Promise<unknown>;
-  /** Why a repeat of its Idempotency-Key may act again after the first request's process died. */
+  /** Why the handler may run again when the process of the first request died. */
   repeatableBecause?: string;
-  /** Of a handler that binds the Idempotency-Key to what it writes. */
+  /** For a handler that binds the Idempotency-Key to what it writes. */
   resume?(
     ctx: Context,
     caller: Caller | null,
@@ -180,24 +180,24 @@ export interface Route {
     input: never,
     info: RequestInfo,
   ): Promise<unknown>;
-  /** What it changes is nothing that a process remembers, so that its answer waits for no process to forget. */
+  /** It changes nothing that is cached, so its response waits for no cache. */
   changesNoCache?: true;
-  /** Of an endpoint that may answer with a stream. */
+  /** For an endpoint that may return a stream. */
   streams?: {
-    /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
+    /** The stream for a repeat of an Idempotency-Key, by the name of the first stream. */
     replay(ctx: Context, caller: Caller | null, name: string): Promise<EventStreamResponse>;
-    /** The name of the stream that a request which still runs will answer, by the resource it is bound to; null: it answers no stream. */
+    /** The name of the stream of a request that still runs, by the resource that it is bound to; null: it returns none. */
     findRunning(ctx: Context, caller: Caller | null, resource: string, input: never): Promise<string | null>;
   };
 }
 
-/** Ties an endpoint of the contract to the verb that answers it. */
+/** Connects an endpoint of the contract with its handler. */
 export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Route => ({
   endpoint,
   handle: handle as Route["handle"],
 });
 
-/** Of a handler that binds the Idempotency-Key: how a repeat is answered after the first request's process died. */
+/** For a handler that binds the Idempotency-Key: `resume` answers a repeat when the process of the first request died. */
 export const resumableRoute = <E extends Endpoint>(
   endpoint: E,
   handle: Handler<E>,
@@ -207,13 +207,13 @@ export const resumableRoute = <E extends Endpoint>(
   resume: resume as Route["resume"] & {},
 });
 
-/** Of a handler that binds no Idempotency-Key, because acting again does no harm. */
+/** For a handler that may run twice without harm. */
 export const repeatableRoute = (repeatableBecause: string, route: Route): Route => ({
   ...route,
   repeatableBecause,
 });
 
-/** Of what changes neither keys, nor people, nor what lists show (`Memory` in db/notices.ts): it is answered a round trip earlier. */
+/** For a handler that changes nothing that is cached: it saves a round trip to the database. */
 export const withoutCacheChange = (route: Route): Route => ({ ...route, changesNoCache: true });
 
 interface StreamReplay<E extends Endpoint> {
@@ -227,7 +227,7 @@ interface StreamReplay<E extends Endpoint> {
   resume: Resume<E>;
 }
 
-/** Of what may answer with a stream: a repeat of an Idempotency-Key is sent the events of the first one, also while that one runs. */
+/** For a handler that may return a stream: a repeat of an Idempotency-Key gets the events of the first request, also while it runs. */
 export const streamRoute = <E extends Endpoint>(
   endpoint: E,
   handle: Handler<E>,
@@ -237,7 +237,7 @@ export const streamRoute = <E extends Endpoint>(
   streams: { replay: replayStream, findRunning: findRunningStream } as Route["streams"] & {},
 });
 
-/** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
+/** For an upload: `admit` runs before the body is read, so that refused files never reach the disk. */
 export const uploadRoute = <E extends Endpoint>(
   endpoint: E,
   admit: (ctx: Context, caller: CallerOf<E>, params: Input<E>["params"]) => Promise<unknown>,

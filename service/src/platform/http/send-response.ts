@@ -22,7 +22,7 @@ export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
 
 const CONDITIONAL_METHODS = new Set(["GET", "HEAD"]);
 
-/** Sends a finished answer with its cookies; 304 when the client has it already. */
+/** Sends a response, or 304 if the client has it. */
 export function sendResponse(request: FastifyRequest, reply: FastifyReply, rendered: RenderedResponse) {
   const { status, body, file, stream, headers, cookies = [] } = rendered;
   reply.headers(headers);
@@ -36,24 +36,24 @@ export function sendResponse(request: FastifyRequest, reply: FastifyReply, rende
   if (request.method === "HEAD" && (file || stream)) return sendHeaders(reply.code(status), file);
   if (file) return reply.code(status).send(file);
   reply.code(status).header("content-type", "application/json; charset=utf-8");
-  // Who hung up is written to by Fastify, which knows that nobody reads.
+  // Fastify handles a client that has disconnected.
   if (typeof body === "string" || reply.raw.destroyed) return reply.send(bodyTextOf(rendered));
   return sendParts(reply, body);
 }
 
-/** Of a file that is made as it is read nobody knows the length: an empty stream leaves Content-Length out. */
+/** The length of a generated file is unknown. An empty stream omits Content-Length. */
 function sendHeaders(reply: FastifyReply, file: Readable | undefined): FastifyReply {
   file?.destroy();
   return reply.send(Readable.from([]));
 }
 
-/** At the sign-in paths errors too: one of them holds the challenge of the second factor. */
+/** At the sign-in paths also errors: one has the challenge of the second factor. */
 function mayShowSecret({ routeOptions }: FastifyRequest): boolean {
   const { endpoint } = routeOptions.config;
   return endpoint !== undefined && (endpoint.showsSecret || endpoint.base === "/api/auth");
 }
 
-/** As they lie in memory: joining them first would copy a whole list for each request. */
+/** Part by part: joining them would copy a whole list for each request. */
 function sendParts(reply: FastifyReply, parts: Buffer[]): FastifyReply {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   reply.header("content-length", bytes).hijack();

@@ -17,21 +17,21 @@ export interface RequestDeadlines {
   upload?: Partial<BodyDeadlines>;
 }
 
-/** What the door is given by app.ts, since it knows no room. */
+/** What app.ts passes in, because this room imports no other group. */
 export interface ServerDependencies {
   ctx: Context;
   routes: Route[];
   identify: CredentialLookup;
   limits: RateLimits;
   metrics: PrometheusMetrics;
-  /** Called when somebody with an account was refused what is an administrator's. */
+  /** Called when an account was refused an endpoint of administrators. */
   onAdminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
-  /** Tests: shorter than in truth. */
+  /** Shorter ones in tests. */
   requestDeadlines?: RequestDeadlines;
   streamTimeouts?: Partial<StreamTimeouts>;
   /** Pages and documents beside the API: reference, health, signed links. */
   addPages(app: FastifyInstance): void;
-  /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */
+  /** In tests: throws when a response does not match the contract. */
   inspect?(
     endpoint: Endpoint,
     answer: Pick<RenderedResponse, "status" | "body"> & { error?: ErrorCode },
@@ -41,13 +41,13 @@ export interface ServerDependencies {
 declare module "fastify" {
   interface FastifyInstance {
     guests: Guests;
-    /** Whether cookies go to browsers that keep no Secure ones. */
+    /** Whether cookies are sent without Secure. */
     hasPlainCookies(): boolean;
   }
   interface FastifyRequest {
     caller: Caller | null;
     startedAt: number;
-    /** null: it is not traced. */
+    /** null: not traced. */
     span: Span | null;
   }
   interface FastifyContextConfig {
@@ -59,7 +59,7 @@ declare module "fastify" {
 
 const HSTS = { "strict-transport-security": "max-age=31536000" };
 
-/** Browsers that once came by HTTPS never come without it again. */
+/** HSTS. */
 export const securityHeadersFor = (origin: string): Record<string, string> =>
   origin.startsWith("https:") ? { ...SECURITY_HEADERS, ...HSTS } : SECURITY_HEADERS;
 

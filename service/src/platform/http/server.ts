@@ -43,7 +43,7 @@ const EXPOSED_HEADERS = [
   "X-Should-Retry",
   ...RATE_LIMIT_HEADERS,
 ];
-/** CORS of the API: any page may ask it, with a credential that it brings itself. */
+/** Any page may call the API with a credential of its own; cookies are not sent. */
 const CORS_OPTIONS = {
   origin: "*",
   strictPreflight: false,
@@ -53,7 +53,7 @@ const CORS_OPTIONS = {
 };
 const HEADERS_MS = 20_000;
 const CHECK_HEADERS_MS = 5_000;
-/** Of a whole request: an upload may wait for its turn before its own deadline begins. */
+/** For a whole request: an upload may wait in its queue before its own deadline begins. */
 const REQUEST_MS = 2 * uploadDeadlines.totalMs;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -89,10 +89,10 @@ function createApp(server: ServerDependencies): FastifyInstance {
       if (server.ctx.config.trustProxy) removePorts(request.headers);
       return toRoutable(request.url ?? "/");
     },
-    // Node takes no longer target: an id of any length is looked for, and not found.
+    // Node accepts no longer target, so an id of any length is 404.
     routerOptions: { maxParamLength: maxHeaderSize },
     forceCloseConnections: "idle",
-    // What comes over a connection that is open is answered until it closes, and then in our envelope.
+    // Requests on open connections are answered until the close.
     return503OnClosing: false,
     requestTimeout: REQUEST_MS,
     http: { headersTimeout: headersMs, connectionsCheckingInterval: Math.min(headersMs, CHECK_HEADERS_MS) },
@@ -134,7 +134,7 @@ function addHooks(app: FastifyInstance, server: ServerDependencies): void {
     if (!request.is404 || !isApi(request)) return done();
     authenticateRequest(server, request, reply).then(() => done(), done);
   });
-  // After the body, whose reading comes from the connection and knows no request.
+  // After the body: its events have the async context of the connection.
   app.addHook("preHandler", (request, _reply, done) => withRequestSpan(request, done));
   app.addHook("onResponse", (request, reply, done) => {
     observe(server, request, reply, performance.now() - request.startedAt);
@@ -147,7 +147,7 @@ async function addRoutes(app: FastifyInstance, server: ServerDependencies): Prom
   for (const route of server.routes) if (!isLarge(route.endpoint)) addRoute(app, server, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
-    // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
+    // body.ts reads it after the permission check, in its queue.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
     for (const route of server.routes) if (isLarge(route.endpoint)) addRoute(scope, server, route);
     done();
@@ -156,13 +156,12 @@ async function addRoutes(app: FastifyInstance, server: ServerDependencies): Prom
 
 const isLarge = ({ request }: Endpoint): boolean => request.kind === "upload" || request.kind === "raw";
 
-/** Its body is read by body.ts, when it is its turn. */
 function isReadInTurn(request: FastifyRequest): boolean {
   const { endpoint } = request.routeOptions.config;
   return endpoint !== undefined && isLarge(endpoint);
 }
 
-/** One line a request, and its time in the metrics. The route's pattern stands for the path; no query, no credential. */
+/** Logs and measures by the route's pattern: paths and queries may have ids and secrets. */
 function observe(
   { ctx, metrics }: ServerDependencies,
   request: FastifyRequest,
@@ -171,7 +170,7 @@ function observe(
 ): void {
   const route = request.routeOptions.url ?? "unknown";
   metrics.observeRequest(request.method, route, reply.statusCode, ms);
-  // Health checks that succeed say nothing, twice a second.
+  // Successful health checks would fill the log.
   const level = QUIET_ROUTES.has(route) && reply.statusCode < 400 ? "debug" : "info";
   ctx.log[level]({
     request: request.id,
@@ -201,7 +200,7 @@ function addRoute(app: FastifyInstance, server: ServerDependencies, route: Route
         requireSameOrigin(request, server.ctx.links.origin(), "no objection");
         return;
       }
-      // What everybody may know costs nobody anything: whoever asks stays unknown.
+      // Public endpoints identify no caller and count in no quota.
       if (endpoint.access.who === "public") return;
       await authenticateRequest(server, request, reply, { countsInQuota: endpoint.countsInQuota });
       await checkAccess(server, endpoint, request);
@@ -226,7 +225,6 @@ async function checkAccess(
   }
 }
 
-/** The origin at which the server listens. */
 export function originOf(app: FastifyInstance): string {
   const { address, port } = app.server.address() as AddressInfo;
   return originAt(address, port);

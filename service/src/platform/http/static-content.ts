@@ -16,7 +16,7 @@ const compressors: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gzip)(bytes),
 };
 
-/** Bytes that every caller is sent alike, compressed once for each encoding that somebody asks for. */
+/** Bytes that are the same for everybody, compressed once for each encoding. */
 export class StaticContent {
   readonly bytes: Buffer;
   readonly type: string;
@@ -29,7 +29,7 @@ export class StaticContent {
     this.#digest = createHash("sha256").update(this.bytes).digest("base64url").slice(0, 27);
   }
 
-  /** Of the bytes as they are, or as they are compressed: a cache must not take one for the other. */
+  /** One for each encoding: a cache must not mix them. */
   etag(encoding: Encoding | null): string {
     return `"${this.#digest}${encoding ? `-${encoding}` : ""}"`;
   }
@@ -39,13 +39,13 @@ export class StaticContent {
     if (known !== undefined) return known;
     const made = compressors[encoding](this.bytes);
     this.#encoded.set(encoding, made);
-    // The next caller tries again.
+    // The next request tries again.
     made.catch(() => this.#encoded.delete(encoding));
     return made;
   }
 }
 
-/** null: as it is. */
+/** null: uncompressed. */
 function encodingFor({ headers }: FastifyRequest, { bytes }: StaticContent): Encoding | null {
   const accepted = headers["accept-encoding"];
   if (typeof accepted !== "string" || bytes.length < MIN_BYTES) return null;
@@ -53,7 +53,6 @@ function encodingFor({ headers }: FastifyRequest, { bytes }: StaticContent): Enc
   return negotiated === "identity" ? null : negotiated;
 }
 
-/** Sends it compressed where the client takes that; 304 when the client has it already. */
 export async function sendStatic(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -17,13 +17,13 @@ import { StaticContent, sendStatic } from "./static-content.ts";
 export interface SystemPages {
   endpoints: Endpoint[];
   origin(): string;
-  /** Of the headers of webhooks. */
+  /** The prefix of our own headers of webhooks. */
   headerPrefix: string;
   metrics: PrometheusMetrics;
   metricsToken: string | null;
-  /** What keeps the service from answering, in words; empty when it is ready. */
+  /** Empty: the service is ready. */
   findReadinessProblems(): Promise<string[]>;
-  /** What does not work as it should, though the service answers. */
+  /** Problems that do not stop the service. */
   warnings(): string[];
 }
 
@@ -63,12 +63,12 @@ export function addSystemPages(app: FastifyInstance, pages: SystemPages): void {
   addGuides(app);
 }
 
-/** The code of GET /account/referral's link, for the purchases of this browser. */
+/** Stores the referral code of the link for the purchases of this browser. */
 export const REFERRAL_COOKIE = "__Host-ref";
 const REFERRAL_SECONDS = 30 * 86_400;
 const REFERRAL_CODE = /^[A-Za-z0-9]{1,32}$/;
 
-/** Figures are for the operator: asked on the machine itself, or with the token. */
+/** Metrics need a local request or the token. */
 function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: SystemPages): void {
   const allowed = metricsToken
     ? isSameDigest(digestOf(request.headers.authorization ?? ""), digestOf(`Bearer ${metricsToken}`))
@@ -79,7 +79,7 @@ function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Syste
 const STYLE = new URL("./docs.css", import.meta.url);
 const SCRIPT = new URL("./docs.js", import.meta.url);
 
-/** The reference and its files, all from this origin: the browser asks nobody else. */
+/** The reference loads nothing from other origins. */
 function addReference(app: FastifyInstance): void {
   const dist = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   const reference = docsPage(
@@ -100,7 +100,7 @@ const addDocsPage = (app: FastifyInstance, path: string, page: StaticContent) =>
     sendStatic(request, reply.header("content-security-policy", DOCS_POLICY), page),
   );
 
-/** Read when it is first asked for, and kept. */
+/** Read at the first request. */
 function addFile(app: FastifyInstance, path: string, file: string | URL, type: string): void {
   let kept: StaticContent | undefined;
   app.get(path, async (request, reply) => {
@@ -109,7 +109,6 @@ function addFile(app: FastifyInstance, path: string, file: string | URL, type: s
   });
 }
 
-/** Text with its `code` in backticks marked up. */
 const withCode = (text: string) => escapeHtml(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
 function errorTable(): string {

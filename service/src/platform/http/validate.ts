@@ -10,10 +10,10 @@ import {
 import { mustBeStorable } from "./json-body.ts";
 import { normalizeQuery, omitNulls } from "./normalize-input.ts";
 
-/** Of an endpoint that takes no body: an empty object passes, any field is unknown. */
+/** For an endpoint without a body. */
 const NO_FIELDS = z.strictObject({});
 
-/** A fault per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
+/** One issue for each field. An unknown field is named itself, not its parent. */
 export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
   return error.issues.slice(0, MAX_PROBLEMS).flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
@@ -30,12 +30,12 @@ const problemsOf = (error: z.ZodError, root: string): FieldProblem[] =>
 const IS_MISSING = new Set(["invalid_type", "invalid_value"]);
 
 function reasonOf(issue: z.core.$ZodIssue): string {
-  // Of a name that is not allowed only the inner issue says why.
+  // Only the inner issue has the reason.
   if (issue.code === "invalid_key" && issue.issues[0]) return reasonOf(issue.issues[0]);
   if (issue.input === undefined && IS_MISSING.has(issue.code)) return "is required";
   if (issue.code === "invalid_format" && issue.format === "datetime")
     return "must be a time in ISO 8601 with its zone, such as 2026-11-22T10:00:00Z";
-  // A message of the schema's own stays; zod's begins with one of these.
+  // Messages of our schemas stay; zod's own begin like this.
   if (!/^(Invalid (input|option)|Too (small|big)|Unrecognized)/.test(issue.message)) return issue.message;
   return GENERIC_REASONS[issue.code]?.(issue as never) ?? issue.message;
 }
@@ -73,18 +73,18 @@ const GENERIC_REASONS: { [C in string]?: (issue: never) => string } = {
     bound(inclusive ? "at least" : "more than", origin, minimum),
 };
 
-/** What the schema makes of a value; else 400 with every field named, and `root` where it is no field's fault. */
+/** Parses a value, or throws 400 with all wrong fields; `root` names the value itself. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;
   throw fieldError("INVALID_REQUEST", problemsOf(result.error, root));
 }
 
-/** As `parse`, of a value that creates something: `null` for an optional field means that the field is not given. */
+/** Like `parse`, for a new resource: `null` for an optional field counts as absent. */
 export const parseNew = <S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> =>
   parse(schema, omitNulls(schema, value), root);
 
-/** In these methods a body is whole, so that `null` has nothing to clear. */
+/** Their bodies are complete, so `null` clears nothing. */
 const WHOLE_BODIES: ReadonlySet<Method> = new Set(["POST", "PUT"]);
 
 export interface RawInput {
@@ -95,7 +95,7 @@ export interface RawInput {
 
 const MAX_CACHED_QUERIES = 500;
 const MAX_CACHED_CHARACTERS = 500;
-/** Queries that were found right lately, as they were parsed: the same lists are asked for again and again. */
+/** Recent valid queries, parsed: the same lists are requested again and again. */
 const validQueries = new Map<string, Record<string, unknown>>();
 
 function parseQuery(endpoint: Endpoint, query: Record<string, unknown>) {
@@ -111,9 +111,9 @@ function parseQuery(endpoint: Endpoint, query: Record<string, unknown>) {
 
 export const validatePath = (endpoint: Endpoint, params: unknown) => parse(endpoint.params, params, "path");
 
-/** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
+/** Parses path, query and body for the handler. */
 export function validate(endpoint: Endpoint, raw: RawInput) {
-  // An absent body is that of an action; a `null` that was sent is no object.
+  // An action has no body; a `null` that was sent is an error.
   const body = raw.body === undefined ? {} : raw.body;
   return {
     params: validatePath(endpoint, raw.params),

@@ -13,13 +13,13 @@ export function wwwAuthenticateOf(
   caller: Caller | null,
 ): string | null {
   const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource${resource}"`;
-  // As MCP wants it: what a client shall ask for that knows nothing yet.
+  // MCP: the scope that a new client requests.
   const wanted = resource === "/mcp" ? 'scope="ai:execute offline_access", ' : "";
   if (error.code === "INVALID_API_KEY") return `Bearer realm="stoa", ${wanted}${metadata}`;
   const scope = caller?.kind === "token" ? missingScope(error) : undefined;
   return scope ? `Bearer realm="stoa", error="insufficient_scope", scope="${scope}", ${metadata}` : null;
 }
 
-/** undefined: what is missing is no scope, and no token could have it. */
+/** undefined: no scope would help. */
 const missingScope = ({ code, details }: ApiError) =>
   code === "UNAUTHORIZED" ? permissions.find((scope) => scope === details?.["required"]) : undefined;
