@@ -230,30 +230,39 @@ export function readDatabaseLocation(variables: EnvironmentVariables = process.e
   return { dataDir: readDataDir(read), databaseUrl: read.text("DATABASE_URL") };
 }
 
-/** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
-export function readConfig(variables: EnvironmentVariables = process.env): Config {
-  const read = new SettingsReader(variables);
-  const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
-  const host = read.text("HOST") ?? "127.0.0.1";
-  const dataDir = readDataDir(read);
+function readDatabaseUrls(read: SettingsReader) {
   const databaseUrl = read.databaseUrl("DATABASE_URL");
   const databaseDirectUrl = read.databaseUrl("DATABASE_DIRECT_URL");
   if (databaseDirectUrl && !databaseUrl)
     read.problems.push(
       "DATABASE_DIRECT_URL needs DATABASE_URL: it is the same database without the connection pooler",
     );
+  return { databaseUrl, databaseDirectUrl };
+}
+
+function readRoles(read: SettingsReader) {
   const roles = read.list("STOA_ROLES", (role) => role === "api" || role === "worker", ["api", "worker"]);
+  return { api: roles.includes("api"), worker: roles.includes("worker") };
+}
+
+const isIpv4 = (address: string) => ipaddr.IPv4.isValidFourPartDecimal(address);
+
+/** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
+export function readConfig(variables: EnvironmentVariables = process.env): Config {
+  const read = new SettingsReader(variables);
+  const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
+  const host = read.text("HOST") ?? "127.0.0.1";
+  const location = { dataDir: readDataDir(read), ...readDatabaseUrls(read) };
+  const roles = readRoles(read);
   const config = {
     environment,
     host,
     port: read.integer("PORT", 0, 65_535, 4000),
-    dataDir,
-    databaseUrl,
-    databaseDirectUrl,
+    ...location,
     databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, 8),
     drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
     publicUrl: readPublicUrl(read, environment, host),
-    roles: { api: roles.includes("api"), worker: roles.includes("worker") },
+    roles,
     allowedTargets: readAllowedTargets(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
     ...readEmailSettings(read, environment),
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
@@ -270,23 +279,14 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...readTaxSettings(read),
     payoutSchedule: readPayoutSchedule(read),
-    egressAddresses: read.list(
-      "STOA_EGRESS_ADDRESSES",
-      (address) => ipaddr.IPv4.isValidFourPartDecimal(address),
-      [],
-    ),
+    egressAddresses: read.list("STOA_EGRESS_ADDRESSES", isIpv4, []),
     webhookHeaderPrefix: readHeaderPrefix(read),
     ...readCurrencies(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
   };
-  const secrets = readSecrets(read, config);
+  const { masterKeys, secretsDir, sessionKeys } = readSecrets(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
-  return {
-    ...config,
-    masterKeys: secrets.masterKeys,
-    secretsDir: secrets.secretsDir,
-    sessionKeys: secrets.sessionKeys.map((key) => key.bytes),
-  };
+  return { ...config, masterKeys, secretsDir, sessionKeys: sessionKeys.map(({ bytes }) => bytes) };
 }
 
 /** So long that guessing it costs more than the keys are worth. */
