@@ -153,7 +153,7 @@ export const rotateClientSecret = endpoint({
 });
 
 export const deleteClient = endpoint({
-  name: "oauth.clients.remove",
+  name: "oauth.clients.delete",
   method: "DELETE",
   path: "/oauth-clients/:clientId",
   summary: "Delete an OAuth client with all its grants and tokens",
@@ -174,7 +174,7 @@ export const grants = endpoint({
 });
 
 export const revokeGrant = endpoint({
-  name: "oauth.grants.remove",
+  name: "oauth.grants.revoke",
   method: "DELETE",
   path: "/account/grants/:grantId",
   summary: "Revoke the grant of an application",

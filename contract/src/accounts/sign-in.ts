@@ -158,7 +158,7 @@ export const ChangePassword = z
   .meta({ id: "ChangePassword" });
 
 export const changePassword = endpoint({
-  name: "account.password.change",
+  name: "account.password.update",
   tag: "account",
   method: "PUT",
   path: "/account/password",

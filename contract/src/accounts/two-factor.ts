@@ -88,7 +88,7 @@ export const renewBackupCodes = endpoint({
 });
 
 export const remove = endpoint({
-  name: "twoFactor.remove",
+  name: "twoFactor.disable",
   tag: "account",
   method: "DELETE",
   path: "/account/two-factor",

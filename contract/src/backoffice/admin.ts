@@ -102,7 +102,7 @@ export const user = endpoint({
 });
 
 export const changeUser = endpoint({
-  name: "admin.users.change",
+  name: "admin.users.update",
   method: "PATCH",
   path: "/admin/users/:userId",
   summary: "Change the role, plan, quota or badge of an account",

@@ -37,7 +37,7 @@ const version = z.string().describe("The created or changed version: the product
 const errors = ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"] as const;
 
 export const addFile = endpoint({
-  name: "files.add",
+  name: "files.create",
   method: "POST",
   path: "/products/:productId/files",
   summary: "Add a file for buyers",
@@ -58,7 +58,7 @@ export const addFile = endpoint({
 });
 
 export const removeFile = endpoint({
-  name: "files.remove",
+  name: "files.delete",
   method: "DELETE",
   path: "/products/:productId/files/:fileId",
   summary: "Remove a file",
@@ -71,7 +71,7 @@ export const removeFile = endpoint({
 });
 
 export const addImage = endpoint({
-  name: "images.add",
+  name: "images.create",
   method: "POST",
   path: "/products/:productId/images",
   summary: "Add an image to a product",
@@ -93,7 +93,7 @@ export const addImage = endpoint({
 });
 
 export const removeImage = endpoint({
-  name: "images.remove",
+  name: "images.delete",
   method: "DELETE",
   path: "/products/:productId/images/:imageId",
   summary: "Remove an image",

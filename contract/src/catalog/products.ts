@@ -240,7 +240,7 @@ export const create = endpoint({
 });
 
 export const change = endpoint({
-  name: "products.change",
+  name: "products.update",
   method: "PATCH",
   path: "/products/:productId",
   summary: "Change some fields of a product",

@@ -96,7 +96,7 @@ export const create = endpoint({
 });
 
 export const change = endpoint({
-  name: "reviews.change",
+  name: "reviews.update",
   method: "PATCH",
   path: "/products/:productId/reviews/:reviewId",
   summary: "Change your review",

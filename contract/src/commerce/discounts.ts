@@ -109,7 +109,7 @@ export const create = endpoint({
 });
 
 export const change = endpoint({
-  name: "discountCodes.change",
+  name: "discountCodes.update",
   tag,
   method: "PATCH",
   path: "/discount-codes/:discountCodeId",

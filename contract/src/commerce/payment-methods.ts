@@ -43,7 +43,7 @@ export const list = endpoint({
 });
 
 export const add = endpoint({
-  name: "paymentMethods.add",
+  name: "paymentMethods.create",
   tag,
   method: "POST",
   path: "/payment-methods",
@@ -71,7 +71,7 @@ export const remove = endpoint({
 });
 
 export const makeDefault = endpoint({
-  name: "paymentMethods.makeDefault",
+  name: "paymentMethods.setDefault",
   tag,
   method: "POST",
   path: "/payment-methods/:methodId/default",

@@ -176,7 +176,7 @@ export const account = endpoint({
 });
 
 export const nameAccount = endpoint({
-  name: "payouts.account.name",
+  name: "payouts.account.set",
   method: "PUT",
   path: "/account/payout-account",
   summary: "Set your payout account",

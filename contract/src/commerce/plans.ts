@@ -160,7 +160,7 @@ export const payments = endpoint({
 });
 
 export const changeSubscription = endpoint({
-  name: "account.subscription.change",
+  name: "account.subscription.update",
   method: "PUT",
   path: "/account/subscription",
   summary: "Upgrade now, or downgrade when the paid period ends",

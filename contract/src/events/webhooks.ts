@@ -247,7 +247,7 @@ export const get = endpoint({
 });
 
 export const change = endpoint({
-  name: "webhooks.change",
+  name: "webhooks.update",
   method: "PATCH",
   path: "/webhooks/:webhookId",
   summary: "Change a webhook endpoint",

@@ -101,7 +101,7 @@ export const createKey = endpoint({
 });
 
 export const changeKey = endpoint({
-  name: "ai.keys.change",
+  name: "ai.keys.update",
   tag: "ai",
   method: "PATCH",
   path: "/ai/keys/:providerKeyId",

@@ -199,7 +199,7 @@ export const callbackSecret = endpoint({
 });
 
 export const rotateCallbackSecret = endpoint({
-  name: "account.callbackSecret.draw",
+  name: "account.callbackSecret.rotate",
   tag: "account",
   method: "POST",
   path: "/account/callback-secret",

@@ -222,8 +222,8 @@ test("a name that would reach a prototype is refused wherever it stands", async 
   const poison = '{"__proto__": {"admin": "yes"}}';
   const run = `{"productId": "${productId}", "apiKeyId": "sandbox", "variables": ${poison}}`;
   assertRefused(await send(named("ai.execute"), run), "variables.__proto__");
-  assertRefused(await send(named("products.change"), `{"models": ${poison}}`), "models.__proto__");
-  assertRefused(await send(named("products.change"), `{"tags": ["a", ${poison}]}`), "tags[1].__proto__");
+  assertRefused(await send(named("products.update"), `{"models": ${poison}}`), "models.__proto__");
+  assertRefused(await send(named("products.update"), `{"tags": ["a", ${poison}]}`), "tags[1].__proto__");
 });
 
 suite("money is refused", () => {
@@ -232,7 +232,7 @@ suite("money is refused", () => {
       named("products.create"),
       JSON.stringify({ ...haiku, ...more, price: "MARK" }).replace('"MARK"', price),
     );
-  const changeTo = (price: string) => send(named("products.change"), `{"price":${price}}`);
+  const changeTo = (price: string) => send(named("products.update"), `{"price":${price}}`);
 
   for (const price of [
     "0",
@@ -279,10 +279,10 @@ suite("money is refused", () => {
     for (const amount of ["-1", "-0.01", "1e400", '"1"']) {
       const purchase = `{"productId":"${productId}","expectedPrice":${amount}}`;
       assertRefused(await send(named("purchases.create"), purchase), "expectedPrice");
-      assertRefused(await send(named("ai.keys.change"), `{"monthlyBudget":${amount}}`), "monthlyBudget");
+      assertRefused(await send(named("ai.keys.update"), `{"monthlyBudget":${amount}}`), "monthlyBudget");
     }
     for (const budget of ["0", "5e-324", "0.001", "19.999", "1000000.01"]) {
-      assertRefused(await send(named("ai.keys.change"), `{"monthlyBudget":${budget}}`), "monthlyBudget");
+      assertRefused(await send(named("ai.keys.update"), `{"monthlyBudget":${budget}}`), "monthlyBudget");
     }
   });
 
@@ -309,15 +309,15 @@ suite("what is too long is refused", () => {
     ["products.create", "changelog", long(5_001)],
     ["products.create", "version", `1.0.${long(40)}`],
     ["products.create", "variables", [{ name: long(65) }], "variables[0].name"],
-    ["products.change", "title", long(121)],
-    ["products.change", "content", long(200_001)],
+    ["products.update", "title", long(121)],
+    ["products.update", "content", long(200_001)],
     ["reviews.create", "comment", long(5_001)],
     ["purchases.create", "productId", long(101)],
     ["purchases.create", "paymentMethodId", long(101)],
     ["purchases.create", "referralCode", long(101)],
     ["ai.keys.create", "name", long(101)],
     ["ai.keys.create", "key", long(1_001)],
-    ["ai.keys.change", "name", long(101)],
+    ["ai.keys.update", "name", long(101)],
     ["ai.execute", "apiKeyId", long(101)],
     ["ai.execute", "options", { model: long(201) }, "options.model"],
   ] as const) {
@@ -390,7 +390,7 @@ suite("a strange query", () => {
 });
 
 suite("what is unusual but right is taken", () => {
-  const change = named("products.change");
+  const change = named("products.update");
   const titleOf = async (body: Body, contentType?: string) => {
     const reply = await send(change, body, contentType);
     assert.equal(reply.status, 200, reply.text);

@@ -149,11 +149,11 @@ const requests = {
   "admin.products.reject": () => moderates("pending_review", "reject", { reason: "Too short." }),
   "admin.products.suspend": () => moderates("published", "suspend", spam),
   "admin.products.reinstate": () => moderates("suspended", "reinstate"),
-  "files.add": async () => {
+  "files.create": async () => {
     const id = await createDraft(seller);
     return (headers) => send(seller, `/v1/products/${id}/files`, { bytes: `# ${id}\n`, headers });
   },
-  "images.add": async () => {
+  "images.create": async () => {
     const id = await createDraft(seller);
     const bytes = await picture();
     return (headers) => send(seller, `/v1/products/${id}/images`, { name: "picture.png", bytes, headers });
@@ -182,9 +182,9 @@ const requests = {
     return posts(session, "/payouts", { amount: 10 });
   },
   "payouts.account.onboard": async () => posts(await hasSession(), "/account/payout-account/onboarding"),
-  "paymentMethods.add": async () =>
+  "paymentMethods.create": async () =>
     posts(await market.createUser(), "/payment-methods", { token: "pm_test_ok" }),
-  "paymentMethods.makeDefault": async () =>
+  "paymentMethods.setDefault": async () =>
     posts(await market.createUser(), "/payment-methods/pm_test_declined/default"),
   "refunds.create": async () => {
     const { buyer, orderId } = await hasOrder();
@@ -278,7 +278,7 @@ const requests = {
     const app = await enableTwoFactor(market, session);
     return posts(session, "/account/two-factor/backup-codes", { code: app.nextCode() });
   },
-  "account.callbackSecret.draw": async () => posts(await hasSession(), "/account/callback-secret"),
+  "account.callbackSecret.rotate": async () => posts(await hasSession(), "/account/callback-secret"),
   "admin.users.ban": async () => {
     const { userId } = await market.createUser();
     return posts(await hasAdmin(), `/admin/users/${idOf(userId)}/ban`, { reason: "Spam." });
