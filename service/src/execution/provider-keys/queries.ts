@@ -4,6 +4,7 @@ import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { prepared } from "../../platform/db/prepared.ts";
+import { readSql } from "../../platform/db/statement.ts";
 
 export interface KeyRow {
   id: string;
@@ -188,10 +189,17 @@ export interface KeySnapshot {
 /** What stands against a call that goes by what was read before; `changed`: the key is another now. */
 export type LateRefusal = KeyRefusal | "changed";
 
-/**
- * Parts of a statement (`with …`) of whoever makes many calls, carried out where `condition` holds: some calls end, and then others
- * take their part, one after the other; whoever locks several keys does so in the order of their ids.
- */
+interface MovedCalls {
+  /** JSON. */
+  ended: string;
+  /** JSON. */
+  opened: string;
+  condition: RawBuilder<unknown>;
+}
+
+const buildMoveCallsSql = readSql<MovedCalls>(new URL("./sql/move-calls.sql", import.meta.url));
+
+/** Parts of the `with` of a statement: where `condition` holds, calls end and others are reserved. */
 export const moveCallsSql = (
   ended: readonly CallEnd[],
   opened: readonly { reservation: Reservation; key: KeySnapshot }[],
@@ -201,28 +209,10 @@ export const moveCallsSql = (
   const opens = opened
     .map(({ reservation: { price, ...reservation }, key }) => ({ ...key, ...reservation, ...price }))
     .toSorted((a, b) => (a.providerKeyId < b.providerKeyId ? -1 : 1));
-  return sql`
-  ended_calls as (
-    update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
-      from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as ended ("callId" uuid, "costUsd" numeric, "endedAt" timestamptz)
-     where ${condition} and c.id = ended."callId" and c.ended_at is null
-    returning c.id),
-  opened_calls as materialized (
-    select opened."callId",
-           case when exists (select from provider_keys k
-                              where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
-                                and k.status = opened.status and (k.monthly_budget_usd is not null) = opened."hasBudget")
-                then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."promptUsd", opened."tokenUsd",
-                                           opened."maxTokens", opened."minTokens", coalesce(opened."abandonedUsd", 0), opened."startedAt",
-                                           opened."monthStart", opened."leaseUntil")
-                else '{"refusedBy": "changed"}' end as reserved
-      from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
-             "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "promptUsd" numeric, "tokenUsd" numeric,
-             "maxTokens" integer, "minTokens" integer, "abandonedUsd" numeric, "startedAt" timestamptz, "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
-     where ${condition} and (select count(*) from ended_calls) >= 0)`;
+  return buildMoveCallsSql({ ended: JSON.stringify(ends), opened: JSON.stringify(opens), condition });
 };
 
-/** What became of the reservations of `movingCalls`, by the ids of their calls; a column of that statement. */
+/** The results of the reservations of `moveCallsSql`, by the ids of their calls: a column of the same statement. */
 export const reservationResultsSql = sql`
   (select coalesce(jsonb_object_agg("callId", reserved), '{}') from opened_calls)`;
 

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
+import { readSql, readStatement } from "../../platform/db/statement.ts";
 import type { AccountCancelReason } from "../executions/queries.ts";
 import { type LateRefusal, type Reserved, toMoveCallsSql } from "../provider-keys/provider-calls.ts";
 import type { CallChanges } from "./pending-calls.ts";
@@ -16,19 +17,33 @@ export interface NewRun {
   parent: { id: string; stepId: string; item: number; attempt: number } | null;
 }
 
-/** With its row in the history, and the first of its events; every worker looks. */
-export const insertRun = (db: Queries, run: NewRun, history: RawBuilder<unknown>, createdAt: Date) =>
-  sql`${prepared("insert_workflow_run")}
-  with history as (${history}),
-  written as (
-    insert into workflow_runs (execution_id, user_id, sealed_start, due_at, depth, parent_id, parent_step, parent_item, parent_attempt)
-    values (${run.id}, ${run.userId}, ${run.sealedStart}, ${run.dueAt}, ${run.depth}, ${run.parent?.id ?? null},
-            ${run.parent?.stepId ?? null}, ${run.parent?.item ?? null}, ${run.parent?.attempt ?? null})
-    returning execution_id as id),
-  reported as (
-    insert into execution_events (execution_id, seq, type, data, created_at)
-    select id, 1, 'execution.queued', '{}', ${createdAt}::timestamptz from written)
-  select pg_notify('workflow_due', id::text) from written`.execute(db);
+interface InsertedRun extends Omit<NewRun, "parent"> {
+  history: RawBuilder<unknown>;
+  parentId: string | null;
+  parentStep: string | null;
+  parentItem: number | null;
+  parentAttempt: number | null;
+  createdAt: Date;
+}
+
+const insertRunSql = readStatement<InsertedRun>(new URL("./sql/insert-run.sql", import.meta.url));
+
+/** Inserts a run with its execution (`history`) and its first event, and wakes the workers. */
+export const insertRun = (
+  db: Queries,
+  { parent, ...run }: NewRun,
+  history: RawBuilder<unknown>,
+  createdAt: Date,
+) =>
+  insertRunSql({
+    ...run,
+    history,
+    parentId: parent?.id ?? null,
+    parentStep: parent?.stepId ?? null,
+    parentItem: parent?.item ?? null,
+    parentAttempt: parent?.attempt ?? null,
+    createdAt,
+  }).execute(db);
 
 /** Has every worker look, and whoever waits for this run. */
 export const notifyRun = (db: Queries, id: string) =>
@@ -57,46 +72,19 @@ export interface ClaimOptions {
   includesExpired: boolean;
 }
 
-/** Leases runs that somebody must look at, those first that have waited longest. */
+const claimRunsSql = readStatement<Lease & ClaimOptions, ClaimedRun>(
+  new URL("./sql/claim-runs.sql", import.meta.url),
+);
+const claimRunsOfOthersSql = readSql<Lease & ClaimOptions, ClaimedRun>(
+  new URL("./sql/claim-runs-of-others.sql", import.meta.url),
+);
+
+/** Leases due runs, those first that have waited longest. */
 export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions): Promise<ClaimedRun[]> {
-  const { rows } =
-    await sql<ClaimedRun>`${options.excludedUsers.length === 0 ? prepared("claim_runs") : sql``}
-    with recursive ${options.excludedUsers.length === 0 ? dueRunsSql(lease, options) : dueRunsOfOthersSql(lease, options)}
-    update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
-      from due where r.execution_id = due.execution_id
-    returning r.execution_id as id, r.user_id, r.lease_token as token, r.leases`.execute(db);
+  const claimSql = options.excludedUsers.length === 0 ? claimRunsSql : claimRunsOfOthersSql;
+  const { rows } = await claimSql({ ...lease, ...options }).execute(db);
   return rows;
 }
-
-const dueRunsSql = ({ now }: Lease, { held, limit, includesExpired }: ClaimOptions) => sql`
-    due as (
-      select execution_id from workflow_runs
-       where due_at <= ${now} and (lease_token is null or ${includesExpired}::boolean) and execution_id <> all (${held}::uuid[])
-       order by due_at limit ${limit} for update skip locked)`;
-
-/** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
-const dueRunsOfOthersSql = (
-  { now }: Lease,
-  { held, excludedUsers, limit, includesExpired }: ClaimOptions,
-) => sql`
-    account (id) as (
-      (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
-      union all
-      select (select user_id from workflow_runs where due_at is not null and user_id > account.id order by user_id limit 1)
-        from account where account.id is not null),
-    next as materialized (
-      select run.execution_id
-        from account
-       cross join lateral (
-         select execution_id from workflow_runs
-          where user_id = account.id and due_at <= ${now} and (lease_token is null or ${includesExpired}::boolean)
-            and execution_id <> all (${held}::uuid[])
-          order by due_at limit ${limit}) run
-       where account.id <> all (${excludedUsers}::uuid[])),
-    due as (
-      select execution_id from workflow_runs
-       where execution_id in (select execution_id from next) and due_at <= ${now}
-       order by due_at limit ${limit} for update skip locked)`;
 
 /** Renews leases and returns the signal count of each that is still held. Locks rows in the order of `lockRunsOfUser`. */
 export async function renewLeases(
@@ -226,55 +214,55 @@ export interface CheckpointResult {
   reservations: Record<string, Reserved<LateRefusal>>;
 }
 
+interface CheckpointValues extends Pick<Checkpoint, "dueAt" | "keepsLease" | "notifiesEnd"> {
+  id: string;
+  token: string;
+  signals: number;
+  history: RawBuilder<unknown>;
+  isHistoryLocked: RawBuilder<unknown>;
+  move: RawBuilder<unknown>;
+  /** JSON. */
+  steps: string;
+  /** JSON. */
+  events: string;
+  calls: RawBuilder<unknown>;
+  reservations: RawBuilder<unknown>;
+}
+
+type CheckpointRow = { isHeld: boolean; isWritten: boolean } & Pick<CheckpointResult, "reservations">;
+
+const CHECKPOINT_FILE = new URL("./sql/write-checkpoint.sql", import.meta.url);
+const writeCheckpointSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE);
+const writeCheckpointAndMoveSql = readStatement<CheckpointValues, CheckpointRow>(CHECKPOINT_FILE, "and_move");
+const NOTHING = sql``;
+const isHeldSql = sql`exists (select from held)`;
+
+/** The parts of a checkpoint that also changes the execution. */
+const toMoveSql = (id: string, move: RawBuilder<unknown>) => ({
+  history: sql`history as (select from executions where id = ${id} for no key update),`,
+  isHistoryLocked: sql`and exists (select from history)`,
+  move: sql`moved as (${move} and ${isHeldSql}),`,
+});
+const noMoveSql = { history: NOTHING, isHistoryLocked: NOTHING, move: NOTHING };
+
 /** Writes a checkpoint if the lease is still held and no signal is unread. */
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, move, notifiesEnd, steps, events, callChanges: calls }: Checkpoint,
+  { move, steps, events, callChanges, ...checkpoint }: Checkpoint,
 ): Promise<CheckpointResult> {
-  const moving = toMoveCallsSql(calls, sql`exists (select from held)`);
-  const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
-  const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
-  const { rows } = await sql<
-    { isHeld: boolean; isWritten: boolean } & Pick<CheckpointResult, "reservations">
-  >`${prepared(name)}
-    with ${history}
-    held as (
-      update workflow_runs
-         set due_at = ${dueAt}, lease_token = case when ${keepsLease} then lease_token end, leases = 0
-       where execution_id = ${id} and lease_token = ${token} and signals = ${signals}
-         ${move ? sql`and exists (select from history)` : sql``} returning execution_id),
-    ${move ? sql`moved as (${move} and exists (select from held)),` : sql``}
-    steps as (
-      insert into execution_steps as s (
-        execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
-        error_message, provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated, started_at, ended_at)
-      select held.execution_id, "stepId", item, n, type, status, attempt, retries, repeats, items, "childRunId", "dueAt", "sealedOutput",
-             "errorCode", "errorMessage",
-             provider, model, "promptTokens", "completionTokens", "costUsd", "costKnown", estimated, "startedAt", "endedAt"
-        from held, jsonb_to_recordset(${JSON.stringify(steps)}::jsonb) as step (
-          "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer, items integer,
-          "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" bigint,
-          "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz, "endedAt" timestamptz)
-      on conflict (execution_id, step_id, item) do update set
-        status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
-        called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code, error_message = excluded.error_message,
-        provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
-        cost_usd = excluded.cost_usd, cost_known = excluded.cost_known, usage_estimated = excluded.usage_estimated,
-        started_at = excluded.started_at, ended_at = excluded.ended_at),
-    events as (
-      insert into execution_events (execution_id, seq, type, data, created_at)
-      select held.execution_id, seq, type, data, "createdAt"
-        from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
-    ${moving.parts}
-    select exists (select from held) as "isWritten", ${moving.reserved} as reservations,
-           (select pg_notify('workflow_end', execution_id::text) from held where ${notifiesEnd}),
-           exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
-    db,
-  );
-  const { isWritten, isHeld, reservations: reserved } = firstOf(rows);
-  const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
-  return { status: written, reservations: reserved };
+  const calls = toMoveCallsSql(callChanges, isHeldSql);
+  const values = {
+    ...{ id, token, signals, ...checkpoint },
+    ...(move ? toMoveSql(id, move) : noMoveSql),
+    steps: JSON.stringify(steps),
+    events: JSON.stringify(events),
+    calls: calls.parts,
+    reservations: calls.reserved,
+  };
+  const { rows } = await (move ? writeCheckpointAndMoveSql : writeCheckpointSql)(values).execute(db);
+  const { isWritten, isHeld, reservations } = firstOf(rows);
+  return { status: isWritten ? "written" : isHeld ? "signaled" : "lost", reservations };
 }
 
 interface StoredStepRow extends Omit<StepRow, "type" | "costUsd"> {

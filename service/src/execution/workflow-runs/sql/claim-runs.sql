@@ -1,0 +1,8 @@
+-- Leases due runs, those first that have waited longest. `held` are runs that the caller drives already.
+with due as (
+  select execution_id from workflow_runs
+   where due_at <= :now and (lease_token is null or :includesExpired::boolean) and execution_id <> all (:held::uuid[])
+   order by due_at limit :limit for update skip locked)
+update workflow_runs r set lease_token = :token, due_at = :until, leases = r.leases + 1
+  from due where r.execution_id = due.execution_id
+returning r.execution_id as id, r.user_id, r.lease_token as token, r.leases

@@ -1,0 +1,35 @@
+-- Writes the progress of a run if its lease is still held and no signal is unread; else it writes nothing. Fragments: `history` locks the
+-- execution first, as a cancellation and a deletion do (in the other order they would deadlock), `isHistoryLocked` is its condition, `move` updates
+-- the execution, and `calls` ends and reserves provider calls.
+with :history
+held as (
+  update workflow_runs
+     set due_at = :dueAt, lease_token = case when :keepsLease then lease_token end, leases = 0
+   where execution_id = :id and lease_token = :token and signals = :signals :isHistoryLocked
+  returning execution_id),
+:move
+steps as (
+  insert into execution_steps as s (
+    execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
+    error_message, provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated, started_at, ended_at)
+  select held.execution_id, "stepId", item, n, type, status, attempt, retries, repeats, items, "childRunId", "dueAt", "sealedOutput", "errorCode",
+         "errorMessage", provider, model, "promptTokens", "completionTokens", "costUsd", "costKnown", estimated, "startedAt", "endedAt"
+    from held, jsonb_to_recordset(:steps::jsonb) as step (
+      "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer, items integer,
+      "childRunId" uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text,
+      "promptTokens" bigint, "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz,
+      "endedAt" timestamptz)
+  on conflict (execution_id, step_id, item) do update set
+    status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
+    called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code,
+    error_message = excluded.error_message, provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens, cost_usd = excluded.cost_usd, cost_known = excluded.cost_known,
+    usage_estimated = excluded.usage_estimated, started_at = excluded.started_at, ended_at = excluded.ended_at),
+events as (
+  insert into execution_events (execution_id, seq, type, data, created_at)
+  select held.execution_id, seq, type, data, "createdAt"
+    from held, jsonb_to_recordset(:events::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
+:calls
+select exists (select from held) as "isWritten", :reservations as reservations,
+       (select pg_notify('workflow_end', execution_id::text) from held where :notifiesEnd),
+       exists (select from workflow_runs where execution_id = :id and lease_token = :token) as "isHeld"
