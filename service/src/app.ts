@@ -51,18 +51,15 @@ import { addInboxPages } from "./events/webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./events/webhooks/routes.ts";
 import { estimateRoutes } from "./execution/estimates/routes.ts";
 import { pollCancelRequests } from "./execution/executions/cancel-execution.ts";
-import type { ExecutionKinds } from "./execution/executions/kinds.ts";
 import { RENEW_INTERVAL_MS, renewLeases } from "./execution/executions/leases.ts";
 import { executionRoutes } from "./execution/executions/routes.ts";
 import { addMcpEndpoint } from "./execution/mcp/endpoint.ts";
 import { openAiRoutes } from "./execution/openai-api/routes.ts";
-import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { promptRunRoutes } from "./execution/prompt-runs/routes.ts";
 import { providerKeyRoutes } from "./execution/provider-keys/routes.ts";
 import { addRunReceiptKeys } from "./execution/run-receipts/pages.ts";
 import { runReceiptRoutes } from "./execution/run-receipts/routes.ts";
 import { workflowRunRoutes } from "./execution/workflow-runs/routes.ts";
-import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
 import { Evaluator } from "./formats/workflow-definition/evaluator.ts";
 import { noticeHandlers } from "./jobs.ts";
 import { auditRoutes } from "./platform/audit/routes.ts";
@@ -88,9 +85,6 @@ const GRACE_MS = 10_000;
 const FINAL_RESPONSE_MS = 3_000;
 const CLOSE_IDLE_INTERVAL_MS = 50;
 
-/** What differs between the executions of each type. */
-const kinds: ExecutionKinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
-
 export const routes = [
   ...catalogRoutes,
   ...productRoutes,
@@ -104,10 +98,10 @@ export const routes = [
   ...payoutRoutes,
   ...analyticsRoutes,
   ...providerKeyRoutes,
-  ...promptRunRoutes(kinds),
+  ...promptRunRoutes,
   ...estimateRoutes,
-  ...executionRoutes(kinds),
-  ...runReceiptRoutes(kinds),
+  ...executionRoutes,
+  ...runReceiptRoutes,
   ...workflowRunRoutes,
   ...openAiRoutes,
   ...eventRoutes,

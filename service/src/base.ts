@@ -17,7 +17,9 @@ import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
 import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
+import { promptKind } from "./execution/prompt-runs/prompt-kind.ts";
 import { RunNotifications } from "./execution/workflow-runs/run-notifications.ts";
+import { workflowKind } from "./execution/workflow-runs/workflow-kind.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
 import { jobKinds } from "./jobs.ts";
@@ -169,6 +171,7 @@ const createContextParts = (
   runNotifications: new RunNotifications(notifications),
   feed: new EventFeed(pool, log),
   liveRuns: new LiveRuns(notifications, answerMemory),
+  executionKinds: { PROMPT: promptKind, WORKFLOW: workflowKind },
   idempotencyKey: null,
   failPoints: failPoints ?? null,
 });

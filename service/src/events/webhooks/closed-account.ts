@@ -8,7 +8,7 @@ import { markEndpointDeleted } from "./endpoints.ts";
 const DELETE_BATCH_SIZE = 500;
 
 export const deleteWebhookLogJob: JobDefinition = {
-  name: "forget-webhooks-of-closed",
+  name: "delete-webhooks-of-closed-account",
   retries: 20,
   retryDelaySeconds: 10,
   maxRetryDelaySeconds: 600,

@@ -1,29 +1,22 @@
 import type { Execution } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { required } from "../../core/required.ts";
 import { mustFindExecution, toExecution } from "./executions.ts";
-import type { ExecutionKinds } from "./kinds.ts";
 import { type ExecutionRow, listCancelRequests, requestCancel } from "./queries.ts";
 
-/** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
-export async function cancelExecution(
-  ctx: Context,
-  caller: Member,
-  executionId: string,
-  kinds: ExecutionKinds,
-): Promise<Execution> {
+/** Requests the cancellation, waits a moment for the process that runs the execution, and returns the execution as it is then. */
+export async function cancelExecution(ctx: Context, caller: Member, executionId: string): Promise<Execution> {
   const execution = await mustFindExecution(ctx, caller, executionId);
   if (execution.completedAt === null) {
     await requestCancel(ctx.db, execution.id, ctx.now());
-    await required(kinds[execution.type], `the kind ${execution.type}`).cancel(ctx, execution);
+    await ctx.executionKinds[execution.type].cancel(ctx, execution);
   } else mustBeAlreadyCanceled(execution);
   const canceled = await mustFindExecution(ctx, caller, executionId);
   if (canceled.completedAt !== null) mustBeAlreadyCanceled(canceled);
   return toExecution(canceled);
 }
 
-/** To cancel once more is harmless. */
+/** A repeated cancellation succeeds. */
 function mustBeAlreadyCanceled({ status }: ExecutionRow): void {
   if (status === "canceled") return;
   throw new ApiError("INVALID_STATE", "The execution has ended.", {
@@ -32,7 +25,7 @@ function mustBeAlreadyCanceled({ status }: ExecutionRow): void {
   });
 }
 
-/** While notices may be missed, what was canceled is looked for. */
+/** Notifications can be missed while the listening connection is away, so cancellations are polled then. */
 export async function pollCancelRequests(ctx: Context): Promise<void> {
   const { ids } = ctx.liveRuns;
   if (ids.length === 0 || ctx.notifications.areCurrent()) return;

@@ -3,22 +3,26 @@ import type { Context } from "../../core/context.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import type { ExecutionRow, ExecutionType } from "./queries.ts";
 
+declare module "../../core/context.ts" {
+  interface Context {
+    /** Registered in base.ts, so that the execution history imports neither prompt runs nor the workflow engine. */
+    executionKinds: Readonly<Record<ExecutionType, ExecutionKind>>;
+  }
+}
+
 /** What differs between executions of one type and those of another; the history is the same for all. */
 export interface ExecutionKind {
-  /** Whether one of its events can have this id; null: nothing was heard yet. */
+  /** Whether `lastEventId` has the form of this kind's event ids. null means the beginning and is always valid. */
   isEventId(lastEventId: string | null): boolean;
-  /** What happens from after the last event heard (null: from the beginning) up to the one that ends it. */
+  /** The events after `lastEventId` (null: from the beginning), up to the one that ends the execution. */
   streamEvents(
     ctx: Context,
     execution: ExecutionRow,
     lastEventId: string | null,
     signal: AbortSignal,
   ): AsyncIterable<StreamedEvent>;
-  /** `cancel_requested_at` is written: whoever runs it must hear of that. Resolves when it has ended, or cannot yet. */
+  /** Called after `cancel_requested_at` is written. Resolves when the execution has ended, or when it cannot end yet. */
   cancel(ctx: Context, execution: ExecutionRow): Promise<void>;
-  /** What each of its steps took, for its receipt. */
+  /** The usage of each step, for the run receipt. Prompts have no steps. */
   listStepUsage?(ctx: Context, execution: ExecutionRow): Promise<NonNullable<RunReceipt["steps"]>>;
 }
-
-/** app.ts gives them, so that this room knows nothing of the engine that runs workflows. */
-export type ExecutionKinds = Readonly<Partial<Record<ExecutionType, ExecutionKind>>>;

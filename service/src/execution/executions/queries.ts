@@ -119,14 +119,17 @@ export const insertWorkflowSql = (execution: NewWorkflowRow) => sql`
   values (${execution.id}, 'WORKFLOW', ${execution.userId}, ${execution.productId}, ${execution.productVersion}, ${execution.mode},
           'queued', ${execution.sealedTexts}, ${execution.createdAt})`;
 
-export const requestCancelByIds = (db: Queries, ids: string[], now: Date) =>
-  db
+/** Requests the cancellation of those that have not ended. */
+export async function requestCancelByIds(db: Queries, ids: string[], now: Date): Promise<void> {
+  if (ids.length === 0) return;
+  await db
     .updateTable("executions")
     .set({ cancelRequestedAt: now })
     .where("id", "in", ids)
     .where("completedAt", "is", null)
     .where("cancelRequestedAt", "is", null)
     .execute();
+}
 
 /** What moves in a workflow's row; what is left out stays as it is. */
 export interface WorkflowChange {
@@ -167,8 +170,8 @@ export const updateWorkflowSql = (
          completed_at = coalesce(${change.completedAt ?? null}, completed_at)
    where id = ${id} and type = 'WORKFLOW' and status = any (${from})`;
 
-/** One that has ended is `queued` again, without its end. False: it has not. */
-export async function reopenWorkflow(db: Queries, id: string): Promise<boolean> {
+/** Sets a failed or canceled workflow back to `queued`. False: it has another status. */
+export async function reopenWorkflowExecution(db: Queries, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("executions")
     .set({

@@ -2,19 +2,18 @@ import { api } from "@stoa/contract";
 import { type Route, repeatableRoute, route } from "../../platform/http/route.ts";
 import { cancelExecution } from "./cancel-execution.ts";
 import { deleteExecution, listOwnExecutions, readExecution } from "./executions.ts";
-import type { ExecutionKinds } from "./kinds.ts";
 import { readProductRuns } from "./product-runs.ts";
 import { streamExecutionEvents } from "./stream-events.ts";
 
-export const executionRoutes = (kinds: ExecutionKinds): Route[] => [
+export const executionRoutes: Route[] = [
   route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
-    // A browser that comes back by itself asks the same address again, and knows better what it heard.
-    streamExecutionEvents(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
+    // A browser that reconnects repeats the old URL; its Last-Event-ID header is newer than the query.
+    streamExecutionEvents(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null)),
   ),
   repeatableRoute(
     "A canceled execution stays canceled.",
     route(api.ai.cancelExecution, (ctx, caller, { params }) =>
-      cancelExecution(ctx, caller, params.executionId, kinds),
+      cancelExecution(ctx, caller, params.executionId),
     ),
   ),
   route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),

@@ -1,13 +1,13 @@
 import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 
-/** What went in and what came out: a prompt's variables and its text, a workflow's input and its result. */
+/** A prompt's variables and output, or a workflow's input and result. */
 export interface ExecutionTexts {
   variables: Record<string, unknown>;
   output: unknown;
 }
 
-/** Whose execution it is: what is sealed for one opens for no other. */
+/** An execution, and the run of a workflow under the same id. Both ids are bound to sealed columns: a text opens in its own row only. */
 export interface ExecutionRef {
   id: string;
   userId: string;

@@ -1,12 +1,9 @@
 import type { Context } from "../../core/context.ts";
-import type { Queries } from "../../platform/db/database.ts";
 import { PRICE_LIST } from "../provider-keys/cost.ts";
 import {
   type ExecutionMode,
   type ExecutionStatus,
   insertWorkflowSql,
-  reopenWorkflow,
-  requestCancelByIds,
   updateWorkflowSql,
   type WorkflowChange,
 } from "./queries.ts";
@@ -38,14 +35,6 @@ export interface WorkflowTransition {
   usage?: NonNullable<WorkflowChange["usage"]>;
   durationMs?: number;
 }
-
-/** Of those that have not ended. */
-export const requestCancelOf = async (db: Queries, ids: string[], now: Date): Promise<void> => {
-  if (ids.length > 0) await requestCancelByIds(db, ids, now);
-};
-
-/** One that has ended runs on: `queued` again, without its end. False: it has not. */
-export const reopenWorkflowExecution = reopenWorkflow;
 
 const END_STATUSES: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
   "completed",

@@ -7,8 +7,9 @@ import {
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { parseNew } from "../../platform/http/validate.ts";
+import { cancelExecution } from "../executions/cancel-execution.ts";
 import { CancelExecution, GetExecution } from "./execution-tools.ts";
-import { cancelRun, toExecutionResult, waitForEnd } from "./executions.ts";
+import { toExecutionResult, waitForEnd } from "./executions.ts";
 import { parsePromptName } from "./names.ts";
 import { findProductByName } from "./products.ts";
 import { toErrorResult } from "./results.ts";
@@ -26,8 +27,8 @@ export async function callTool(
   call: ToolCall,
 ): Promise<CallToolResult> {
   try {
-    if (name === "get_execution") return await getExecution(ctx, caller, args, call);
-    if (name === "cancel_execution") return await cancelExecution(ctx, caller, args);
+    if (name === "get_execution") return await getExecutionTool(ctx, caller, args, call);
+    if (name === "cancel_execution") return await cancelExecutionTool(ctx, caller, args);
     return await runProduct(ctx, caller, name, args, call);
   } catch (error) {
     if (error instanceof ApiError) return toErrorResult(error);
@@ -35,15 +36,15 @@ export async function callTool(
   }
 }
 
-async function getExecution(ctx: Context, caller: Member, args: Arguments, call: ToolCall) {
+async function getExecutionTool(ctx: Context, caller: Member, args: Arguments, call: ToolCall) {
   const input = parseNew(GetExecution, args, "arguments");
   await waitForEnd(ctx, caller, input, call);
   return toExecutionResult(ctx, caller, input.executionId);
 }
 
-async function cancelExecution(ctx: Context, caller: Member, args: Arguments) {
+async function cancelExecutionTool(ctx: Context, caller: Member, args: Arguments) {
   const { executionId } = parseNew(CancelExecution, args, "arguments");
-  await cancelRun(ctx, caller, executionId);
+  await cancelExecution(ctx, caller, executionId);
   return toExecutionResult(ctx, caller, executionId);
 }
 

@@ -1,17 +1,13 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { ExecutionDetail } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { cancelExecution } from "../executions/cancel-execution.ts";
 import { mustFindExecution, readExecution } from "../executions/executions.ts";
-import { promptKind } from "../prompt-runs/prompt-kind.ts";
 import { listOwnSteps } from "../workflow-runs/steps.ts";
-import { workflowKind } from "../workflow-runs/workflow-kind.ts";
 import { MAX_WAIT_SECONDS } from "./execution-tools.ts";
 import { toToolResult } from "./results.ts";
 import type { ToolCall } from "./tool-call.ts";
 
 const FIRST_STEPS = { page: 1, limit: 100 };
-const kinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
 
 /** Until a workflow's execution has ended, or waits for somebody's decision, or the time is up. */
 export async function waitForEnd(
@@ -25,7 +21,7 @@ export async function waitForEnd(
   if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !reportProgress)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let count = 0;
-  for await (const { type } of workflowKind.streamEvents(ctx, execution, null, over)) {
+  for await (const { type } of ctx.executionKinds.WORKFLOW.streamEvents(ctx, execution, null, over)) {
     await reportProgress?.(++count, type!);
     if (WAITING_EVENTS.has(type!) && (await isWaitingForOwner(ctx, caller, executionId))) return;
   }
@@ -47,9 +43,6 @@ async function listOpenApprovals(ctx: Context, caller: Member, executionId: stri
     .filter(({ type, status, decision }) => type === "approval" && status === "waiting" && decision === null)
     .map(({ stepId }) => stepId);
 }
-
-export const cancelRun = (ctx: Context, caller: Member, executionId: string) =>
-  cancelExecution(ctx, caller, executionId, kinds);
 
 /** How an execution stands, and what came of it. */
 export async function toExecutionResult(

@@ -4,10 +4,11 @@ import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { parseNew } from "../../platform/http/validate.ts";
+import { cancelExecution } from "../executions/cancel-execution.ts";
 import type { Product } from "../prompt-runs/prepare-run.ts";
 import { findDefaultKeys } from "../workflow-runs/default-keys.ts";
 import { executeWorkflow } from "../workflow-runs/execute-workflow.ts";
-import { cancelRun, markFailedRun, toExecutionResult, waitForEnd } from "./executions.ts";
+import { markFailedRun, toExecutionResult, waitForEnd } from "./executions.ts";
 import type { ToolCall } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
@@ -32,7 +33,7 @@ export async function runWorkflowTool(
     waitSeconds: null,
   });
   await waitForEnd(ctx, caller, data, call);
-  if (call.signal.aborted && !ctx.shutdown.aborted) await cancelRun(ctx, caller, data.executionId);
+  if (call.signal.aborted && !ctx.shutdown.aborted) await cancelExecution(ctx, caller, data.executionId);
   return markFailedRun(await toExecutionResult(ctx, caller, data.executionId));
 }
 

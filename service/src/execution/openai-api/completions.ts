@@ -8,7 +8,6 @@ import { isStreaming, streamExecutionEvents } from "../executions/stream-events.
 import { findDefaultKey } from "../prompt-runs/default-key.ts";
 import { executePrompt, resumePrompt } from "../prompt-runs/execute.ts";
 import { findVersionToRun, mustBeEntitled } from "../prompt-runs/prepare-run.ts";
-import { promptKind } from "../prompt-runs/prompt-kind.ts";
 import { type Completion, toChunks, toFinishReason, toOpenAiUsage } from "./chunks.ts";
 import { type ExtractedInput, extractInput, toVariables } from "./extract-variables.ts";
 import { parseModelId, toModelId } from "./models.ts";
@@ -145,7 +144,7 @@ export async function replayCompletion(
   const id = name.replace(WITH_USAGE, "");
   // First, since a stream that nobody hears would never be ended.
   const { productId, productVersion, createdAt } = await mustFindExecution(ctx, caller, id);
-  const stream = await streamExecutionEvents(ctx, caller, id, null, { PROMPT: promptKind });
+  const stream = await streamExecutionEvents(ctx, caller, id, null);
   const model = toModelId(toId("prod", productId), productVersion);
   return toChunkStream(stream, { id, model, created: createdAt, includeUsage: name !== id });
 }

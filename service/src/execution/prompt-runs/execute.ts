@@ -10,7 +10,6 @@ import { areExpiredLeasesConclusive } from "../executions/leases.ts";
 import { failAbandonedRun } from "../executions/queries.ts";
 import { streamExecutionEvents } from "../executions/stream-events.ts";
 import { prepareRun } from "./prepare-run.ts";
-import { promptKind } from "./prompt-kind.ts";
 import { type RunResult, runPrompt } from "./run-prompt.ts";
 import { type PromptRun, startRun } from "./run-record.ts";
 import { readOutput, toExecutionResult, toRunError } from "./stored-events.ts";
@@ -80,7 +79,7 @@ export async function resumePrompt(
   const isLive = ctx.liveRuns.get(execution.id) !== undefined;
   if (execution.completedAt === null && !(isLive && mode === "stream"))
     throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
-  if (mode === "stream") return streamExecutionEvents(ctx, caller, executionId, null, { PROMPT: promptKind });
+  if (mode === "stream") return streamExecutionEvents(ctx, caller, executionId, null);
   if (output === null) throw outputNotStored(executionId);
   return toExecutionResult(execution, output) as ExecutionResult;
 }

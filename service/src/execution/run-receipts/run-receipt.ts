@@ -7,7 +7,6 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { mustFindExecution } from "../executions/executions.ts";
-import type { ExecutionKinds } from "../executions/kinds.ts";
 import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
 import { openTexts } from "../executions/texts.ts";
 import { toUsage } from "../executions/usage.ts";
@@ -26,7 +25,6 @@ export async function createRunReceipt(
   ctx: Context,
   caller: Member,
   executionId: string,
-  kinds: ExecutionKinds,
 ): Promise<SignedRunReceipt> {
   const run = await mustFindExecution(ctx, caller, executionId);
   mustHaveEnded(run);
@@ -35,7 +33,7 @@ export async function createRunReceipt(
   const receipt = await signReceipt(ctx, {
     ...(await toRunReceipt(ctx, run)),
     texts,
-    steps: (await kinds[run.type]?.listStepUsage?.(ctx, run)) ?? null,
+    steps: (await ctx.executionKinds[run.type].listStepUsage?.(ctx, run)) ?? null,
   });
   return {
     receipt,

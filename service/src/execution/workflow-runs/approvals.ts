@@ -2,16 +2,16 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { StepId } from "../../formats/workflow-definition/workflow-schema.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { findStep, lockRun, signalRun, updateDecision } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
-import type { RunRef } from "./sealed-texts.ts";
 
 export type Decision = "approved" | "rejected";
 
 /** Records a decision on a waiting approval and signals the driver of the run. */
 export const decideApproval = (
   ctx: Context,
-  { id }: RunRef,
+  { id }: ExecutionRef,
   stepId: string,
   decision: Decision,
 ): Promise<void> =>

@@ -2,8 +2,8 @@ import type { CallbackSecret, CallbackType } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { findCallbackSecrets, sendCallback } from "../../events/webhooks/callbacks.ts";
 import type { Tx } from "../../platform/db/database.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
-import type { RunRef } from "./sealed-texts.ts";
 
 /** Of an event, with the rest of it: bodies are at most 256 KiB. */
 const MAX_OUTPUT_BYTES = 200_000;
@@ -12,7 +12,7 @@ const MAX_OUTPUT_BYTES = 200_000;
 export async function sendRunCallback(
   ctx: Context,
   tx: Tx,
-  { id, userId }: RunRef,
+  { id, userId }: ExecutionRef,
   callbackId: string | null,
   waitingFor: string[],
 ): Promise<void> {

@@ -1,7 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import type { AccountCancelReason } from "../executions/queries.ts";
-import { cancelRunsOfUser } from "../prompt-runs/erase-runs.ts";
+import { type AccountCancelReason, requestCancelByUser } from "../executions/queries.ts";
 import { lockRunsOfUser } from "./queries.ts";
 
 /**
@@ -15,5 +14,5 @@ export async function cancelAllRuns(
   reason: AccountCancelReason,
 ): Promise<void> {
   await lockRunsOfUser(tx, userId);
-  await cancelRunsOfUser(ctx, tx, userId, reason);
+  await requestCancelByUser(tx, userId, reason, ctx.now());
 }

@@ -1,9 +1,9 @@
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluator.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { type Decision, decideApproval } from "./approvals.ts";
 import { insertWorkflowExecution, type NewWorkflowRun } from "./new-execution.ts";
 import { retryRun } from "./retry-run.ts";
-import type { RunRef } from "./sealed-texts.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
 
@@ -12,9 +12,9 @@ export interface WorkflowEngine {
   /** Begins a run that has been checked; it goes on whatever becomes of this process. Answers the execution's id. */
   start(ctx: Context, userId: string, newRun: NewWorkflowRun): Promise<string>;
   /** Approves or rejects a waiting step. Throws STEP_NOT_FOUND, or INVALID_STATE if the step does not wait. */
-  decide(ctx: Context, run: RunRef, stepId: string, decision: Decision): Promise<void>;
+  decide(ctx: Context, run: ExecutionRef, stepId: string, decision: Decision): Promise<void>;
   /** Retries a failed or canceled run after its completed steps. False: the run has another status. */
-  retry(ctx: Context, run: RunRef): Promise<boolean>;
+  retry(ctx: Context, run: ExecutionRef): Promise<boolean>;
   /** Resolves with whether a run has ended by then, in milliseconds. */
   hasEndedWithin(ctx: Context, id: string, ms: number): Promise<boolean>;
   /** What does the work, in any number of processes. */

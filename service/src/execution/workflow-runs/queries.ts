@@ -22,7 +22,7 @@ export interface WorkflowExecutionRow {
   completionTokens: number | null;
   costUsd: string | null;
   costKnown: boolean | null;
-  estimated: boolean;
+  usageEstimated: boolean;
   durationMs: number | null;
   createdAt: Date;
   completedAt: Date | null;
@@ -36,22 +36,12 @@ export async function findWorkflowExecution(
   const { rows } = await sql<WorkflowExecutionRow>`${prepared("find_workflow_execution")}
     select product_id, product_version, status, sealed_texts,
            error_code, error_message, prompt_tokens,
-           completion_tokens, cost_usd, cost_known, usage_estimated as estimated,
+           completion_tokens, cost_usd, cost_known, usage_estimated,
            duration_ms, created_at, completed_at
       from executions
      where id = ${id} and user_id = ${userId} and type = 'WORKFLOW' and deleted_at is null`.execute(db);
   return rows[0];
 }
-
-export const findOwnExecution = (db: Queries, userId: string, id: string) =>
-  db
-    .selectFrom("executions")
-    .select(["id", "type", "status", "productId"])
-    .where("id", "=", id)
-    .where("userId", "=", userId)
-    .where("deletedAt", "is", null)
-    .$castTo<{ id: string; type: "PROMPT" | "WORKFLOW"; status: RunRow["status"]; productId: string }>()
-    .executeTakeFirst();
 
 export interface StepListRow {
   stepId: string;
@@ -71,7 +61,7 @@ export interface StepListRow {
   completionTokens: number | null;
   costUsd: string | null;
   costKnown: boolean | null;
-  estimated: boolean;
+  usageEstimated: boolean;
   decision: "approved" | "rejected" | null;
   decidedAt: Date | null;
   startedAt: Date | null;
@@ -100,7 +90,7 @@ const steps = (db: Queries, executionId: string) =>
       "completionTokens",
       "costUsd",
       "costKnown",
-      "usageEstimated as estimated",
+      "usageEstimated",
       "decision",
       "decidedAt",
       "startedAt",

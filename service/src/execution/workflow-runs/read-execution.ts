@@ -4,8 +4,8 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { openTexts } from "../executions/texts.ts";
+import { toUsage } from "../executions/usage.ts";
 import { findWorkflowExecution } from "./queries.ts";
-import { toUsage } from "./usage.ts";
 
 /** How a workflow's execution stands, and what came of it. */
 export async function readWorkflowExecution(

@@ -3,15 +3,16 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { reopenWorkflowExecution } from "../executions/workflow-executions.ts";
+import { reopenWorkflowExecution } from "../executions/queries.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { type LockedRun, lockRun, requeueRun } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
 import { isSatisfied } from "./run-state.ts";
-import { openRunInput, type RunRef } from "./sealed-texts.ts";
+import { openRunInput } from "./sealed-texts.ts";
 import { readRunState } from "./step-rows.ts";
 
 /** Has a run that failed or was canceled begin anew what did not come to a good end. False: it has not ended so. */
-export const retryRun = (ctx: Context, run: RunRef): Promise<boolean> =>
+export const retryRun = (ctx: Context, run: ExecutionRef): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
     if (!(await reopenWorkflowExecution(tx, run.id))) return false;
     await reopen(ctx, tx, run, await lockRun(tx, run.id));
@@ -19,7 +20,7 @@ export const retryRun = (ctx: Context, run: RunRef): Promise<boolean> =>
     return true;
   });
 
-async function reopen(ctx: Context, tx: Tx, run: RunRef, locked: LockedRun | undefined): Promise<void> {
+async function reopen(ctx: Context, tx: Tx, run: ExecutionRef, locked: LockedRun | undefined): Promise<void> {
   const refused = (message: string) => new ApiError("INVALID_STATE", message);
   if (!locked || locked.sealedStart === null)
     throw refused("The input of the run is no longer kept (30 days). Start a new run.");

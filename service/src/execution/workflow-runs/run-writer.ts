@@ -1,11 +1,8 @@
 import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { retryWhileUnavailable, type Tx } from "../../platform/db/database.ts";
-import {
-  requestCancelOf,
-  updateWorkflowExecutionSql,
-  type WorkflowTransition,
-} from "../executions/workflow-executions.ts";
+import { requestCancelByIds } from "../executions/queries.ts";
+import { updateWorkflowExecutionSql, type WorkflowTransition } from "../executions/workflow-executions.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import { sendRunCallback } from "./callbacks.ts";
 import type { PendingCalls } from "./pending-calls.ts";
@@ -192,7 +189,7 @@ export class RunWriter {
             const result = await writeCheckpoint(tx, lease, checkpoint);
             if (result.status !== "written") return result;
             await also?.(tx);
-            await requestCancelOf(tx, abandoned, this.#ctx.now());
+            await requestCancelByIds(tx, abandoned, this.#ctx.now());
             return result;
           });
     // What providers have answered is held meanwhile: somebody was billed for it.

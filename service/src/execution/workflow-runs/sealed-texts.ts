@@ -1,5 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { sealedColumn } from "../../platform/db/sealed-columns.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { NO_ITEM, type StepError, type UsageSum } from "./run-state.ts";
 
 /** What a run was begun with: whatever becomes of the product or the keys' names, this is what runs. */
@@ -19,15 +20,9 @@ export interface RunInput {
   traceparent?: string | undefined;
 }
 
-/** Whose run it is: what is sealed for one opens for no other. */
-export interface RunRef {
-  id: string;
-  userId: string;
-}
-
-const startContext = ({ id, userId }: RunRef) => `workflow-start|${userId}|${id}`;
-const resultContext = ({ id, userId }: RunRef) => `workflow-result|${userId}|${id}`;
-const outputContext = ({ id, userId }: RunRef, key: string) => `workflow-step|${userId}|${id}|${key}`;
+const startContext = ({ id, userId }: ExecutionRef) => `workflow-start|${userId}|${id}`;
+const resultContext = ({ id, userId }: ExecutionRef) => `workflow-result|${userId}|${id}`;
+const outputContext = ({ id, userId }: ExecutionRef, key: string) => `workflow-step|${userId}|${id}|${key}`;
 
 const ofRun = {
   key: { execution_id: "uuid" },
@@ -61,17 +56,17 @@ export const sealedOutputs = sealedColumn({
   contextOf: ({ id, userId, step }) => outputContext({ id, userId }, step),
 });
 
-export const sealRunInput = (ctx: Context, run: RunRef, start: RunInput): string =>
+export const sealRunInput = (ctx: Context, run: ExecutionRef, start: RunInput): string =>
   ctx.vault.seal(JSON.stringify(start), startContext(run));
 
-export const openRunInput = (ctx: Context, run: RunRef, sealed: string): RunInput =>
+export const openRunInput = (ctx: Context, run: ExecutionRef, sealed: string): RunInput =>
   JSON.parse(ctx.vault.open(sealed, startContext(run)));
 
 /** What came out, for the step of another run that called this one. */
-export const sealResult = (ctx: Context, run: RunRef, result: ChildResult): string =>
+export const sealResult = (ctx: Context, run: ExecutionRef, result: ChildResult): string =>
   ctx.vault.seal(JSON.stringify(result), resultContext(run));
 
-export const openResult = (ctx: Context, run: RunRef, sealed: string): ChildResult =>
+export const openResult = (ctx: Context, run: ExecutionRef, sealed: string): ChildResult =>
   JSON.parse(ctx.vault.open(sealed, resultContext(run)));
 
 export interface ChildResult {
@@ -81,8 +76,8 @@ export interface ChildResult {
 }
 
 /** `key` says of which step, so that a row that is moved does not open. */
-export const sealOutput = (ctx: Context, run: RunRef, key: string, json: string): string =>
+export const sealOutput = (ctx: Context, run: ExecutionRef, key: string, json: string): string =>
   ctx.vault.seal(json, outputContext(run, key));
 
-export const openOutput = (ctx: Context, run: RunRef, key: string, sealed: string): unknown =>
+export const openOutput = (ctx: Context, run: ExecutionRef, key: string, sealed: string): unknown =>
   JSON.parse(ctx.vault.open(sealed, outputContext(run, key)));

@@ -1,15 +1,16 @@
 import type { Context } from "../../core/context.ts";
 import type { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Queries } from "../../platform/db/database.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
 import { listAllSteps, type StepRow } from "./run-queries.ts";
 import { RunState, type StepRun, stepKey } from "./run-state.ts";
-import { openOutput, type RunRef, sealOutput } from "./sealed-texts.ts";
+import { openOutput, sealOutput } from "./sealed-texts.ts";
 
 /** How far a run had come when it was last written down. */
 export async function readRunState(
   ctx: Context,
   db: Queries,
-  run: RunRef,
+  run: ExecutionRef,
   workflow: Workflow,
 ): Promise<RunState> {
   const rows = await listAllSteps(db, run.id);
@@ -35,7 +36,7 @@ export async function readRunState(
 }
 
 /** A step as it is written down: its output sealed, for it alone. */
-export function toStepRow(ctx: Context, run: RunRef, state: RunState, step: StepRun): StepRow {
+export function toStepRow(ctx: Context, run: ExecutionRef, state: RunState, step: StepRun): StepRow {
   const { output, error, usage, decision: _, decidedAt: __, ...row } = step;
   return {
     ...row,

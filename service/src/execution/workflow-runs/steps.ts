@@ -1,24 +1,17 @@
 import type { WorkflowStep } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError } from "../../core/errors.ts";
-import { toId, toUuid } from "../../core/ids.ts";
+import { toId } from "../../core/ids.ts";
 import { required } from "../../core/required.ts";
 import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { mustFindExecution } from "../executions/executions.ts";
+import type { ExecutionRef } from "../executions/texts.ts";
+import { toUsage } from "../executions/usage.ts";
 import type { Decision } from "./approvals.ts";
 import { engine } from "./engine.ts";
-import { findOwnExecution, findSealedStart, findStep, listSteps, type StepListRow } from "./queries.ts";
+import { findSealedStart, findStep, listSteps, type StepListRow } from "./queries.ts";
 import { NO_ITEM, stepKey } from "./run-state.ts";
-import { openOutput, openRunInput, type RunRef } from "./sealed-texts.ts";
-import { toUsage } from "./usage.ts";
-
-/** The execution behind an id, of any type, if it is the caller's. */
-export async function mustFindOwnExecution(ctx: Context, caller: Member, executionId: string) {
-  const id = toUuid("exec", executionId);
-  const execution = id ? await findOwnExecution(ctx.db, caller.userId, id) : undefined;
-  if (!execution) throw new ApiError("EXECUTION_NOT_FOUND");
-  return execution;
-}
+import { openOutput, openRunInput } from "./sealed-texts.ts";
 
 export async function listOwnSteps(
   ctx: Context,
@@ -26,33 +19,33 @@ export async function listOwnSteps(
   executionId: string,
   paging: Paging,
 ): Promise<Page<WorkflowStep>> {
-  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
+  const { id } = await mustFindExecution(ctx, caller, executionId);
   const run = { id, userId: caller.userId };
   const page = await listSteps(ctx.db, id, paging);
   const prompts = await readApprovalPrompts(ctx, run, page.items);
   return mapPage(page, (step) => toStep(ctx, run, step, prompts));
 }
 
-/** Says yes or no to an approval, and answers the step that it was said of. */
+/** Approves or rejects a waiting step, and returns the step. */
 export async function decideStep(
   ctx: Context,
   caller: Member,
   { executionId, stepId }: { executionId: string; stepId: string },
   decision: Decision,
 ): Promise<WorkflowStep> {
-  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
+  const { id } = await mustFindExecution(ctx, caller, executionId);
   await engine.decide(ctx, { id, userId: caller.userId }, stepId, decision);
   return readStep(ctx, caller, id, stepId);
 }
 
-/** Of a step that was decided under the same Idempotency-Key. */
+/** The step that an earlier request with this Idempotency-Key decided. */
 export const resumeDecision = async (
   ctx: Context,
   caller: Member,
   executionId: string,
   { params }: { params: { stepId: string } },
 ): Promise<WorkflowStep> => {
-  const { id } = await mustFindOwnExecution(ctx, caller, executionId);
+  const { id } = await mustFindExecution(ctx, caller, executionId);
   return readStep(ctx, caller, id, params.stepId);
 };
 
@@ -62,10 +55,10 @@ async function readStep(ctx: Context, caller: Member, id: string, stepId: string
   return toStep(ctx, run, step, await readApprovalPrompts(ctx, run, [step]));
 }
 
-/** What approvals ask, by step: it stands in the definition that the run was begun with, sealed. */
+/** The prompts of approvals by step id, from the sealed definition with which the run started. */
 async function readApprovalPrompts(
   ctx: Context,
-  run: RunRef,
+  run: ExecutionRef,
   rows: StepListRow[],
 ): Promise<Map<string, string>> {
   const sealed = rows.some(({ type }) => type === "approval") && (await findSealedStart(ctx.db, run.id));
@@ -76,7 +69,12 @@ async function readApprovalPrompts(
   );
 }
 
-function toStep(ctx: Context, run: RunRef, row: StepListRow, prompts: Map<string, string>): WorkflowStep {
+function toStep(
+  ctx: Context,
+  run: ExecutionRef,
+  row: StepListRow,
+  prompts: Map<string, string>,
+): WorkflowStep {
   const { stepId, item, sealedOutput } = row;
   return {
     stepId,
