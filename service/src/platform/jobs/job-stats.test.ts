@@ -93,7 +93,7 @@ suite("how jobs go", () => {
   test("is told by the doctor: what failed, what is late and what was given up", async () => {
     const { jobs } = await findings();
     assert.deepEqual([jobs!.ok, jobs!.warning], [true, true]);
-    assert.match(jobs!.note, /pay-out failed when it was last tried/);
+    assert.match(jobs!.note, /pay-out failed at its last attempt/);
     assert.doesNotMatch(jobs!.note, /late/);
     for (const { name } of listScheduledJobs(market.service.ctx)) await note(name, true);
     assert.equal((await findings())["jobs"]!.warning, undefined);
