@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** By the provider's ids, of orders and of payments for plans. */
+/** Open disputes of orders and plan payments, by the provider's ids. */
 export async function listOpenDisputes(db: Queries): Promise<{ id: string }[]> {
   const { rows } = await sql<{ id: string }>`
     select id from (
@@ -38,7 +38,7 @@ export const insertUnapplied = (db: Queries, dispute: Unapplied) =>
 export const deleteUnapplied = (db: Queries, providersId: string) =>
   db.deleteFrom("unappliedDisputes").where("providerDisputeId", "=", providersId).execute();
 
-/** Until when a list of the provider's has been read; null: never. */
+/** The moment until which a list of the provider was read; null: never. */
 export async function readCursor(db: Queries, list: string): Promise<Date | null> {
   const row = await db
     .selectFrom("providerCursors")

@@ -28,7 +28,6 @@ export interface AuditedDispute extends Pick<Dispute, "amountMinor" | "reason"> 
   details?: Record<string, string>;
 }
 
-/** In the audit log. */
 export const auditDispute = (
   ctx: Context,
   tx: Tx,

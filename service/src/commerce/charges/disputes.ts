@@ -11,15 +11,15 @@ import {
   writeCursor,
 } from "./dispute-queries.ts";
 
-/** Moves a room's rows to a dispute as the provider has it; false: it is about none of them. worker.ts names the rooms. */
+/** Applies a dispute to a room's rows. Returns false when the dispute is about none of them. `jobs.ts` lists the rooms. */
 export type DisputeHandler = (ctx: Context, dispute: Dispute) => Promise<boolean>;
 
 const CURSOR_NAME = "disputes";
-/** The provider's clock and ours may differ, and its list may be late. */
+/** The provider's clock may differ from ours, and its list may lag. */
 const OVERLAP_MS = 3_600_000;
 const BEGINNING_OF_TIME = new Date(0);
 
-/** Reads a dispute from the provider and moves ours to it, whatever was reported of it before, how often and in which order. */
+/** Reads a dispute from the provider and applies it, so that webhooks may come repeated and in any order. */
 export async function syncDispute(ctx: Context, rooms: DisputeHandler[], disputeId: string): Promise<void> {
   const dispute = await ctx.integrations.payments.findDispute(disputeId);
   if (dispute) await applyDispute(ctx, rooms, dispute);
@@ -33,8 +33,8 @@ async function applyDispute(ctx: Context, rooms: DisputeHandler[], dispute: Disp
 }
 
 /**
- * The job: notices get lost. It reads the open disputes and those that could not be applied before, and lists what the provider has
- * opened since it last looked.
+ * The job, because webhooks get lost: it reads the open disputes and those that could not be applied before, and lists the
+ * provider's new ones.
  */
 export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): Promise<void> {
   const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
@@ -42,7 +42,7 @@ export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): 
     known,
     ({ id }) => syncDispute(ctx, rooms, id),
     ({ id }, err) =>
-      ctx.log.warn({ dispute: id, err }, "a dispute could not be followed; the next round tries again"),
+      ctx.log.warn({ dispute: id, err }, "a dispute could not be followed; the next job run tries again"),
   );
   const knownIds = new Set(known.map(({ id }) => id));
   const readUntil = ctx.now();
@@ -51,7 +51,7 @@ export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): 
   await writeCursor(ctx.db, CURSOR_NAME, readUntil);
 }
 
-/** The list goes on past a dispute that cannot be applied; where nothing can be written, the list is read again. */
+/** A dispute that cannot be applied does not stop the list. If the database is unavailable, the job reads the list again. */
 async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispute: Dispute): Promise<void> {
   const { disputeId, orderId } = dispute;
   try {
@@ -70,7 +70,7 @@ async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispu
   }
 }
 
-/** The oldest first. */
+/** Oldest first. */
 async function listSinceCursor(ctx: Context): Promise<Dispute[]> {
   const cursor = await readCursor(ctx.db, CURSOR_NAME);
   const since = cursor ? new Date(cursor.getTime() - OVERLAP_MS) : BEGINNING_OF_TIME;

@@ -3,7 +3,7 @@ import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** Null when the user chose none, or removed it. */
+/** Null when the user set none, or removed it. */
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
   const row = await db
     .selectFrom("paymentCustomers")
@@ -69,14 +69,12 @@ export const insertMethod = (tx: Tx, userId: string, { id, brand, last4 }: Payme
 export const deleteMethod = (tx: Tx, userId: string, id: string) =>
   tx.deleteFrom("paymentMethods").where("userId", "=", userId).where("id", "=", id).execute();
 
-/** Answers which. */
 export const deleteMethodsOf = (tx: Tx, userId: string) =>
   tx.deleteFrom("paymentMethods").where("userId", "=", userId).returning("id").execute();
 
-/** For any user. */
 export const isMethodStored = async (db: Queries, id: string): Promise<boolean> =>
   (await db.selectFrom("paymentMethods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 
-/** Where payouts go stays: what is still owed goes there. */
+/** The payout account stays, because the service may still owe a balance. */
 export const clearDefaultMethod = (tx: Tx, userId: string) =>
   tx.updateTable("paymentCustomers").set({ defaultMethodId: null }).where("userId", "=", userId).execute();

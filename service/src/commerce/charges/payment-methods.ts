@@ -24,7 +24,7 @@ import { unavailableIfUnreachable } from "./provider-errors.ts";
 
 const MAX_METHODS = 10;
 
-/** Providers' ids are words. What is none names nothing, and is not for the database to read. */
+/** The format of providers' ids. Other text is not sent to the database. */
 const METHOD_ID = /^\w{1,255}$/;
 
 const findOwnMethod = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
@@ -56,7 +56,7 @@ export async function choosePaymentMethod(
   throw unknownMethodError(ctx, "paymentMethodId", named);
 }
 
-/** Where it can be no method of this provider's, why. */
+/** Throws the reason if the token cannot belong to this provider. */
 function unknownMethodError(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
   const reason = ctx.integrations.payments.findTokenProblem(named);
   if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
@@ -91,7 +91,7 @@ export async function listPaymentMethods(
   };
 }
 
-/** Keeps a method by what the provider gave the browser for it; one that is kept already stays as it is. */
+/** Stores a method by the token that the provider gave the browser. A stored method stays as it is. */
 export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
   const { userId } = caller;
   const found = await unavailableIfUnreachable(() =>
@@ -118,7 +118,7 @@ async function saveMethod(ctx: Context, tx: Tx, userId: string, method: Provider
   return { ...method, createdAt: ctx.now() };
 }
 
-/** From now on it pays when a purchase names none. */
+/** Purchases that name no method use it from now on. */
 export const setDefaultPaymentMethod = (
   ctx: Context,
   caller: Member,
@@ -133,7 +133,7 @@ export const setDefaultPaymentMethod = (
     return toMethod(method, methodId);
   });
 
-/** Of a method that was added, or became the default, under the same Idempotency-Key. */
+/** For a repeated Idempotency-Key. */
 export async function resumeMethod(ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> {
   const method = findSharedMethod(ctx, methodId) ?? (await findOwnMethod(ctx.db, caller.userId, methodId));
   if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
@@ -153,13 +153,13 @@ export async function removePaymentMethod(ctx: Context, caller: Member, methodId
   return { id: methodId, deleted: true as const };
 }
 
-/** When an account is closed. */
+/** Runs when an account is closed. */
 export async function deletePaymentMethods(ctx: Context, tx: Tx, userId: string): Promise<void> {
   for (const { id } of await deleteMethodsOf(tx, userId)) await queueDetach(ctx, tx, id);
   await clearDefaultMethod(tx, userId);
 }
 
-/** Tried for about two days. */
+/** Retried for about two days. */
 export const detachMethodJob: JobDefinition = {
   name: "detach-payment-method",
   retries: 20,

@@ -14,7 +14,7 @@ import {
 const MAX_WEBHOOK_BYTES = 256 * 1024;
 const EMPTY_BODY = Buffer.alloc(0);
 
-/** Where the payment provider posts that something changed. Its signature stands for it, and is over the bytes as they came. */
+/** Receives the provider's webhooks. The signature over the raw bytes authenticates them. */
 export function addPaymentWebhookEndpoint(
   app: FastifyInstance,
   ctx: Context,
@@ -29,13 +29,13 @@ export function addPaymentWebhookEndpoint(
   });
 }
 
-/** A path of the test provider has no other letters: none leads out of its folder. */
+/** A path of the test provider has no other characters, so that no id leads out of its folder. */
 const ID = /^[A-Za-z0-9_-]+$/;
 const MAX_FORM_BYTES = 1024;
 
 /**
  * Serves the pages of the test payment provider at the service's own origin, where every browser reaches them. The link to a
- * payment or an account holds an unguessable id, which is the credential; the bank's desk shows everybody's money.
+ * payment or an account contains an unguessable id, which is the credential. The list of all money is for the operator.
  */
 export function addTestPaymentPages(app: FastifyInstance, ctx: Context): void {
   const { testPayments } = ctx.integrations;
@@ -75,7 +75,7 @@ function testPagePath(noun: string, request: FastifyRequest): string {
   return `/${noun}/${id}`;
 }
 
-/** A header that came more than once says nothing. */
+/** A repeated header counts as absent. */
 const singleHeaders = (headers: IncomingHttpHeaders): WebhookHeaders =>
   Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, typeof value === "string" ? value : undefined]),

@@ -5,7 +5,7 @@ import { unavailableIfUnreachable } from "./provider-errors.ts";
 
 type WebhookTopic = PaymentEvent["about"];
 
-/** Who asks the provider what changed, by what its notice is about: worker.ts names them, because this room knows no other. */
+/** One handler for each topic. `jobs.ts` lists them, because this room imports no other. */
 export type PaymentWebhookHandlers = {
   [A in WebhookTopic]: (ctx: Context, notice: Extract<PaymentEvent, { about: A }>) => Promise<unknown>;
 };
@@ -13,8 +13,9 @@ export type PaymentWebhookHandlers = {
 export type WebhookHeaders = Record<string, string | undefined>;
 
 /**
- * Has whoever a notice concerns ask the provider. Nothing else of it is believed and none is remembered, so that notices may come
- * twice, late and in any order; without the provider's answer it is refused, so that it comes again.
+ * Passes a verified webhook to the handler of its topic. Handlers read the object from the provider and trust nothing else in the
+ * payload, so webhooks may come twice, late and in any order. Without the provider's answer the response is an error, so that the
+ * provider repeats the webhook.
  */
 export async function receivePaymentWebhook(
   ctx: Context,

@@ -14,7 +14,7 @@ export const findPayoutDestination = async (
 export const setPayoutAccount = (tx: Tx, userId: string, account: string) =>
   upsertPayoutAccount(tx, userId, account);
 
-/** Whether payouts to an account arrive; null when the provider does not know it, or does not say now. */
+/** Whether an account can receive payouts; null when the provider does not know the account, or does not answer. */
 export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
   try {
     return (await ctx.integrations.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
@@ -24,7 +24,7 @@ export async function arePayoutsEnabled(ctx: Context, account: string): Promise<
   }
 }
 
-/** False when the provider does not answer: then the attempt decides. */
+/** False when the provider does not answer: the payout itself then decides. */
 export async function arePayoutsDisabled(ctx: Context, userId: string): Promise<boolean> {
   const account = await findPayoutDestination(ctx, ctx.db, userId);
   return account !== null && (await arePayoutsEnabled(ctx, account)) === false;

@@ -4,10 +4,10 @@ import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** A request that was asked more recently may still wait for its answer; no job asks beside it. */
+/** A more recent request may still wait for its answer; no job repeats it. */
 export const ASKED_RECENTLY_MS = 60_000;
 
-/** For calls that no row waits for: the client may retry. */
+/** For calls without a row of ours: the client may retry. */
 export async function unavailableIfUnreachable<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
@@ -19,8 +19,8 @@ export async function unavailableIfUnreachable<T>(ask: () => Promise<T>): Promis
 }
 
 /**
- * Asks the provider for what a row of ours waits for, which `row` names in log lines: null when no answer is understood. Whatever kept us
- * from one, the row is written and stays as it is: whoever asked us shall hear that, and its job asks again under the same id.
+ * Calls the provider for a row of ours, which `row` names in log lines. Returns null without a usable answer: the row is committed
+ * and stays as it is, and its job asks again under the same id.
  */
 export async function nullIfUnreachable<T>(
   { log }: Context,

@@ -4,7 +4,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import type { ProviderReconciliations } from "../../platform/db/tables.gen.ts";
 import type { BookedKind } from "./provider-reconciliation.ts";
 
-/** Amounts come as text, so that none is too large to be compared. */
+/** Amounts come as text, so that no sum is too large to compare. */
 type Texts<Row> = { [Name in keyof Row]: Name extends `${string}Minor` ? string | null : Row[Name] };
 
 const toBigints = <Row extends object>(row: Texts<Row>): Row =>
@@ -24,7 +24,7 @@ export interface ChargedRow {
   feeMinor: bigint | null;
 }
 
-/** Orders and payments for plans, by their ids. */
+/** Orders and plan payments, by their ids. */
 export async function findChargedRows(db: Queries, ids: string[]): Promise<Map<string, ChargedRow>> {
   const { rows } = await sql<Texts<ChargedRow>>`
     select id, status, completed_at is not null as "isBooked", total_minor::text as "amountMinor", currency,
@@ -45,7 +45,7 @@ export interface RefundedRow {
   currency: string;
 }
 
-/** By our ids, and what was made at the provider's dashboard by the provider's. */
+/** By our ids, and refunds from the provider's dashboard by the provider's ids. */
 export async function findRefundedRows(
   db: Queries,
   ids: string[],
@@ -102,13 +102,13 @@ export async function findPaidOutRows(db: Queries, ids: string[]): Promise<Map<s
 interface Booked {
   kind: BookedKind;
   id: string;
-  /** Of a dispute, what the provider calls it. */
+  /** The provider's id of a dispute. */
   providersId: string | null;
 }
 
 /**
- * What we have booked of things that the provider made since a moment. A dispute, and what was refunded at the provider's dashboard,
- * are older there than here: of these only a comparison of everything can tell that they are missing.
+ * Our posted rows of objects that the provider created since a moment. Disputes and refunds from the dashboard are older there than
+ * here, so only a comparison from the beginning finds that one is missing.
  */
 export async function listBookedSince(db: Queries, since: Date, until: Date): Promise<Booked[]> {
   const { rows } = await sql<Booked>`

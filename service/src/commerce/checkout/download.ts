@@ -15,7 +15,7 @@ export interface Download {
 
 type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
 
-/** The bought prompt as a file: Markdown for people, JSON for programs. Buyer and entitlement are asked after again each time. */
+/** The bought prompt as a file: Markdown for people, JSON for programs. Account and entitlement are checked at each download. */
 export async function renderDownload(
   ctx: Context,
   order: OrderRow,
@@ -39,7 +39,7 @@ export async function renderDownload(
     : { name, type: "text/markdown; charset=utf-8", text: toMarkdown(order, version) };
 }
 
-/** A link outlives the account that it was made for. */
+/** A link lives longer than the account. */
 async function mustHaveAccount(ctx: Context, userId: string): Promise<void> {
   const buyer = await findAccount(ctx.db, userId);
   if (buyer && !buyer.bannedAt && !buyer.closedAt) return;
@@ -76,7 +76,7 @@ function toMarkdown(order: OrderRow, version: Version): string {
   );
   return [
     "---",
-    // JSON strings are YAML strings, whatever the title holds.
+    // JSON strings are valid YAML strings, so any title is safe.
     `title: ${JSON.stringify(order.productTitle)}`,
     `version: ${JSON.stringify(version.version)}`,
     `author: ${JSON.stringify(order.sellerName)}`,

@@ -8,7 +8,7 @@ import { listRefundsOfOrder, type RefundRow } from "../refunds/refund-queries.ts
 import { readRefundable } from "../refunds/refund-rules.ts";
 import { toRefund } from "../refunds/refunds.ts";
 
-/** What became of a purchase since, and what still may. */
+/** Refunds and events of a purchase, and whether it can be refunded. */
 export async function orderTimeline(
   ctx: Context,
   order: OrderRow,
@@ -22,7 +22,7 @@ export async function orderTimeline(
   };
 }
 
-/** In order; what happened at one moment in the order of cause and effect. */
+/** By time; events of one moment in the order of cause and effect. */
 function listOrderEvents(order: OrderRow, refunds: RefundRow[], disputes: DisputeRow[]): OrderEvent[] {
   const event = (
     type: OrderEvent["type"],

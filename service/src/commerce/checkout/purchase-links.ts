@@ -17,7 +17,7 @@ const linkPath = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId
 const signLink = (ctx: Context, order: OrderRow, page: LinkedPage): string =>
   ctx.links.sign(linkPath(toId("ord", order.id), page), linkExpiry(ctx.now(), DOWNLOAD_LINK_MINUTES));
 
-/** null until the purchase is completed, and again when its entitlement is gone. */
+/** null until the purchase is completed, and after its entitlement is revoked. */
 export const downloadUrl = (ctx: Context, order: OrderRow): string | null =>
   order.entitlementStatus === "active" ? signLink(ctx, order, "download") : null;
 
@@ -26,7 +26,7 @@ export const receiptUrls = (ctx: Context, order: OrderRow) =>
     ? { url: signLink(ctx, order, "receipt"), pdf: signLink(ctx, order, "receipt.pdf") }
     : { url: null, pdf: null };
 
-/** The order behind a signed link, whose signature stands for the buyer. */
+/** The order behind a signed link. The signature authenticates the buyer. */
 export async function findLinkedOrder(
   ctx: Context,
   orderId: string,

@@ -36,8 +36,8 @@ import { downloadUrl, receiptUrls } from "./purchase-links.ts";
 import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./quote.ts";
 
 /**
- * Buys a product: the order is written first, then the provider is asked under its id, then it is settled. `followedCode`: of the
- * referral link by which this browser came here, up to 30 days ago. A purchase uses it up.
+ * Buys a product: inserts the order, charges it under its id, then settles it. `followedCode`: the referral code of a link that
+ * this browser followed up to 30 days ago. A purchase uses it up.
  */
 export async function buyProduct(
   ctx: Context,
@@ -91,8 +91,8 @@ async function mustNotOwn(ctx: Context, caller: Member, productId: string): Prom
 }
 
 /**
- * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
- * purchase while ours was being inserted is seen by the second look, so that nobody pays twice.
+ * The buyer's one open order for the product, new or existing. The second check for an entitlement sees a purchase that completed
+ * during the insert, so that nobody pays twice.
  */
 async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
   const placed = await ctx.db.transaction().execute(async (tx) => {
@@ -100,7 +100,7 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     if (!(await insertOrder(tx, order))) return null;
     const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
     if (owned) throw alreadyOwnedError(owned.orderId);
-    // A free copy: there is nothing to wait for.
+    // A free order completes at once.
     if (order.totalMinor === 0n)
       await completeOrder(ctx, tx, required(await findOrder(tx, order.id), "the order"));
     // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
@@ -113,7 +113,7 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
   return placed;
 }
 
-/** All that an offer says, copied: a later change of a product, a code or a rate changes no order. */
+/** Copies all terms of the offer, so that later changes of the product, the code or a rate do not affect the order. */
 function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, keyof Parties> {
   const { product, split, tax } = offer;
   return {
@@ -149,7 +149,10 @@ function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, 
 
 type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
 
-/** As a receipt names them. No account can be closed or banned before the order is written, which would then hold it open. */
+/**
+ * The names on the receipt. The lock keeps the accounts from being closed or banned before the order is inserted; the open order
+ * does so afterwards.
+ */
 async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
   const people = await lockOpenAccounts(tx, [caller.userId, product.authorId, ...referrerIds]);
@@ -162,8 +165,8 @@ async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote)
 }
 
 /**
- * The open order is carried on; where another is offered now, the old attempt is given up first. The key is bound to an order of the
- * offered terms alone, because its repeat is charged for what it is bound to.
+ * Continues the open order, or cancels it when its terms differ from the offer. The idempotency key is bound only to an order with
+ * the offered terms, because a repeat charges the bound order.
  */
 async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
   const { product } = offer;
@@ -173,7 +176,7 @@ async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Pr
     return open;
   }
   if (open && isChargeOpen(await cancelCharge(ctx, orderTarget, open))) return open;
-  // It was settled or given up in between: from the start, which now sees how it ended.
+  // The order was settled or canceled meanwhile: start again, which sees the result.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, offer);
 }
@@ -226,7 +229,7 @@ export async function listPurchases(
   return mapPage(page, (order) => toPurchase(ctx, order));
 }
 
-/** One purchase. Of an open one the provider is asked first, because the buyer may just have confirmed it. */
+/** One purchase. An open order is refreshed first, because the buyer may just have confirmed the charge. */
 export async function readPurchase(ctx: Context, caller: Member, orderId: string): Promise<PurchaseDetail> {
   const id = toUuid("ord", orderId);
   const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;

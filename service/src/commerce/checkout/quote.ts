@@ -14,7 +14,7 @@ import { findReferrer, type Referrer } from "../referrals/referrals.ts";
 
 export type ProductForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
 
-/** What a buyer is about to pay for a product, by what, and who shares in it. */
+/** The terms of a purchase: price, payment method and shares. */
 export interface Quote {
   product: ProductForSale;
   discount: Discount | null;
@@ -23,11 +23,11 @@ export interface Quote {
   feeBasisPoints: number;
   commissionBasisPoints: number;
   split: SaleSplit;
-  /** null: nothing has to be paid. */
+  /** null: the purchase is free. */
   methodId: string | null;
 }
 
-/** Everything is asked before an order is written; what many may want at once is taken with it. */
+/** Reads everything that can be slow before the order is inserted. Scarce redemptions are claimed with the insert. */
 export async function quotePurchase(
   ctx: Context,
   caller: Member,
@@ -53,7 +53,7 @@ export async function quotePurchase(
     commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
   };
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
-  // A discount and a tax may leave what the provider does not charge, of a price that it does.
+  // Discount and tax may lead to an amount that the provider cannot charge.
   mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
     const left = formatMoney(split.totalMinor, product.currency);
     return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
@@ -63,7 +63,7 @@ export async function quotePurchase(
   return { product, discount, referrer, tax, ...rates, split, methodId };
 }
 
-/** The buyer followed a link and typed nothing: a code that cannot be used, such as their own, is no reason to refuse. */
+/** The buyer followed a link and typed nothing, so an unusable code, such as their own, is ignored. */
 async function findLinkReferrer(
   ctx: Context,
   code: string | undefined,
@@ -78,7 +78,7 @@ async function findLinkReferrer(
   }
 }
 
-/** `costs`: the price less the discount, before tax is added. */
+/** `costs`: the price less the discount, before tax. */
 function mustMatchExpectedPrice(costs: bigint, currency: string, expectedPrice: number | undefined): void {
   if (expectedPrice === undefined) return;
   const expected = toMinor(expectedPrice, currency);
@@ -98,7 +98,7 @@ async function requirePaymentMethod(
   return methodId;
 }
 
-/** Whether an order is what is offered now: another open one may just have to be waited for. */
+/** Whether an open order has the offered terms, so that it can be continued. */
 export const matchesQuote = (
   order: OrderRow,
   { product, methodId, split, tax, discount, referrer }: Quote,

@@ -5,7 +5,7 @@ import type { OrderRow } from "../orders/queries.ts";
 import type { DisputeRow } from "../refunds/dispute-queries.ts";
 import { emailUser } from "../refunds/refund-emails.ts";
 
-/** `isGone`: nothing is left of the price, and so the product is not the buyer's any more. */
+/** `isGone`: nothing of the price remains, so the buyer lost the product. */
 type EmailTemplate = (
   title: string,
   amount: string,
@@ -58,7 +58,7 @@ const templates: Record<"opened" | "won" | "lost", { buyer: EmailTemplate; selle
   },
 };
 
-/** Both sides, in the transaction of what happened. */
+/** Emails both sides, in the transaction of the change. */
 export async function emailDispute(
   ctx: Context,
   tx: Tx,

@@ -32,12 +32,12 @@ import {
 import { reconcileRefundsOf } from "../refunds/refund-submission.ts";
 import { emailDispute } from "./dispute-emails.ts";
 
-/** Moves the dispute of an order to what the provider has; false: it is about no order of ours. */
+/** Applies the provider's state of a dispute to its order. Returns false when the dispute is not about an order. */
 export async function applyOrderDispute(ctx: Context, reported: Dispute): Promise<boolean> {
   const orderId = toUuid("ord", reported.orderId);
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
   if (!order) return false;
-  // A bank may be faster than the provider's answer to our charge.
+  // The bank may be faster than the provider's answer to our charge.
   if (!isPaidOrder(order)) await syncCharge(ctx, orderTarget, reported.orderId);
   if (reported.state === "lost") await reconcileRefundsOf(ctx, order.id);
   await ctx.db.transaction().execute((tx) => syncDisputeRow(ctx, tx, order.id, reported));
@@ -63,7 +63,7 @@ interface DisputeUpdate {
   reported: Dispute;
 }
 
-/** The bank asks, and takes nothing: no money is held, and a refund, which ends it, goes on as any other. */
+/** An inquiry takes no money: nothing is held, and refunds continue. A refund ends the inquiry. */
 async function syncInquiry(
   ctx: Context,
   tx: Tx,
@@ -132,14 +132,14 @@ async function applyWin(
   reported: Dispute,
 ): Promise<void> {
   const { id: disputeId, heldMinor } = dispute;
-  // As the last that was taken: what stays taken is then what one refund of it would have taken.
+  // As if this dispute was the last to take money: the rest then equals what one refund of it would have taken.
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order)) - heldMinor;
   const at = ctx.now();
   await postDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
   await closeAndRestoreOrder(ctx, tx, { order, dispute }, reported, { status: "won", at });
 }
 
-/** The money is the buyer's. A refund that may just reach them would be the same money again: it is waited for. */
+/** The buyer gets the money. A refund in progress might pay the same money again, so a later job run applies the loss. */
 async function applyLoss(
   ctx: Context,
   tx: Tx,
@@ -156,7 +156,7 @@ async function applyLoss(
   const { id: disputeId, heldMinor } = dispute;
   const { feeMinor } = reported;
   const at = ctx.now();
-  // What was refunded before, or since the bank took it, is the buyer's twice.
+  // The buyer got this part twice: it was refunded before, or since the bank took it.
   const excessMinor = reported.amountMinor > heldMinor ? reported.amountMinor - heldMinor : 0n;
   await postDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
   const after = await recordRefunded(tx, order, heldMinor);
@@ -169,7 +169,7 @@ async function applyLoss(
     );
 }
 
-/** The order is as before, or as what the bank took makes it; unless another dispute of it is open. */
+/** Restores the status of the order, unless another dispute of it is open. */
 async function closeAndRestoreOrder(
   ctx: Context,
   tx: Tx,

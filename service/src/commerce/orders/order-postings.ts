@@ -5,7 +5,7 @@ import { recordMovement } from "../analytics/sales-sums.ts";
 import { type Entry, type Posting, postTransaction } from "../ledger/ledger.ts";
 import type { OrderRow } from "./queries.ts";
 
-/** An order whose money moves: `maturesAt` is from when its seller may be paid out. */
+/** An order with a payout date: `maturesAt` is the earliest payout to its seller. */
 export type PostableOrder = Pick<
   OrderRow,
   "id" | "sellerId" | "productId" | "referrerId" | "currency" | "totalMinor" | "discountMinor"
@@ -14,7 +14,7 @@ export type PostableOrder = Pick<
 
 type OrderPosting = Omit<Posting, "currency"> & { at: Date };
 
-/** In the books, and in what its seller reads of them. */
+/** Posts to the ledger and to the sales sums of the seller. */
 export async function postOrderTransaction(
   ctx: Context,
   tx: Tx,
@@ -25,7 +25,7 @@ export async function postOrderTransaction(
   await recordMovement(ctx, tx, order, move);
 }
 
-/** What each of those who share in an order gains by its parts; a refund takes the same with the signs turned. */
+/** The entries of all parties to an order. A refund has the same entries with opposite signs. */
 export function shareEntries(order: PostableOrder, parts: SaleParts): Entry[] {
   const of = { orderId: order.id };
   const people = { ...of, maturesAt: order.maturesAt };
@@ -46,7 +46,7 @@ export function shareEntries(order: PostableOrder, parts: SaleParts): Entry[] {
   ];
 }
 
-/** The provider holds the total for us; what it kept for itself is the platform's expense. */
+/** The provider holds the total for us; its fee is an expense of the marketplace. */
 export async function postSale(
   ctx: Context,
   tx: Tx,
@@ -70,8 +70,8 @@ export async function postSale(
 const NO_PARTS: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
 
 /**
- * What an amount takes from each who shares in the order. It follows from how much was taken before and nothing else, so that
- * refunds and disputes in any order leave what one refund of their sum would.
+ * The shares that an amount takes from each party. They depend only on the amount taken before, so that refunds and disputes in any
+ * order leave the same as one refund of their sum.
  */
 const takenShares = (order: PostableOrder, takenMinor: bigint, amountMinor: bigint) =>
   shareEntries(order, amountMinor === 0n ? NO_PARTS : splitRefund(order, takenMinor, amountMinor));
@@ -82,14 +82,14 @@ const negateEntries = (entries: Entry[]): Entry[] =>
 export interface RefundPosting {
   refundId: string;
   succeededAt: Date;
-  /** What others had of the order before: refunded, or held by a dispute. */
+  /** Refunded or held before. */
   takenMinor: bigint;
   amountMinor: bigint;
-  /** How much of the amount a dispute holds already, so that it is not taken twice. */
+  /** The part that a dispute holds already, so that it is not taken twice. */
   heldMinor: bigint;
 }
 
-/** Those who shared in the order give it back; what a dispute held of it is held no longer. */
+/** All parties give back their share; a dispute's hold on that part ends. */
 export async function postRefund(
   ctx: Context,
   tx: Tx,
@@ -131,7 +131,7 @@ export const postRefundReturned = (
     ],
   });
 
-/** The marketplace gave it to the buyer from its own bank account: the provider keeps it for the marketplace. */
+/** The marketplace paid the buyer from its own bank account, so the money at the provider is the marketplace's. */
 export const postRefundSettled = (
   ctx: Context,
   tx: Tx,
@@ -151,9 +151,9 @@ export const postRefundSettled = (
 
 export interface DisputePosting {
   disputeId: string;
-  /** When it was opened, won or lost. */
+  /** When the dispute was opened, won or lost. */
   at: Date;
-  /** What others had of the order before. */
+  /** Refunded or held before. */
   takenMinor: bigint;
   heldMinor: bigint;
 }
@@ -192,8 +192,8 @@ export const postDisputeWon = (
   });
 
 /**
- * The bank took it, and the provider a fee for that, which the seller bears. What the order no longer had (`excessMinor`: it was
- * refunded before) is the marketplace's loss.
+ * The bank took the money, and the seller bears the provider's fee. An amount that was refunded before (`excessMinor`) is the
+ * marketplace's loss.
  */
 export async function postDisputeLost(
   ctx: Context,

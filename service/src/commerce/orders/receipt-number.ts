@@ -4,7 +4,7 @@ import type { OrderRow } from "./queries.ts";
 
 const SELLER_LETTERS = 5;
 
-/** The end of an id is drawn by lot, so that the numbers of two sellers do not look alike. */
+/** The end of an id is random, so that the numbers of two sellers do not look alike. */
 const sellerPart = (sellerId: string) => toUserId(sellerId).slice(-SELLER_LETTERS).toUpperCase();
 
 /** `R-3F7K2-2026-00042`; null until the order is completed. */

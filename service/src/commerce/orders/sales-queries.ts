@@ -5,7 +5,7 @@ import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-am
 import type { Queries } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** An order as those see it who do not buy. */
+/** An order for its seller and administrators. */
 export interface SaleRow {
   id: string;
   status: OrderStatus;
@@ -35,11 +35,11 @@ export interface SaleFilter extends Paging {
   status?: OrderStatus | undefined;
   from?: Date | undefined;
   to?: Date | undefined;
-  /** Those alone that were paid, whatever came after. */
+  /** Only orders that were paid, also if refunded since. */
   paid: boolean;
 }
 
-/** Ids are made in the order of time, so that a span of time is a span of an index. */
+/** Ids sort by time, so a range of time is a range of an index. */
 function matchingOrders(db: Queries, filter: SaleFilter) {
   const { buyerId, sellerId, productId, status, from, to, paid } = filter;
   let orders = db.selectFrom("orders").select("id");
@@ -79,7 +79,7 @@ const selectSales = (db: Queries) =>
       "s.name as sellerName",
     ]);
 
-/** The page's ids first: what stands before it is walked in the index, and joined with nothing. */
+/** Reads the ids of the page first: the rows before it are skipped in the index, without joins. */
 export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<SaleRow>> {
   const page = matchingOrders(db, filter).orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
   const items = await selectSales(db)
@@ -91,7 +91,6 @@ export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<S
   return { items: items.map((row) => toBigintAmounts(row)), ...total };
 }
 
-/** What administrators see of one. */
 export interface OrderForAdmin extends SaleRow {
   referrer: { id: string; name: string } | null;
   feeBasisPoints: number;

@@ -53,11 +53,11 @@ const parseTimes = ({ from, to }: Filters) => ({
 
 const EMPTY_PAGE: Page<never> = { items: [], total: 0 };
 
-/** undefined: not asked for. null: an id that names nothing, so that nothing fits. */
+/** undefined: no filter. null: the id in the query names nothing, so that nothing matches. */
 const parseIdFilter = (prefix: IdPrefix, id: string | undefined) =>
   id === undefined ? undefined : toUuid(prefix, id);
 
-/** What was bought of the caller. */
+/** The caller's paid sales. */
 export async function listSales(
   ctx: Context,
   caller: Member,

@@ -14,15 +14,15 @@ import {
   RETURNED_WITHIN_MS,
 } from "./queries.ts";
 
-/** What is still paid after the account is closed, and where to. */
+/** Balances that are still paid after the account is closed, and their destination. */
 export interface RemainingBalance {
   amounts: { currency: string; amountMinor: bigint }[];
   destination: string;
 }
 
 /**
- * Whoever leaves must not have a payout that may still go either way, and must owe nothing. What is theirs is paid by the schedule, for
- * which there must be a way, unless they give it up. Null: nothing is left, or it is given up. The account is locked.
+ * Throws while the account has an open payout or owes money. The remaining balance is paid by the schedule, which needs a
+ * destination, unless the owner gives it up. Null: no balance remains. The account is locked.
  */
 export async function payOutBalance(
   ctx: Context,
@@ -43,7 +43,7 @@ export async function payOutBalance(
   );
 }
 
-/** Pending or not: what has not matured yet will be theirs, and makes up for what they owe now. */
+/** All earnings, matured or not, because later ones offset a present debt. */
 const toTotal = ({ currency, pendingMinor, availableMinor, reservedMinor }: Balance) => ({
   currency,
   amountMinor: pendingMinor + availableMinor + reservedMinor,
@@ -83,18 +83,18 @@ function cannotPayOutError(amounts: RemainingBalance["amounts"], lacks: keyof ty
   );
 }
 
-/** 11.99 USD and 500 JPY */
+/** `11.99 USD and 500 JPY` */
 export const formatAmounts = (amounts: RemainingBalance["amounts"]): string =>
   amounts.map(({ currency, amountMinor }) => formatMoney(amountMinor, currency)).join(" and ");
 
 export const toAmounts = (amounts: RemainingBalance["amounts"]) =>
   amounts.map(({ currency, amountMinor }) => ({ currency, amount: toDecimal(amountMinor, currency) }));
 
-/** Keeps the address of a closed account for emails about its remaining payouts. */
+/** Stores the address of a closed account for emails about its remaining payouts. */
 export const saveLastAddress = (tx: Tx, user: { id: string; email: string }) =>
   insertLastAddress(tx, user.id, user.email);
 
-/** Null: the account is closed, and nothing was owed to it. */
+/** Null: the account is closed and had no balance. */
 export async function findEmailAddress(db: Queries, userId: string): Promise<string | null> {
   const user = await findAccount(db, userId);
   return user && !user.closedAt ? user.email : findLastAddress(db, userId);

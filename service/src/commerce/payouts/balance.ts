@@ -5,7 +5,7 @@ import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { listNextMaturities } from "./queries.ts";
 
-/** Less is not paid out, in units of the currency: what a transfer costs would eat it up. */
+/** The smallest payout, in units of the currency. The fee of a transfer would use up a smaller amount. */
 const MINIMUM_WITH_DECIMALS = 10n;
 const MINIMUM_WITHOUT_DECIMALS = 1_000n;
 
@@ -14,7 +14,7 @@ export function minimumMinor(currency: string): bigint {
   return exponent === 0 ? MINIMUM_WITHOUT_DECIMALS : MINIMUM_WITH_DECIMALS * 10n ** BigInt(exponent);
 }
 
-/** As much of an amount as the payment provider pays out: what is left of its step waits for the next payout. */
+/** Rounds down to the provider's step; the remainder waits for the next payout. */
 export const payableAmount = (ctx: Context, currency: string, minor: bigint): bigint =>
   minor - (minor % ctx.integrations.payments.limitsOf(currency).stepMinor);
 
@@ -29,7 +29,7 @@ export const emptyBalance = (currency: string): Balance => ({
 
 type NextMaturity = Awaited<ReturnType<typeof listNextMaturities>>[number];
 
-/** What the caller has, a currency each; who has nothing yet has nothing in the shop's own. */
+/** One balance for each currency of the caller; zero in the shop's currency for a caller without earnings. */
 export async function readBalance(ctx: Context, caller: Member, paging: Paging): Promise<Page<ToldBalance>> {
   const found = await balancesOf(ctx.db, caller.userId, ctx.now());
   const all = found.length > 0 ? found : [emptyBalance(ctx.config.currency)];

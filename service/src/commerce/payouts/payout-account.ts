@@ -18,7 +18,7 @@ const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAc
   payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
 });
 
-/** Payouts go there from now on; those that are made already go where they went. */
+/** Sets the destination of future payouts; existing payouts keep theirs. */
 export async function setAccount(
   ctx: Context,
   caller: SessionCaller,
@@ -29,7 +29,7 @@ export async function setAccount(
   return toAccount(ctx, account);
 }
 
-/** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
+/** Payouts go to the seller's account at the provider. There is none until the seller has set it up on the provider's page. */
 export async function startOnboarding(
   ctx: Context,
   caller: SessionCaller,

@@ -17,7 +17,7 @@ import {
 
 export interface PayoutInput {
   sellerId: string;
-  /** As it is under the lock of the seller's account. */
+  /** The balance under the lock of the seller's account. */
   balance: Balance;
   amountMinor: bigint;
   destination: string;
@@ -26,8 +26,8 @@ export interface PayoutInput {
 }
 
 /**
- * Draws a payout from what is available, commissions first; the provider is asked after the commit. Null when the seller has an open
- * one in the currency, or had one at this time of the schedule.
+ * Debits the available balance, commissions first, and inserts the payout; the provider is asked after the commit. Null when the
+ * seller has an open payout in the currency, or had one at this time of the schedule.
  */
 export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Promise<PayoutRow | null> {
   const { sellerId, balance, amountMinor } = input;
@@ -53,8 +53,8 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
 }
 
 /**
- * From the day after the last payout's end, or that of the first entry, to the last day on which matured what is paid. A payout of what
- * was left of a day that the last one ended with has the day after alone, so that no day is told twice.
+ * From the day after the last payout's period to the last day whose earnings are paid. A payout of the rest of a day that the last
+ * period ended with has the following day alone, so that no day appears in two periods.
  */
 async function payoutPeriod(
   ctx: Context,

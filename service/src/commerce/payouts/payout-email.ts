@@ -3,7 +3,7 @@ import { formatMoney } from "../../core/money/amount.ts";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import type { PayoutRow } from "./queries.ts";
 
-/** Why a payout failed that was drawn before its seller was shut out. */
+/** The reason in the email when the seller was banned after the payout was created. */
 export const SELLER_BANNED = "seller_banned";
 
 export function renderPayoutEmail(payout: PayoutRow): Email {

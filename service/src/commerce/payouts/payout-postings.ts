@@ -8,10 +8,10 @@ export type PostablePayout = Pick<
   "id" | "sellerId" | "amountMinor" | "commissionMinor" | "currency"
 >;
 
-/** Before every clock: a process that is behind the one which drew a payout must not take its amount for there still. */
+/** Earlier than every clock, so that a process with a slow clock cannot see the debited amount as available. */
 const IMMEDIATELY = new Date(0);
 
-/** What the seller gains on the accounts from which the payout was drawn; it can be paid out at once. */
+/** Credits the accounts that the payout debited; the amount can be paid out at once. */
 const creditEntries = ({ sellerId: ownerId, amountMinor, commissionMinor }: PostablePayout): Entry[] => [
   { account: "referrer", ownerId, amountMinor: commissionMinor, maturesAt: IMMEDIATELY },
   { account: "seller", ownerId, amountMinor: amountMinor - commissionMinor, maturesAt: IMMEDIATELY },
@@ -35,7 +35,7 @@ export const postPayoutCreated = (ctx: Context, tx: Tx, payout: PostablePayout) 
     inTransitEntry(payout, payout.amountMinor),
   ]);
 
-/** The provider holds it for us no longer. */
+/** The provider no longer holds the money for us. */
 export const postPayoutCompleted = (ctx: Context, tx: Tx, payout: PostablePayout) =>
   postPayout(ctx, tx, "payout_completed", payout, [
     inTransitEntry(payout, -payout.amountMinor),
@@ -48,7 +48,7 @@ export const postPayoutFailed = (ctx: Context, tx: Tx, payout: PostablePayout) =
     ...creditEntries(payout),
   ]);
 
-/** The bank sent it back to the provider, who holds it for us again. */
+/** The bank returned the payout, and the provider holds the money for us again. */
 export const postPayoutReturned = (ctx: Context, tx: Tx, payout: PostablePayout) =>
   postPayout(ctx, tx, "payout_returned", payout, [
     { account: "provider_clearing", amountMinor: -payout.amountMinor },

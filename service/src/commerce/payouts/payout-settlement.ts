@@ -23,7 +23,7 @@ import {
 
 const isOpen = ({ status }: PayoutRow) => OPEN_PAYOUT_STATUSES.includes(status);
 
-/** Moves a payout to what the provider says, the books with it; one that says so already stays as it is. */
+/** Applies the provider's state to a payout and the ledger. A repeated state changes nothing. */
 export async function settlePayout(ctx: Context, id: string, outcome: PayoutResult): Promise<PayoutRow> {
   return ctx.db.transaction().execute(async (tx) => {
     const payout = await lockPayout(tx, id);
@@ -59,7 +59,7 @@ async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pa
   }
 }
 
-/** The job asks again; the seller cannot change it. */
+/** The provider cannot pay yet. The job asks again; the seller cannot change it. */
 async function markWaiting({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
   await updatePayout(tx, payout.id, { status: payout.status, waitsFor });
   log.warn(
@@ -92,7 +92,7 @@ async function applyReturn(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Pay
   await endPayout(ctx, tx, payout, { status: "returned", failureCode });
 }
 
-/** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */
+/** A delayed answer, or a contradiction by the provider. No job can repair it, because another payout may contain the amount. */
 function warnIfPaidLate({ log }: Context, { id, status }: PayoutRow, { state }: PayoutResult): void {
   if (state !== "completed") return;
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");

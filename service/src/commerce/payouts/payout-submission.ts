@@ -20,14 +20,14 @@ import {
   RETURNED_WITHIN_MS,
 } from "./queries.ts";
 
-/** By then it may have more of ours: sales settle there, and operators add to it. */
+/** Until then sales may settle at the provider, or the operator may add to the balance. */
 const RECHECK_WAITING_MS = 3_600_000;
-/** A bank takes days; the provider's notice comes first, unless it is lost. */
+/** Banks take days, and the webhook usually comes first. */
 const RECHECK_IN_TRANSIT_MS = 10 * 60_000;
 const RECHECK_COMPLETED_MS = DAY_MS;
 const RECHECK_LATE_MS = 7 * DAY_MS;
 
-/** Their balance again, which waits with the rest of it until they are let in. */
+/** The balance of a banned seller is restored and waits until the ban ends. */
 const SELLER_BANNED_OUTCOME: PayoutResult = {
   state: "failed",
   providerPayoutId: null,
@@ -44,8 +44,8 @@ const requestOf = (payout: PayoutRow): PayoutRequest => ({
 });
 
 /**
- * Asks the provider to pay, under the payout's id, so that asking twice pays once. No answer leaves it open for the job. The provider
- * has none of that id yet: whoever was shut out since it was drawn is not paid.
+ * Submits the payout to the provider under its id, so that a repeat pays once. Without an answer it stays open for the job. The
+ * provider does not know the id yet, so a seller who was banned since the creation is not paid.
  */
 export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
   failPoint(ctx, "payout: drawn, not asked");
@@ -57,7 +57,7 @@ export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<Pay
     ctx.integrations.payments.payOut(requestOf(payout)),
   );
   failPoint(ctx, "payout: asked, not settled");
-  // Without an answer, a notice may have come all the same.
+  // Without an answer, a webhook may have settled the payout meanwhile.
   const settled = outcome
     ? await settlePayout(ctx, payout.id, outcome)
     : required(await findPayout(ctx.db, payout.id), "the payout");
@@ -66,8 +66,8 @@ export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<Pay
 }
 
 /**
- * What is drawn is drawn, whatever goes wrong with it: the others are asked for, whoever wished it hears how it stands and asks for no
- * second one, and the reconciling job sees to it.
+ * Logs an error and continues: the amount is debited, so the job settles this payout, and an error would make the caller request a
+ * second one.
  */
 export const trySubmitPayout = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
   logAndContinue(ctx, payout, () => submitPayout(ctx, payout));
@@ -88,13 +88,16 @@ async function logAndContinue(
   return required(await findPayout(ctx.db, id), "the payout");
 }
 
-/** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
+/**
+ * Settles a payout by the provider's state, after its webhook. Without an answer it throws `PaymentUnknown`, so that the provider
+ * repeats the webhook.
+ */
 export async function syncPayoutFromProvider(ctx: Context, payoutId: string): Promise<void> {
   const id = toUuid("payout", payoutId);
   if (id && (await findPayout(ctx.db, id))) await refreshPayout(ctx, id);
 }
 
-/** Asks how a payout stands; one that the provider never heard of is asked for again. */
+/** Settles a payout by the provider's state. A payout that the provider does not know is submitted again. */
 async function refreshPayout(ctx: Context, id: string): Promise<void> {
   await markPayoutAsked(ctx.db, id, ctx.now());
   const found = await ctx.integrations.payments.findPayout(providerReference(id));
@@ -113,7 +116,7 @@ export const reconcilePayouts = async (ctx: Context): Promise<void> =>
     await listPayoutsToCheck(ctx),
     (id) => refreshPayout(ctx, id),
     (id, err) =>
-      ctx.log.warn({ payout: id, err }, "a payout could not be reconciled; the next round tries again"),
+      ctx.log.warn({ payout: id, err }, "a payout could not be reconciled; the next job run tries again"),
   );
 
 async function listPayoutsToCheck(ctx: Context): Promise<string[]> {

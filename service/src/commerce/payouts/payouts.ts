@@ -16,7 +16,7 @@ import { createPayout } from "./payout-creation.ts";
 import { tryRefreshPayout, trySubmitPayout } from "./payout-submission.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
 
-/** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
+/** Pays out the available balance or a part of it: debited and inserted first, then submitted to the provider under the payout's id. */
 export async function requestPayout(ctx: Context, caller: Member, input: CreatePayout): Promise<Payout> {
   if (input.currency && !isCurrency(input.currency))
     throw invalidRequest("currency", "is not an ISO 4217 code");
@@ -27,13 +27,13 @@ export async function requestPayout(ctx: Context, caller: Member, input: CreateP
   return toPayout(await trySubmitPayout(ctx, payout));
 }
 
-/** Of a payout that was drawn under the same Idempotency-Key: one that has not ended is asked about, under its own id. */
+/** For a repeated Idempotency-Key: settles an open payout by the provider's state. */
 export async function resumePayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
   const payout = await requirePayout(ctx, caller, payoutId);
   return toPayout(payout.status === "pending" ? await tryRefreshPayout(ctx, payout) : payout);
 }
 
-/** Asked before anything is drawn: the provider would give it back, days later perhaps. */
+/** Checked before the debit, because the provider might return the payout days later. */
 async function mustHaveUsableAccount(ctx: Context, sellerId: string): Promise<void> {
   if (await arePayoutsDisabled(ctx, sellerId))
     throw ruleViolation(
@@ -42,7 +42,7 @@ async function mustHaveUsableAccount(ctx: Context, sellerId: string): Promise<vo
     );
 }
 
-/** Under the lock of the account: of two at once one finds the other's payout. */
+/** Runs under the account's lock, so that one of two concurrent requests finds the other's payout. */
 async function createRequestedPayout(
   ctx: Context,
   tx: Tx,

@@ -7,16 +7,16 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
 export const OPEN_PAYOUT_STATUSES: PayoutStatus[] = ["pending", "in_transit"];
-/** Until then a bank sends back what it cannot take, as a rule. */
+/** Banks usually return a payout within this time. */
 export const RETURNED_WITHIN_MS = 14 * DAY_MS;
-/** Until then it was seen to come back all the same, or was taken back by hand. */
+/** Late returns and manual reversals were seen within this time. */
 export const RETURNED_LATE_WITHIN_MS = 180 * DAY_MS;
 
 export interface NewPayout {
   id: string;
   sellerId: string;
   amountMinor: bigint;
-  /** What of it was drawn from commissions. */
+  /** The part from commissions. */
   commissionMinor: bigint;
   currency: string;
   destination: string;
@@ -35,7 +35,7 @@ export interface PayoutRow extends NewPayout {
   failureCode: string | null;
   /** Why the provider cannot pay it yet. */
   waitsFor: string | null;
-  /** What of it the provider took back, without taking back all. */
+  /** The part that the provider reversed, without reversing all. */
   reversedMinor: bigint;
   completedAt: Date | null;
 }
@@ -91,7 +91,7 @@ export const findAnyOpenPayout = (db: Queries, sellerId: string) =>
     payouts(db).where("p.sellerId", "=", sellerId).where("p.status", "in", OPEN_PAYOUT_STATUSES).limit(1),
   );
 
-/** Locks the payout, then reads it: an answer of the provider, its notice and the reconciling job may all come at once. */
+/** Locks the payout, then reads it, because a response, a webhook and the job may come at once. */
 export async function lockPayout(tx: Tx, id: string): Promise<PayoutRow | undefined> {
   await tx.selectFrom("payouts").select("id").where("id", "=", id).forUpdate().execute();
   return findPayout(tx, id);
@@ -123,7 +123,7 @@ export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Pa
   return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
-/** Writes the payout as pending; false when the seller has an open one in this currency, or had one on this day of the schedule. */
+/** Returns false when the seller has an open payout in this currency, or had one on this day of the schedule. */
 export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> {
   const written = await tx
     .insertInto("payouts")
@@ -146,7 +146,6 @@ export interface PayoutUpdate {
 export const updatePayout = (tx: Tx, id: string, move: PayoutUpdate) =>
   tx.updateTable("payouts").set(move).where("id", "=", id).execute();
 
-/** Notes that the provider is asked now. */
 export const markPayoutAsked = (db: Queries, id: string, now: Date) =>
   db.updateTable("payouts").set({ askedAt: now }).where("id", "=", id).execute();
 
@@ -158,15 +157,15 @@ const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
     .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
     .orderBy("createdAt");
 
-/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
+/** Payouts in a state that the provider was last asked about before a moment, the oldest first. */
 export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   askedBefore(db, status, before).where("waitsFor", "is", null).execute();
 
-/** Those of them that the provider could not pay when it was asked. */
+/** Payouts that the provider could not pay for lack of balance. */
 export const listWaitingForBalance = (db: Queries, before: Date) =>
   askedBefore(db, "pending", before).where("waitsFor", "is not", null).execute();
 
-/** Those that a bank may still send back, of which the provider was last asked before a moment. */
+/** Completed payouts that a bank may still return and that the provider was last asked about before a moment. */
 export const listReturnable = (
   db: Queries,
   { completedAfter, askedBefore }: { completedAfter: Date; askedBefore: Date },
@@ -180,7 +179,7 @@ export const listReturnable = (
     .orderBy("completedAt")
     .execute();
 
-/** Who had something that had matured at a moment, and in which currency: all of it in the index, where the owner is named. */
+/** Owners and currencies with a positive balance that matured by a moment. An index of the owner's entries answers it alone. */
 export async function listPayable(db: Queries, at: Date): Promise<{ sellerId: string; currency: string }[]> {
   const { rows } = await sql<{ sellerId: string; currency: string }>`
     select owner_id as "sellerId", currency from ledger_entries
@@ -195,7 +194,7 @@ interface MaturityRow {
   at: Date;
 }
 
-/** The next moment in each currency at which something matures; a sale that was refunded whole is nothing. */
+/** The next moment in each currency at which earnings mature; fully refunded sales do not count. */
 export async function listNextMaturities(db: Queries, ownerId: string, now: Date): Promise<MaturityRow[]> {
   const { rows } = await sql<{ currency: string; amountMinor: number; at: Date }>`
     select distinct on (currency) currency, matures_at as at, sum(amount_minor)::bigint as "amountMinor"
@@ -210,7 +209,7 @@ interface Earned {
   now: Date;
 }
 
-/** What payouts took and did not give back. */
+/** The sum of payouts that were not returned. */
 export async function sumPaidOut(db: Queries, sellerId: string, currency: string): Promise<bigint> {
   const { rows } = await sql<{ paid: string }>`
     select coalesce(sum(amount_minor), 0)::text as paid from payouts
@@ -220,7 +219,10 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
   return BigInt(firstOf(rows).paid);
 }
 
-/** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
+/**
+ * The day by which an amount had matured: payouts pay earnings in the order in which they mature. Payouts and their returns do not
+ * count as earnings.
+ */
 export async function findDayOfEarnings(
   db: Queries,
   { ownerId, currency, now }: Earned,
@@ -248,7 +250,7 @@ export async function findFirstDay(db: Queries, ownerId: string, currency: strin
   return firstOf(rows).day;
 }
 
-/** The last day that a payout pays for which was not given back; null: there is none. */
+/** The last paid day of payouts that were not returned; null: none. */
 export async function findLastPaidDay(
   db: Queries,
   sellerId: string,
@@ -276,7 +278,7 @@ export async function findLastAddress(db: Queries, userId: string): Promise<stri
   return kept?.email ?? null;
 }
 
-/** Of whom nothing is left, and nothing on its way, and who was paid nothing since a moment. */
+/** Addresses of users without a balance, and without a payout since a moment. */
 export const deletePaidOffAddresses = (db: Queries, paidBefore: Date) =>
   sql`
     delete from last_addresses a

@@ -4,11 +4,11 @@ import type { Caller, Member } from "../../core/context.ts";
 import { networkOf } from "../../core/network.ts";
 import type { RateLimitKey } from "../../platform/http/counters.ts";
 
-/** What a caller's requests are counted under, and against which quotas. */
+/** The key under which a caller's requests are counted, and the quotas for it. */
 export function allowanceOf(book: PlanConfig, caller: Caller, ip: string): RateLimitKey {
   switch (caller.kind) {
     case "guest":
-      // By address: cookies are to be had for nothing.
+      // Guests are counted by address, because cookies cost nothing.
       return { key: `guest:${networkOf(ip)}`, quotas: shortestFirst(book.guests) };
     case "session":
       return allowanceOfSessions(book, caller.userId);
@@ -17,13 +17,13 @@ export function allowanceOf(book: PlanConfig, caller: Caller, ip: string): RateL
   }
 }
 
-/** All keys and tokens of the account together. */
+/** All keys and tokens of an account share one count. */
 export const allowanceOfKeys = (book: PlanConfig, { userId, plan, quota }: Member): RateLimitKey => ({
   key: `account:${userId}`,
   quotas: shortestFirst(quota ?? book.plans[plan].quotas),
 });
 
-/** Apart from the keys, so that looking at a page does not eat what programs need. */
+/** Sessions have their own count, so that browsing does not use up the quota of programs. */
 export const allowanceOfSessions = (book: PlanConfig, userId: string): RateLimitKey => ({
   key: `session:${userId}`,
   quotas: shortestFirst(book.sessions),

@@ -8,7 +8,7 @@ import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 
-/** Read before the payment is written, because a tax service may be slow. */
+/** Runs before the payment is inserted, because a tax service may be slow. */
 export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
   ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, userId),
@@ -16,7 +16,7 @@ export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise
     currency: ctx.config.planConfig.currency,
   });
 
-/** What a month costs: all of it is the marketplace's, but for the tax. The credit is what is unused of the month before. */
+/** The split of a month's price: everything but the tax is the marketplace's. The credit is the unused part of the previous month. */
 export const computeBill = (priceMinor: bigint, creditMinor: bigint, tax: Tax): SaleSplit =>
   splitSale({ priceMinor, discountMinor: creditMinor, tax, feeBasisPoints: 0, commissionBasisPoints: 0 });
 
@@ -27,13 +27,13 @@ export interface PlanPaymentInput {
   creditMinor: bigint;
   tax: Tax;
   methodId: string;
-  /** null: it begins the plan. */
+  /** null for the first payment of a plan. */
   renewsFrom: Date | null;
-  /** Whether they are there to confirm what their bank asks. */
+  /** Whether the owner is present and can confirm the charge. */
   ownerPresent: boolean;
 }
 
-/** Writes the payment of a month as it is to be asked for: a later change of a price, a rate or a name changes none. */
+/** Inserts the payment with copies of price, tax rate and names, so that later changes do not affect it. */
 export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymentInput): Promise<PaymentRow> {
   const { name, email } = required(await findAccount(tx, billed.userId), "the account");
   const { priceMinor, creditMinor, tax } = billed;

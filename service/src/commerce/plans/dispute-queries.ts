@@ -39,7 +39,6 @@ export interface PlanDisputeUpdate {
 export const updatePlanDispute = (tx: Tx, id: string, move: PlanDisputeUpdate) =>
   tx.updateTable("subscriptionDisputes").set(move).where("id", "=", id).execute();
 
-/** What lost disputes took of a payment. */
 export async function sumLostToDisputes(tx: Tx, paymentId: string): Promise<bigint> {
   const { rows } = await sql<{ taken: string }>`
     select coalesce(sum(lost_minor - excess_minor), 0)::text as taken from subscription_disputes

@@ -34,7 +34,7 @@ import {
 } from "./queries.ts";
 import { endSubscription } from "./subscription.ts";
 
-/** Moves the dispute of a payment for a plan to what the provider has; false: it is about none of ours. */
+/** Applies the provider's state of a dispute to its plan payment. Returns false when the dispute is not about a plan payment. */
 export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise<boolean> {
   const id = toUuid("pay", reported.orderId);
   const known = id ? await findPayment(ctx.db, id) : undefined;
@@ -48,14 +48,14 @@ export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise
   return true;
 }
 
-/** Whose bank takes the money back is not charged for the next month. */
+/** A user whose bank takes the money back is not charged for the next month. */
 async function cancelRenewal(ctx: Context, userId: string): Promise<void> {
   if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await cancelOpenPayment(ctx, userId);
 }
 
 const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
 
-/** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
+/** An open dispute holds nothing, because the money is the marketplace's own. A decided dispute stays as it is. */
 async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, reported: Dispute): Promise<void> {
   if (payment.status !== "completed") throw notPaidYetError(payment.status);
   const known = await findPlanDispute(tx, reported.disputeId);
@@ -131,7 +131,7 @@ interface LostDispute {
   feeMinor: bigint;
 }
 
-/** Revenue and tax go back by their share; what exceeds the payment is a loss, and the provider's charge an expense. */
+/** Reverses revenue and tax by their share. An amount above the payment is a loss, and the provider's fee is an expense. */
 async function postLostDispute(ctx: Context, tx: Tx, payment: PaymentRow, lost: LostDispute): Promise<void> {
   const { id, takenMinor, backMinor, excessMinor, feeMinor } = lost;
   const { amountMinor: totalMinor, taxMinor, currency } = payment;
@@ -158,8 +158,8 @@ async function postLostDispute(ctx: Context, tx: Tx, payment: PaymentRow, lost: 
 }
 
 /**
- * Ends the plan at once where the payment paid for the present period. A later payment is honored: then the plan ends with the period
- * that it paid for.
+ * Ends the plan at once if the disputed payment paid for the present period. If a later payment did, the plan ends with that
+ * period.
  */
 async function endPlan(
   ctx: Context,

@@ -19,15 +19,16 @@ import {
 import { isPeriodPaid, monthAfter, recordFailedRenewal } from "./subscription.ts";
 
 /**
- * Asks for the next month of every plan whose period has ended, and again for those whose payment failed. A plan is due by what its
- * row says, so that a round which was missed is made up for by the next, and of two workers one finds it due.
+ * Creates and charges the payment of the next month for every plan whose period has ended, and repeats failed payments. The
+ * subscription row says when a plan is due, so the next job run makes up for a missed one, and of two workers only one finds it
+ * due.
  */
 export const renewSubscriptions = async (ctx: Context): Promise<void> =>
   forEachRow(
     await listDueRenewals(ctx.db, ctx.now()),
     (due) => renew(ctx, due),
     ({ userId }, err) =>
-      ctx.log.error({ user: userId, err }, "a plan could not be renewed; the next round tries again"),
+      ctx.log.error({ user: userId, err }, "a plan could not be renewed; the next job run tries again"),
   );
 
 async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Plan }): Promise<void> {
@@ -42,8 +43,8 @@ async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Pla
 }
 
 /**
- * Writes the payment for the month that follows the paid one, under the account's lock; null when none is due. A month that is over
- * already, because nobody asked for so long, is not charged: the new one then begins now.
+ * Inserts the payment of the month after the paid one, under the account's lock; null when none is due. A month that passed without
+ * a payment is not charged: the new month begins now.
  */
 export async function beginRenewal(
   ctx: Context,
@@ -72,7 +73,7 @@ export async function beginRenewal(
   return createPlanPayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
 }
 
-/** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */
+/** The subscription's own payment method. If it failed or was removed, the owner's present default, if any. */
 async function chooseMethod(
   ctx: Context,
   { userId, tries, paymentMethodId }: SubscriptionRow,

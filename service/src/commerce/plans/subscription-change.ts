@@ -31,7 +31,10 @@ interface RequestedChange extends UpdateSubscription {
   tax: Tax;
 }
 
-/** Upgrades at once, for which a month is paid; downgrades when the paid period ends; the present plan takes both back. */
+/**
+ * An upgrade applies at once and charges a month. A downgrade applies when the paid period ends. A request for the present plan
+ * cancels a downgrade.
+ */
 export async function changeSubscription(
   ctx: Context,
   caller: SessionCaller,
@@ -58,7 +61,7 @@ function mustBeOffered(ctx: Context, plan: Plan): void {
     throw ruleViolation("plan", `${plan} is only available by agreement with the operator`);
 }
 
-/** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
+/** Cancels an open payment for another plan, method or tax, because only one of both may be charged. */
 async function cancelOtherPayment(ctx: Context, userId: string, change: RequestedChange): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
   if (!open || isForRequest(open, change)) return;
@@ -76,7 +79,7 @@ const paymentOpenError = ({ plan }: PaymentRow) =>
     field: "plan",
   });
 
-/** What a wish does to the account, under its lock; answers the payment that has to be made first, if any. */
+/** Applies a requested plan under the account's lock. Returns the payment to charge first, if any. */
 async function startChange(
   ctx: Context,
   tx: Tx,
@@ -125,7 +128,7 @@ const auditRequest = (
     details: { from: current, to: change.plan },
   });
 
-/** Begins the plan, or the payment that it needs. */
+/** Starts the plan, or creates the payment that it needs. */
 async function beginPlan(
   ctx: Context,
   tx: Tx,
@@ -135,14 +138,14 @@ async function beginPlan(
   const { currency } = ctx.config.planConfig;
   const priceMinor = required(planPriceMinor(ctx.config.planConfig, plan), "the price of a plan");
   const { stepMinor, minimumMinor } = ctx.integrations.payments.limitsOf(currency);
-  // Up to what the provider charges: a part of its step is the owner's.
+  // Rounds the charge down to the provider's step: the owner gets the remainder as credit.
   const creditedMinor = credit + (credit < priceMinor ? (priceMinor - credit) % stepMinor : 0n);
   if (priceMinor === 0n) {
     await endSubscription(ctx, tx, userId, plan);
     return null;
   }
   if (!methodId) throw ruleViolation("paymentMethodId", "is required: you have no default payment method");
-  // What is too little to be charged is waived.
+  // An amount below the provider's minimum is waived.
   if (creditedMinor >= priceMinor || computeBill(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
     return null;
@@ -164,7 +167,7 @@ function mustNotHaveFailed(payment: PaymentRow | null): void {
   throw new ApiError("INSUFFICIENT_FUNDS", undefined, { declineCode: payment.declineCode ?? "canceled" });
 }
 
-/** The plan as it stands. Of an open payment the provider is asked first, because it may just have been confirmed. */
+/** The present subscription. An open payment is refreshed first, because the owner may just have confirmed it. */
 export async function readSubscription(ctx: Context, caller: Member): Promise<Subscription> {
   const open = await findOpenPayment(ctx.db, caller.userId);
   if (open) await refreshCharge(ctx, planPaymentTarget, open);

@@ -21,7 +21,7 @@ import {
   updateSubscription,
 } from "./queries.ts";
 
-/** Moves an account to a plan, for its callers at once, and tells the account so; an account that has it stays untold. */
+/** Sets the plan of an account, applies its quotas at once and publishes an event. An account with the same plan gets no event. */
 export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
   const oldPlan = await lockPlan(tx, userId);
   if (oldPlan === plan) return;
@@ -44,7 +44,7 @@ export interface PaidPlan {
   paymentMethodId: string;
 }
 
-/** The plan holds from now on, for a month that is paid. */
+/** Starts a paid period now. */
 export async function startPeriod(ctx: Context, tx: Tx, bought: PaidPlan): Promise<Period> {
   const now = ctx.now();
   const period = await writePeriod(tx, bought, now, now.getUTCDate());
@@ -53,9 +53,8 @@ export async function startPeriod(ctx: Context, tx: Tx, bought: PaidPlan): Promi
 }
 
 /**
- * The plan goes on for the month that was paid; it holds already. A month that was over before it was paid, because nobody asked for
- * so long, is skipped: the paid one begins now. What does not begin where the last one ended has an anchor of its own, so that
- * each price pays for one month.
+ * Extends the plan by the paid month. A month that passed without a payment is skipped, and the paid month begins now. A period
+ * that does not begin where the last one ended has its own anchor day, so that each price pays for one month.
  */
 export async function continuePeriod(
   ctx: Context,
@@ -91,12 +90,12 @@ interface DueMonthOfUser extends DueMonth {
   userId: string;
 }
 
-/** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
+/** Days from the first failed renewal to each further attempt; after the last one the plan ends. */
 const RETRY_AFTER_DAYS = [3, 7];
 
 /**
- * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
- * its owner tried in between is not counted: they have seen the answer.
+ * Records a failed renewal, under the account's lock: schedules the next attempt or ends the plan, and emails the owner. A payment
+ * that the owner started does not count, because the owner saw its result.
  */
 export async function recordFailedRenewal(
   ctx: Context,
@@ -118,7 +117,7 @@ export async function recordFailedRenewal(
   await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
 }
 
-/** Only its owner can confirm what the bank asks about, and they are not there. */
+/** Only the owner can confirm the charge at the bank, and the owner is absent. */
 export async function emailConfirmation(
   ctx: Context,
   tx: Tx,
@@ -129,7 +128,7 @@ export async function emailConfirmation(
   await queueEmail(ctx, tx, email, confirmPaymentEmail(due, url));
 }
 
-/** The plan holds from now on, and costs nothing. */
+/** Starts a plan that costs nothing now. */
 export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
   await deleteSubscription(tx, userId);
   await changePlan(ctx, tx, userId, plan);
@@ -138,7 +137,7 @@ export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan
 export const isPeriodPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
   subscription !== undefined && subscription.periodEnd > now;
 
-/** What is unused of the paid period, by time, in the currency that a new one is paid in. */
+/** The value of the unused time of the paid period, in the currency of the new one. */
 export function unusedCredit(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
   if (!subscription || !isPeriodPaid(subscription, now) || subscription.currency !== currency) return 0n;
   const { priceMinor, periodStart, periodEnd } = subscription;
@@ -146,7 +145,7 @@ export function unusedCredit(subscription: SubscriptionRow | undefined, currency
   return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
 }
 
-/** That day of the next month, at the same time; where the month has no such day, its last one. */
+/** The same day of the next month at the same time; the last day where the month is shorter. */
 export function monthAfter(date: Date, day: number): Date {
   const next = new Date(date);
   next.setUTCMonth(next.getUTCMonth() + 1, 1);
@@ -161,10 +160,10 @@ export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
     await listDueDowngrades(ctx.db, ctx.now()),
     ({ userId }) => downgrade(ctx, userId),
     ({ userId }, err) =>
-      ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next round tries again"),
+      ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next job run tries again"),
   );
 
-/** Looked at again under the account's lock: of two workers one finds it due, and a late change of mind counts. */
+/** Checks again under the account's lock: of two workers only one finds it due, and a late change by the owner counts. */
 const downgrade = (ctx: Context, userId: string) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, userId);
@@ -173,7 +172,7 @@ const downgrade = (ctx: Context, userId: string) =>
     const { nextPlan } = subscription;
     if (planPriceMinor(ctx.config.planConfig, nextPlan) === 0n)
       return endSubscription(ctx, tx, userId, nextPlan);
-    // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
+    // The renewal charges the price of the new plan, because its period ends like that of every plan that continues.
     await updateSubscription(tx, userId, { plan: nextPlan, nextPlan: null });
     await changePlan(ctx, tx, userId, nextPlan);
   });
