@@ -180,7 +180,7 @@ async function standingOf({ buyer, seller }: Purchase) {
 /** Every row, but for when keys were last used, and for when pg-boss looked last, each minute. */
 const dump = async () => (await dumpDatabase(market, ["api_keys", "version"])).split("\n").sort().join("\n");
 
-test("notices alone carry every history to its end: in any order, doubled, at once, and replayed in reverse", async () => {
+test("webhooks in any order, doubled, concurrent and replayed in reverse: each history ends in the same state", async () => {
   const histories = fc.shuffledSubarray(Object.values<Fate>(fates), { minLength: 5 });
   await fc.assert(
     fc.asyncProperty(histories, fc.gen(), async (history, choose) => {

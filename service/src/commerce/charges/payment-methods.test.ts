@@ -48,7 +48,7 @@ async function hasMethod(who: Client, token = "pm_test_ok"): Promise<string> {
 }
 
 suite("payment methods", () => {
-  test("begin with those that everybody has, of which the first is the default", async () => {
+  test("list: the shared methods come first, and the first of them is the default", async () => {
     const methods = await listed(await market.createUser());
     assert.deepEqual(methods[0], {
       id: "pm_test_ok",
@@ -63,7 +63,7 @@ suite("payment methods", () => {
     );
   });
 
-  test("are kept by what the provider gave the browser, and pay from then on", async () => {
+  test("POST: stores a method by the provider's token, and later purchases use it", async () => {
     const buyer = await market.createUser();
     const reply = await add(buyer, "pm_test_declined");
     assert.equal(reply.status, 201);
@@ -81,14 +81,14 @@ suite("payment methods", () => {
     );
   });
 
-  test("are kept once, however often the token is sent", async () => {
+  test("POST, the same token repeated: stores one method", async () => {
     const buyer = await market.createUser();
     const replies = await Promise.all(Array.from({ length: 20 }, () => add(buyer, "pm_test_ok")));
     assert.deepEqual(new Set(replies.map(({ status, body }) => `${status} ${body.data?.id}`)).size, 1);
     assert.equal((await listed(buyer)).length, shared.length + 1);
   });
 
-  test("that the provider does not know are 404, and its silence is 503", async () => {
+  test("POST: a method that the provider does not know is 404; without the provider's answer it is 503", async () => {
     const buyer = await market.createUser();
     for (const token of ["pm_test_nobody", "pm_", "..", "a b/c?d", "pm_test_ok\n"])
       assertError(await add(buyer, token), 404, "PAYMENT_METHOD_NOT_FOUND");
@@ -100,7 +100,7 @@ suite("payment methods", () => {
     assert.equal((await listed(buyer)).length, shared.length);
   });
 
-  test("need a token", async () => {
+  test("POST without a token: 400", async () => {
     const buyer = await market.createUser();
     for (const body of [{}, { token: "" }, { token: 1 }, { token: "x".repeat(256) }])
       assertError(await buyer.post(PATH, body), 400, "INVALID_REQUEST", "token");
@@ -112,7 +112,7 @@ suite("payment methods", () => {
     );
   });
 
-  test("are at most ten of one's own, under any parallelism", async () => {
+  test("POST, concurrent requests: a user has at most ten methods of their own", async () => {
     const buyer = await market.createUser();
     await market.query(
       `insert into payment_methods (id, user_id, brand, last4, created_at)
@@ -125,7 +125,7 @@ suite("payment methods", () => {
     assertError(refused, 422, "VALIDATION_ERROR", "token");
   });
 
-  test("are paged, one's own newest first and then everybody's", async () => {
+  test("list with pages: the user's own methods newest first, then the shared ones", async () => {
     const buyer = await market.createUser();
     const own: string[] = [];
     for (const { id } of shared.slice(0, 3)) {
@@ -145,7 +145,7 @@ suite("payment methods", () => {
 });
 
 suite("the default method", () => {
-  test("pays when a purchase names none", async () => {
+  test("a purchase that names no method: uses the default", async () => {
     const buyer = await market.createUser();
     const id = await hasMethod(buyer, "pm_test_insufficient_funds");
     const reply = await buyer.post(`${PATH}/${id}/default`);
@@ -155,7 +155,7 @@ suite("the default method", () => {
     assert.equal((await buy(buyer, { paymentMethodId: "pm_test_ok" })).status, 201);
   });
 
-  test("may be one that everybody has", async () => {
+  test("a shared method: can be the default", async () => {
     const buyer = await market.createUser();
     const reply = await buyer.post(`${PATH}/pm_test_declined/default`);
     assert.equal(reply.status, 200, reply.text);
@@ -163,7 +163,7 @@ suite("the default method", () => {
     assertError(await buy(buyer), 402, "INSUFFICIENT_FUNDS");
   });
 
-  test("is exactly one after twenty parallel choices", async () => {
+  test("twenty concurrent changes: exactly one default", async () => {
     const buyer = await market.createUser();
     const ids = [
       await hasMethod(buyer, "pm_test_ok"),
@@ -177,7 +177,7 @@ suite("the default method", () => {
     assert.equal((await defaultsOf(buyer)).length, 1);
   });
 
-  test("is never one that was removed meanwhile", async () => {
+  test("a change to a method that is removed meanwhile: refused", async () => {
     const buyer = await market.createUser();
     for (let round = 0; round < 10; round++) {
       const id = await hasMethod(buyer);
@@ -187,7 +187,7 @@ suite("the default method", () => {
     }
   });
 
-  test("is the first one kept where nothing is everybody's, and none again when it is removed", async () => {
+  test("without shared methods: the first stored method is the default, and none after its removal", async () => {
     const buyer = await market.createUser();
     const everybodys = shared.splice(0);
     try {
@@ -207,7 +207,7 @@ suite("the default method", () => {
 });
 
 suite("a method", () => {
-  test("that is removed pays nothing more", async () => {
+  test("removed: pays nothing more", async () => {
     const buyer = await market.createUser();
     const id = await hasMethod(buyer);
     await buyer.post(`${PATH}/${id}/default`);
@@ -217,7 +217,7 @@ suite("a method", () => {
     assert.equal((await buy(buyer)).status, 201, "and is not the default any more");
   });
 
-  test("that everybody has cannot be removed", async () => {
+  test("shared: cannot be removed", async () => {
     assertError(
       await (await market.createUser()).delete(`${PATH}/pm_test_ok`),
       422,
@@ -226,7 +226,7 @@ suite("a method", () => {
     );
   });
 
-  test("of somebody else is not found, whatever is wanted of it", async () => {
+  test("of another user: 404 for every request", async () => {
     const [owner, other] = [await market.createUser(), await market.createUser()];
     const id = await hasMethod(owner);
     const session = await market.createSession(other.userId);
@@ -242,7 +242,7 @@ suite("a method", () => {
     assert.equal((await listed(owner))[0].id, id);
   });
 
-  test("of any shape that names nothing is not found", async () => {
+  test("under an id that names nothing: 404", async () => {
     const buyer = await market.createUser();
     for (const id of ["pm_nobody", "%00", "%F0%9F%92%B3", "x".repeat(300), "pm%20ok", "usr_1"]) {
       assertError(await buyer.post(`${PATH}/${id}/default`), 404, "PAYMENT_METHOD_NOT_FOUND");
@@ -251,7 +251,7 @@ suite("a method", () => {
   });
 });
 
-test("a closed account leaves no payment method behind, and nobody keeps one for it", async () => {
+test("closing an account: deletes its payment methods and detaches them at the provider", async () => {
   const person = await market.createUser();
   const session = await market.createSession(person.userId);
   await person.post(`${PATH}/${await hasMethod(person)}/default`);

@@ -114,22 +114,22 @@ async function soldOnce({ productId }: Bought): Promise<void> {
 /** Every row, but for when keys were last used, and for when pg-boss looked last, each minute. */
 const dump = async () => (await dumpDatabase(market, ["api_keys", "version"])).split("\n").sort().join("\n");
 
-suite("a notice of the payment provider", () => {
-  test("settles the purchase whose answer was lost, before anybody looks", async () => {
+suite("a webhook of the payment provider", () => {
+  test("after a lost response: settles the purchase", async () => {
     const bought = await hasPending();
     assert.equal(await statusOf(bought), "pending");
     await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
     assert.equal(await statusOf(bought), "completed");
   });
 
-  test("is believed in nothing but what it is about: the provider is asked", async () => {
+  test("with false contents: only its topic counts, and the provider is asked", async () => {
     const bought = await buys("pm_test_requires_action");
     const lie = { about: "payment", orderId: bought.orderId, state: "succeeded", amountMinor: 1 };
     await assertTaken(await deliver(noticeOf(lie)));
     assert.equal(await statusOf(bought), "requires_action");
   });
 
-  test("completes what its buyer approved, though they never come back", async () => {
+  test("after a confirmation: completes the purchase without its buyer", async () => {
     const bought = await buys("pm_test_requires_action");
     const body = new URLSearchParams({ decision: "approve" });
     await fetch(bought.reply.body.data.nextAction.url, { method: "POST", body });
@@ -137,7 +137,7 @@ suite("a notice of the payment provider", () => {
     assert.equal(await statusOf(bought), "completed");
   });
 
-  test("settles the payment for a plan", async () => {
+  test("of a plan payment: settles it", async () => {
     const session = await market.createSession((await market.createUser()).userId);
     line.trouble = "answers get lost";
     const asked = await session.put("/v1/account/subscription", { plan: "pro" });
@@ -148,7 +148,7 @@ suite("a notice of the payment provider", () => {
     assert.equal(users[0].plan, "pro");
   });
 
-  test("of a plan may come twice, at once and again: it is booked, numbered and announced once", async () => {
+  test("of a plan payment, repeated and concurrent: one ledger transaction, one receipt number, one event", async () => {
     const session = await market.createSession((await market.createUser()).userId);
     line.trouble = "answers get lost";
     await session.put("/v1/account/subscription", { plan: "pro" });
@@ -170,7 +170,7 @@ suite("a notice of the payment provider", () => {
     assert.deepEqual(counts.rows, [{ booked: 1, numbered: 1, announced: 1 }]);
   });
 
-  test("that money came for a purchase that was given up completes it", async () => {
+  test("of late money: completes a canceled purchase", async () => {
     line.trouble = "down";
     const bought = await buys();
     market.clock.forward(11 * 60_000);
@@ -191,7 +191,7 @@ suite("a notice of the payment provider", () => {
     assert.equal(await statusOf(bought), "completed");
   });
 
-  test("is refused while the provider does not answer, so that it comes again", async () => {
+  test("without the provider's answer: refused, so that the provider repeats it", async () => {
     const bought = await hasPending();
     const notice = noticeOf({ about: "payment", orderId: bought.orderId });
     line.trouble = "down";
@@ -203,7 +203,7 @@ suite("a notice of the payment provider", () => {
     assert.equal(await statusOf(bought), "completed");
   });
 
-  test("about nothing of ours is taken, and changes nothing", async () => {
+  test("about an unknown object: accepted, changes nothing", async () => {
     const before = await dump();
     for (const notice of [
       { about: "payment", orderId: "ord_01kf5v8q3xe8hb1d6c1m2k3n4p" },
@@ -219,7 +219,7 @@ suite("a notice of the payment provider", () => {
     assert.equal(await dump(), before);
   });
 
-  test("that is not signed, or not by the provider, or long ago, is refused in the envelope", async () => {
+  test("without a signature, with a wrong one or an old one: refused in the envelope", async () => {
     const bought = await hasPending();
     const notice = noticeOf({ about: "payment", orderId: bought.orderId });
     const other = Buffer.from(notice.body.toString().replace("payment", "refund_"));
@@ -233,14 +233,14 @@ suite("a notice of the payment provider", () => {
     assert.equal(await statusOf(bought), "pending");
   });
 
-  test("of a provider that is not in use has no door, and neither has one on the way in", async () => {
+  test("of a provider that is not in use: 404, and so is a path below it", async () => {
     const notice = noticeOf({ about: "weather" });
     for (const path of ["/payments/webhooks/stripe", "/payments/webhooks/", "/v1/payments/webhooks/fake"])
       assert.ok([401, 404].includes((await deliver(notice, path)).status), path);
     assertError(await deliver(notice, "/payments/webhooks/stripe"), 404, "NOT_FOUND");
   });
 
-  test("of more than 256 KiB is not read", async () => {
+  test("over 256 KiB: not read", async () => {
     const text = JSON.stringify({ about: "weather", forecast: "x".repeat(256 * 1024) });
     assertError(await deliver(signed(text)), 413, "PAYLOAD_TOO_LARGE");
     const fits = text.slice(0, 256 * 1024);
@@ -248,7 +248,7 @@ suite("a notice of the payment provider", () => {
   });
 });
 
-suite("notices", () => {
+suite("webhooks", () => {
   /** How a purchase by a method ends when the provider's word has reached us. */
   const endings: Record<string, string> = {
     pm_test_ok: "completed",
@@ -258,7 +258,7 @@ suite("notices", () => {
     pm_test_webhook_before_response: "completed",
   };
 
-  test("in any order, doubled and at once, end in the same state; twice more and in reverse they change nothing", async () => {
+  test("in any order, doubled and concurrent: the same final state; replayed twice and in reverse they change nothing", async () => {
     const methods = fc.array(fc.constantFrom(...Object.keys(endings)), { minLength: 1, maxLength: 5 });
     await fc.assert(
       fc.asyncProperty(methods, fc.gen(), async (named, choose) => {
@@ -283,7 +283,7 @@ suite("notices", () => {
     );
   });
 
-  test("that come twice, or before the charge's own answer, sell once", async () => {
+  test("repeated, or before the response of the charge: one sale", async () => {
     const taken = () =>
       market.logs.filter((text) => /"route":"\/payments\/webhooks\/:provider","status":200/.test(text));
     const before = taken().length;
@@ -343,7 +343,7 @@ suite("the pages of the test payment provider", () => {
     await statusBecomes(orderId, "completed");
   });
 
-  test("a form that another site sends is refused and changes nothing", async () => {
+  test("a form from another site: refused, changes nothing", async () => {
     const { orderId, nextAction } = await buysAt("pm_test_requires_action");
     const foreign: object[] = [
       { "sec-fetch-site": "cross-site" },
@@ -358,7 +358,7 @@ suite("the pages of the test payment provider", () => {
     assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.status, "requires_action");
   });
 
-  test("/dev/payments: the desk decides at the service's own origin, for the operator alone", async () => {
+  test("/dev/payments: only the operator decides, at the service's own origin", async () => {
     const { orderId } = await buysAt("pm_test_dispute");
     const page = await own.as(null).get("/dev/payments");
     assert.equal(page.status, 200);
@@ -373,7 +373,7 @@ suite("the pages of the test payment provider", () => {
     await statusBecomes(orderId, "refunded");
   });
 
-  test("an id that names nothing, or leads out of its folder, is 404", async () => {
+  test("an id that names nothing, or leads out of its folder: 404", async () => {
     const { port } = new URL(own.origin);
     for (const id of [
       "ch_nobody",
@@ -396,7 +396,7 @@ suite("the pages of the test payment provider", () => {
       assertError(await own.as(null).get(`/dev/payments/${path}`), 404, "NOT_FOUND");
   });
 
-  test("the page that sets up payouts is below the same path, under an id that nobody can guess", async () => {
+  test("the onboarding page: below the same path, under an unguessable id", async () => {
     const seller = await own.createUser({ role: "seller" });
     const session = await own.createSession(seller.userId);
     const { url } = (await session.post("/v1/account/payout-account/onboarding")).body.data;
@@ -407,13 +407,13 @@ suite("the pages of the test payment provider", () => {
     assert.equal((await session.get("/v1/account/payout-account")).body.data.payoutsEnabled, true);
   });
 
-  test("another payment provider has none", async () => {
+  test("another payment provider: has no pages", async () => {
     assertError(await market.as(null).get("/dev/payments"), 404, "NOT_FOUND");
     assertError(await market.as(null).get("/dev/payments/authorize/ch_a"), 404, "NOT_FOUND");
   });
 });
 
-test("the test provider's own notices find the way by themselves", async () => {
+test("the test provider's own webhooks: arrive without configuration", async () => {
   const own = await openMarket();
   try {
     const [maker, buyer] = [await own.createUser(), await own.createUser()];

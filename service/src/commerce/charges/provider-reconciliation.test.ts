@@ -59,7 +59,7 @@ after(() => market.close());
 const EVER = new Date(0);
 const differences = async (since = EVER) => (await reconcileProvider(market.service.ctx, since)).differences;
 
-test("books that agree: nothing is named, and everything is counted", async () => {
+test("rows that agree with the provider: no difference, and everything is counted", async () => {
   const { ok, ...counted } = await reconcileProvider(market.service.ctx, EVER);
   assert.equal(ok, true, counted.differences.join("\n"));
   assert.partialDeepStrictEqual(counted, { charges: 4, refunds: 1, disputes: 1, payouts: 1 });
@@ -135,7 +135,7 @@ const faults: Record<
   },
 };
 
-test("any differences: each is named, and nothing else", async () => {
+test("any differences: the report names each of them and nothing else", async () => {
   // Of a dispute one difference is told at a time.
   const anyFaults = fc
     .subarray(Object.keys(faults), { minLength: 1 })
@@ -162,7 +162,7 @@ test("any differences: each is named, and nothing else", async () => {
   );
 });
 
-test("a booking that the provider does not list: it is named", async () => {
+test("a booking that the provider does not list: a difference", async () => {
   const { theirs, ours } = made.order;
   await market.query("update fake_provider.charges set state = 'canceled' where id = $1", [theirs]);
   const found = (await differences()).join("\n");
@@ -171,7 +171,7 @@ test("a booking that the provider does not list: it is named", async () => {
   await market.query("update fake_provider.charges set state = 'succeeded' where id = $1", [theirs]);
 });
 
-test("what is on its way for less than two minutes: it is no difference", async () => {
+test("an object younger than two minutes: no difference", async () => {
   const { rows } = await market.query(
     "insert into fake_provider.charges select 'ch_new', $1, 100, 'USD', customer_id, method_id, '', 'succeeded', null, $2 from fake_provider.charges limit 1 returning id",
     [toId("ord", market.service.ctx.newId()), market.clock.now],
@@ -182,7 +182,7 @@ test("what is on its way for less than two minutes: it is no difference", async 
   await market.query("delete from fake_provider.charges where id = $1", [rows[0].id]);
 });
 
-test("a charge that is newer than its booked order, by another clock or in the demo shop: it is no difference", async () => {
+test("a charge that is newer than its order, by another clock or in the demo shop: no difference", async () => {
   const { ours, theirs } = made.order;
   const moveTo = (at: Date) =>
     market.query("update fake_provider.charges set created_at = $1 where id = $2", [at, theirs]);
@@ -192,7 +192,7 @@ test("a charge that is newer than its booked order, by another clock or in the d
   await moveTo(rows[0].created_at);
 });
 
-test("the nightly comparison: the doctor and the log name what differs, until it agrees", async () => {
+test("the nightly comparison: doctor and log name the differences until they are gone", async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const finding = async () => {
@@ -206,7 +206,7 @@ test("the nightly comparison: the doctor and the log name what differs, until it
   const { ok, warning, note } = await finding();
   assert.deepEqual([ok, warning], [true, true]);
   assert.match(note, /^1 differences: Refund re_dashboard of 7.00 USD/);
-  assert.ok(market.logs.some((line) => line.includes("differ from ours") && line.includes("re_dashboard")));
+  assert.ok(market.logs.some((line) => line.includes("differ from our rows") && line.includes("re_dashboard")));
   await market.query(...mends());
   market.clock.forward(MINUTE_MS);
   await reconcileNightly(market.service.ctx);
@@ -239,7 +239,7 @@ suite("stoa-server payments reconcile", () => {
     });
   }
 
-  test("names each difference and fails, and succeeds without any", async () => {
+  test("exits with an error and names each difference, or succeeds without any", async () => {
     const { spoils, mends } = faults["a payout that was paid after all"]!;
     await market.query(...spoils());
     const reported = await reconcile("--json");

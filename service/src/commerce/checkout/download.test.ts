@@ -47,7 +47,7 @@ function promptIn(markdown: string): string {
   return lines.slice(1, end).join("\n");
 }
 
-test("the Markdown file holds all that its buyer needs", async () => {
+test("the Markdown file: contains everything that its buyer needs", async () => {
   const { productId, orderId, url } = await hasDownload({
     title: 'Say "hello": a prompt',
     content: "Say hello to {{name}}, {{ tone = warmly }}.",
@@ -83,7 +83,7 @@ Say hello to {{name}}, {{ tone = warmly }}.
   );
 });
 
-test("the JSON file holds the same for programs", async () => {
+test("the JSON file: contains the same for programs", async () => {
   const content = '[{"role":"user","content":"Say {{x}}"}]';
   const { productId, orderId, url } = await hasDownload({
     content,
@@ -104,7 +104,7 @@ test("the JSON file holds the same for programs", async () => {
   });
 });
 
-test("no content can close the fence around it", async () => {
+test("content with fences: cannot close the fence around it", async () => {
   const declared = { content: "x", variables: [{ name: "x", required: false }] };
   const { url, productId } = await hasDownload(declared);
   const piece = fc.constantFrom("`", "```", "````", "~~~", "\n", " ", "text", "# Title", "{{x}}", "---");
@@ -118,13 +118,13 @@ test("no content can close the fence around it", async () => {
   );
 });
 
-test("content of the greatest length can be downloaded, whatever it is made of", async () => {
+test("content of the greatest length: can be downloaded", async () => {
   const content = "a`".repeat(100_000);
   const { url } = await hasDownload({ content });
   assert.equal(promptIn((await fileOf(url)).text), content);
 });
 
-test("a title in any script makes a file name that every system takes", async () => {
+test("a title in any script: makes a file name that every system accepts", async () => {
   for (const [title, name] of [
     ["Crème brûlée!", "creme-brulee-1.0.0.md"],
     ["俳句", "prompt-1.0.0.md"],
@@ -136,7 +136,7 @@ test("a title in any script makes a file name that every system takes", async ()
   }
 });
 
-test("a download is the first use, stamped once", async () => {
+test("the first download: is recorded once as the first use", async () => {
   const { productId, url } = await hasDownload();
   const usedAt = async () => {
     const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
@@ -155,7 +155,7 @@ test("a download is the first use, stamped once", async () => {
   assert.equal(body.data.access.revealForfeitsInstantRefund, false, "there is nothing left to forfeit");
 });
 
-test("a download is the newest version of the major line that was bought", async () => {
+test("a download: the newest version of the bought major line", async () => {
   const { productId, url } = await hasDownload({ content: "One" });
   await seller.patch(`/v1/products/${productId}`, { content: "Two" });
   assert.equal(promptIn((await fileOf(url)).text), "Two");

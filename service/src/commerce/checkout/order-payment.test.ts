@@ -98,7 +98,7 @@ async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiti
   return { buyer, productId, orderId: body.data.orderId };
 }
 
-test("a payment that the buyer must confirm is 202 and says where", async () => {
+test("a charge that the buyer must confirm: 202 with the URL", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
     status: "requires_action",
@@ -112,7 +112,7 @@ test("a payment that the buyer must confirm is 202 and says where", async () => 
   assert.equal(await soldEvents(productId), 0);
 });
 
-test("approved at the provider, the purchase is completed when it is next read", async () => {
+test("a charge that was confirmed at the provider: the next read completes the purchase", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   market.clock.forward(MINUTE_MS);
   await press(url, "approve");
@@ -128,7 +128,7 @@ test("approved at the provider, the purchase is completed when it is next read",
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("declined at the provider, the purchase has failed when it is next read", async () => {
+test("a charge that was declined at the provider: the next read shows a failed purchase", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   await press(url, "decline");
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
@@ -139,7 +139,7 @@ test("declined at the provider, the purchase has failed when it is next read", a
   assert.equal(await soldEvents(productId), 0);
 });
 
-test("buying again while an order waits answers that order, and after its approval completes it", async () => {
+test("a repeated purchase while the order is open: answers the same order, and its confirmation completes it", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   const again = await buy(buyer, productId, WAITS);
   assert.equal(again.status, 202);
@@ -150,7 +150,7 @@ test("buying again while an order waits answers that order, and after its approv
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("another method replaces an order that waits, and what is approved too late moves nothing", async () => {
+test("another method while the order is open: replaces the order, and a late confirmation changes nothing", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   assert.equal((await buy(buyer, productId, { paymentMethodId: "pm_test_ok" })).status, 201);
   assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
@@ -161,7 +161,7 @@ test("another method replaces an order that waits, and what is approved too late
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("another method that comes after the approval buys nothing a second time", async () => {
+test("another method after the confirmation: charges nothing a second time", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   await press(url, "approve");
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_ok" });
@@ -169,7 +169,7 @@ test("another method that comes after the approval buys nothing a second time", 
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("an order that waits at an old price is replaced by one at the price that is expected", async () => {
+test("an open order at an old price: replaced by one at the expected price", async () => {
   const { buyer, orderId, productId } = await hasWaiting(10);
   await seller.patch(`/v1/products/${productId}`, { price: 5 });
   const reply = await buy(buyer, productId, { ...WAITS, expectedPrice: 5 });
@@ -178,7 +178,7 @@ test("an order that waits at an old price is replaced by one at the price that i
   assert.equal(await chargeOf(orderId), "canceled");
 });
 
-test("an order that waits with another refund window is replaced by one with the window that is offered", async () => {
+test("an open order with another refund window: replaced by one with the present window", async () => {
   const { buyer, orderId, productId } = await hasWaiting();
   const session = await market.createSession(seller.userId);
   const { refundDays } = (await session.get("/v1/account")).body.data;
@@ -190,7 +190,7 @@ test("an order that waits with another refund window is replaced by one with the
   assert.equal(await chargeOf(orderId), "canceled");
 });
 
-test("a charge without an answer leaves the order pending until the provider tells", async () => {
+test("a charge without an answer: the order stays pending until the provider answers", async () => {
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   assert.equal(await chargeOf(orderId), "succeeded", "it was charged");
   line.trouble = "down";
@@ -206,7 +206,7 @@ test("a charge without an answer leaves the order pending until the provider tel
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("a charge that is made and never answered is pending, and completed by the job, once", async (t) => {
+test("a charge whose answer was lost: pending, and the job completes it once", async (t) => {
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   const patience = new AbortController();
@@ -227,7 +227,7 @@ test("a charge that is made and never answered is pending, and completed by the 
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("a pending order that is bought again is the same charge", async () => {
+test("a repeated purchase of a pending order: the same charge", async () => {
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   const again = await buy(buyer, productId);
   assert.equal(again.status, 201);
@@ -235,7 +235,7 @@ test("a pending order that is bought again is the same charge", async () => {
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("an order that the provider never heard of is canceled after ten minutes", async () => {
+test("an order that the provider does not know: canceled after ten minutes", async () => {
   const { buyer, productId, orderId } = await hasPending("down");
   market.clock.forward(10 * MINUTE_MS);
   await reconcile();
@@ -247,7 +247,7 @@ test("an order that the provider never heard of is canceled after ten minutes", 
   assert.equal((await buy(buyer, productId)).status, 201, "and it can be bought anew");
 });
 
-test("a pending order is never charged by another method than the one that was named for it", async () => {
+test("a pending order: never charged with another method than its own", async () => {
   const { buyer, productId, orderId } = await hasPending("down");
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_declined" });
   assert.equal(reply.status, 202, "it is not known yet how the first try ended");
@@ -255,7 +255,7 @@ test("a pending order is never charged by another method than the one that was n
   assert.equal(await chargeOf(orderId), undefined, "nor charged by the first one, now that another is named");
 });
 
-test("a provider that is down cancels nobody's order", async () => {
+test("a provider that is down: cancels no order", async () => {
   const { buyer } = await hasPending("answers get lost");
   line.trouble = "down";
   market.clock.forward(HOUR_MS);
@@ -266,7 +266,7 @@ test("a provider that is down cancels nobody's order", async () => {
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("an order that its buyer never confirms is given up after a day, at the provider too", async () => {
+test("an order that the buyer never confirms: canceled after a day, at the provider too", async () => {
   const { buyer, orderId, url } = await hasWaiting();
   market.clock.forward(24 * HOUR_MS);
   await reconcile();
@@ -278,7 +278,7 @@ test("an order that its buyer never confirms is given up after a day, at the pro
   assert.doesNotMatch(await (await fetch(url)).text(), /Approve<\/button>/);
 });
 
-test("orders that wait for their buyers keep no other from being settled", async () => {
+test("many unconfirmed orders: do not delay the settlement of others", async () => {
   const { orderId } = await hasWaiting();
   await market.query(
     `with people as (
@@ -298,7 +298,7 @@ test("orders that wait for their buyers keep no other from being settled", async
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("an outcome that comes twice, or too late, moves nothing", async () => {
+test("a result that is repeated or late: changes nothing", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId, url } = await hasWaiting();
   await press(url, "approve");
@@ -329,7 +329,7 @@ test("an outcome that comes twice, or too late, moves nothing", async () => {
   assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.stats.purchases, 1);
 });
 
-test("money that comes after the order was given up still buys the product, once", async () => {
+test("late money for a canceled order: buys the product, once", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId } = await hasPending("down");
   market.clock.forward(11 * MINUTE_MS);
@@ -343,7 +343,7 @@ test("money that comes after the order was given up still buys the product, once
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("money that comes for a second order of what is owned already grants nothing twice, and goes back", async () => {
+test("late money for a second order of an owned product: grants nothing and is refunded", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId } = await hasPending("down");
   market.clock.forward(11 * MINUTE_MS);
@@ -363,7 +363,7 @@ test("money that comes for a second order of what is owned already grants nothin
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("an order that is asked for again is not given up while the answer may still come", async () => {
+test("a repeated purchase of an unknown charge: the job waits for its answer before it cancels", async () => {
   const { buyer, productId } = await hasPending("down");
   market.clock.forward(10 * MINUTE_MS);
   line.trouble = "down";
@@ -377,14 +377,14 @@ test("an order that is asked for again is not given up while the answer may stil
   assert.deepEqual(await listed(buyer), ["canceled"]);
 });
 
-test("a price that changes between two looks of the buyer changes no order", async () => {
+test("a price change between two reads: changes no order", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting(10);
   await seller.patch(`/v1/products/${productId}`, { price: 20 });
   await press(url, "approve");
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "completed", amount: 10 });
 });
 
-test("the buyer of a product that went off sale meanwhile still gets what was paid for", async () => {
+test("a product that went off sale during the payment: its buyer gets it", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   await seller.post(`/v1/products/${productId}/unpublish`);
   await press(url, "approve");
@@ -392,7 +392,7 @@ test("the buyer of a product that went off sale meanwhile still gets what was pa
   assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
 });
 
-test("money for what moderators took from its buyers meanwhile goes back, and buys nothing", async () => {
+test("a product that moderators withheld during the payment: the payment is refunded", async () => {
   const { buyer, orderId, url, productId } = await hasWaiting();
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
@@ -404,7 +404,7 @@ test("money for what moderators took from its buyers meanwhile goes back, and bu
   assert.equal(await soldEvents(productId), 0);
 });
 
-test("a failure inside the settling leaves the order open, and the next round settles it", async () => {
+test("a failure inside the settlement: the order stays open, and the next job run settles it", async () => {
   const { buyer, productId } = await hasPending("answers get lost");
   const id = toUuid("prod", productId);
   await market.query(
@@ -420,7 +420,7 @@ test("a failure inside the settling leaves the order open, and the next round se
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("late money for orders with a code, and free copies by the same code, do not wait for each other", async () => {
+test("late payments of orders with a code and free copies by the same code: do not wait for each other", async () => {
   const { ctx } = market.service;
   const owner = await market.createUser();
   const [dear, cheap] = [await createProduct(owner, { price: 10 }), await createProduct(owner, { price: 5 })];
@@ -444,7 +444,7 @@ test("late money for orders with a code, and free copies by the same code, do no
   assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 50);
 });
 
-test("of two orders of one product that are both paid in the end, the second one's money goes back", async () => {
+test("two paid orders of one product: the second is refunded", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   // We gave up on the first before its answer was found.
@@ -479,7 +479,7 @@ async function hasGivenUp(): Promise<Omit<Waiting, "url">> {
   return order;
 }
 
-test("money that comes when the order was given up is found, though its notice is lost", async () => {
+test("money at the moment of the cancellation, webhook lost: the job finds it", async () => {
   const order = await hasGivenUp();
   await comesLate(order);
   line.trouble = "down";
@@ -493,7 +493,7 @@ test("money that comes when the order was given up is found, though its notice i
   });
 });
 
-test("money that is found late goes back when another order bought the product meanwhile", async () => {
+test("late money after another order bought the product: refunded", async () => {
   const order = await hasGivenUp();
   assert.equal((await buy(order.buyer, order.productId)).status, 201);
   await comesLate(order);
@@ -505,7 +505,7 @@ test("money that is found late goes back when another order bought the product m
   });
 });
 
-test("what could still be confirmed when the order was given up is called off", async () => {
+test("a canceled order whose charge could still be confirmed: the job cancels the charge", async () => {
   const order = await hasGivenUp();
   await comesLate(order, "pm_test_requires_action");
   market.clock.forward(HOUR_MS);
@@ -514,7 +514,7 @@ test("what could still be confirmed when the order was given up is called off", 
   assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
 });
 
-test("an order that was given up is asked about for a week, ever more seldom", async (t) => {
+test("a canceled order: checked for a week, at growing intervals", async (t) => {
   const { orderId } = await hasGivenUp();
   const find = t.mock.method(market.service.ctx.integrations.payments, "findCharge");
   const asked: number[] = [];
@@ -527,7 +527,7 @@ test("an order that was given up is asked about for a week, ever more seldom", a
   assert.deepEqual(asked, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
 });
 
-test("a provider that cannot be asked leaves the order to the job, whatever is wrong", async (t) => {
+test("an unexpected error of the provider: leaves the order to the job", async (t) => {
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   const charge = t.mock.method(market.service.ctx.integrations.payments, "charge", async () => {
@@ -540,7 +540,7 @@ test("a provider that cannot be asked leaves the order to the job, whatever is w
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
 
-test("what the provider understands and refuses is a decline", async (t) => {
+test("a refusal by the provider: counts as a decline", async (t) => {
   const buyer = await market.createUser();
   const { payments } = market.service.ctx.integrations;
   const { charge } = payments;
@@ -553,7 +553,7 @@ test("what the provider understands and refuses is a decline", async (t) => {
   assert.deepEqual(await listed(buyer), ["failed"]);
 });
 
-test("late money for somebody who has closed their account goes back", async () => {
+test("late money of a closed account: refunded", async () => {
   const { ctx } = market.service;
   const { buyer, orderId } = await hasPending("answers get lost");
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
@@ -562,7 +562,7 @@ test("late money for somebody who has closed their account goes back", async () 
   assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
-test("late money for what somebody sold who has closed their account goes back", async () => {
+test("late money for a seller whose account is closed: refunded", async () => {
   const { ctx } = market.service;
   const buyer = await market.createUser();
   const owner = await market.createUser();
@@ -576,7 +576,7 @@ test("late money for what somebody sold who has closed their account goes back",
   assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
-test("asking again for what waits to be confirmed does not make it wait longer", async () => {
+test("repeated purchases of an unconfirmed order: do not extend its deadline", async () => {
   const { buyer, productId, orderId } = await hasWaiting();
   for (let round = 0; round < 3; round++) {
     market.clock.forward(10 * HOUR_MS);
@@ -606,7 +606,7 @@ const mismatched = async () =>
     ({ kind, state }) => kind === "order" && state === "mismatched",
   )!.count;
 
-test("another amount that is taken for an order that was given up is told of until it is given back, however late", async () => {
+test("another amount captured for a canceled order: reported until it is refunded, however late", async () => {
   const order = await hasGivenUp();
   market.clock.forward(HOUR_MS);
   await isTakenInPart(order, { givenBack: false });

@@ -45,7 +45,7 @@ function withParameter(url: string, name: string, change: (value: string) => str
   return changed.href;
 }
 
-test("every link works in a plain browser, and is kept by no cache", async () => {
+test("every link: works in a plain browser, and no cache stores it", async () => {
   const { urls } = await hasLinks();
   const types = ["text/markdown; charset=utf-8", "text/html; charset=utf-8", "application/pdf"];
   for (const [at, url] of urls.entries()) {
@@ -58,7 +58,7 @@ test("every link works in a plain browser, and is kept by no cache", async () =>
   }
 });
 
-test("a link without its signature, or with half of it, opens nothing", async () => {
+test("a link without its signature, or with half of it: refused", async () => {
   const { urls } = await hasLinks();
   for (const url of urls) {
     const bare = url.split("?")[0]!;
@@ -71,7 +71,7 @@ test("a link without its signature, or with half of it, opens nothing", async ()
   }
 });
 
-test("a signature with one changed character opens nothing", async () => {
+test("a signature with one changed character: refused", async () => {
   const { urls } = await hasLinks();
   const other = (character: string) => (character === "A" ? "B" : "A");
   for (let at = 0; at < 42; at += 5) {
@@ -85,7 +85,7 @@ test("a signature with one changed character opens nothing", async () => {
   }
 });
 
-test("a link cannot be made to last longer", async () => {
+test("a changed expiry: refused", async () => {
   const { urls } = await hasLinks();
   for (const url of urls) {
     await assertDead(withParameter(url, "expires", (seconds) => String(Number(seconds) + 1)));
@@ -94,7 +94,7 @@ test("a link cannot be made to last longer", async () => {
   }
 });
 
-test("a signature is good for its own order and page alone", async () => {
+test("a signature: valid for its own order and page only", async () => {
   const [mine, theirs] = [await hasLinks(), await hasLinks()];
   const queryOf = (url: string) => url.split("?")[1]!;
   for (const [at, url] of mine.urls.entries()) {
@@ -104,7 +104,7 @@ test("a signature is good for its own order and page alone", async () => {
   }
 });
 
-test("a browser is told of a dead link by a page, and a program in JSON", async () => {
+test("an expired link: a page for a browser, JSON for a program", async () => {
   const { urls } = await hasLinks();
   for (const url of urls) {
     const dead = withParameter(url, "expires", () => "1");
@@ -121,13 +121,13 @@ test("a browser is told of a dead link by a page, and a program in JSON", async 
   assertError(elsewhere, 401, "INVALID_API_KEY");
 });
 
-test("a link to an order that does not exist is as dead as any other", async () => {
+test("a link to an order that does not exist: refused like an expired one", async () => {
   for (const orderId of [toId("ord", newUuid(new Date())), "nonsense"]) {
     await assertDead(`/v1/purchases/${orderId}/download?expires=9999999999&signature=${"A".repeat(43)}`);
   }
 });
 
-test("a link lives an hour and at most a quarter more, and reading the purchase makes a new one", async () => {
+test("a link: valid for an hour and at most a quarter more; each read of the purchase signs a new one", async () => {
   const { buyer, orderId, urls } = await hasLinks();
   market.clock.forward(HOUR_MS - 1);
   for (const url of urls) assert.equal((await nobody.get(url)).status, 200);
@@ -136,7 +136,7 @@ test("a link lives an hour and at most a quarter more, and reading the purchase 
   for (const url of await linksOf(buyer, orderId)) assert.equal((await nobody.get(url)).status, 200);
 });
 
-test("a purchase that is read again within a quarter of an hour is unchanged: its ETag holds", async () => {
+test("a purchase read again within a quarter of an hour: the same ETag", async () => {
   market.clock.forward(QUARTER_MS - (market.clock.now.getTime() % QUARTER_MS) + 1);
   const { buyer, orderId } = await hasLinks();
   const etag = (await buyer.get(`/v1/purchases/${orderId}`)).headers.get("etag")!;
@@ -147,7 +147,7 @@ test("a purchase that is read again within a quarter of an hour is unchanged: it
   assert.equal((await again()).status, 200);
 });
 
-test("a revoked entitlement kills the download at once, and the receipt stays", async () => {
+test("a revoked entitlement: ends the download at once, and keeps the receipt", async () => {
   const { buyer, orderId, urls } = await hasLinks();
   const [download, receipt, pdf] = urls as [string, string, string];
   await refundEverything(market, buyer);
@@ -157,7 +157,7 @@ test("a revoked entitlement kills the download at once, and the receipt stays", 
   assert.equal((await linksOf(buyer, orderId))[0], null);
 });
 
-test("a product that was deleted can still be downloaded by its buyers", async () => {
+test("a deleted product: its buyers can still download it", async () => {
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   const orderId = await buyProduct(buyer, productId);
@@ -166,7 +166,7 @@ test("a product that was deleted can still be downloaded by its buyers", async (
   assert.equal((await nobody.get(download!)).status, 200);
 });
 
-test("the signature of a link is in no log line", async () => {
+test("the signature of a link: in no log line", async () => {
   const { urls } = await hasLinks();
   for (const url of urls) {
     await nobody.get(url);

@@ -39,7 +39,7 @@ const chargesOf = async (orders: string[]) =>
     ({ state }) => state,
   );
 
-test("a purchase answers the completed order with its links", async () => {
+test("POST /purchases: answers the completed order with its links", async () => {
   const productId = await createProduct(seller, { price: 19.99 });
   const buyer = await market.createUser({ name: "Buyer" });
   const reply = await buy(buyer, productId);
@@ -53,7 +53,7 @@ test("a purchase answers the completed order with its links", async () => {
   assert.ok(receipt.pdf.startsWith(`${path}/receipt.pdf?`));
 });
 
-test("a purchase is read with its lines, its card and what it entitles to", async () => {
+test("GET /purchases/{id}: lines, card and entitlement", async () => {
   const productId = await createProduct(seller, { title: "Bought", price: 7.5, version: "1.2.0" });
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, productId);
@@ -105,7 +105,7 @@ test("a purchase is read with its lines, its card and what it entitles to", asyn
   });
 });
 
-test("a completed purchase is told to seller and buyer, in one event", async () => {
+test("a completed purchase: one event for seller and buyer", async () => {
   const productId = await createProduct(seller, { price: 3, currency: "KWD" });
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, productId);
@@ -117,7 +117,7 @@ test("a completed purchase is told to seller and buyer, in one event", async () 
   assert.deepEqual(sellers, event);
 });
 
-test("what is bought counts for popularity", async () => {
+test("a sale: counts for popularity", async () => {
   const productId = await createProduct(seller);
   await buyProduct(await market.createUser(), productId);
   await buyProduct(await market.createUser(), productId);
@@ -125,7 +125,7 @@ test("what is bought counts for popularity", async () => {
   assert.equal(body.data.stats.purchases, 2);
 });
 
-test("a sale counts half as much for trending with each week that passes", async () => {
+test("a sale: counts half as much for trending with each week", async () => {
   const once = async (tag: string) =>
     [await createProduct(seller, { tags: [tag] }), await market.createUser()] as const;
   const trending = async (tag: string) => {
@@ -142,11 +142,11 @@ test("a sale counts half as much for trending with each week that passes", async
   assert.deepEqual(await trending("trend"), [fresh, old], "0.5 + 1 against 0.75");
 });
 
-test("nobody buys an own product", async () => {
+test("an own product: cannot be bought", async () => {
   assertError(await buy(seller, await createProduct(seller)), 422, "VALIDATION_ERROR", "productId");
 });
 
-test("what the buyer could never see is not found, what went off sale is unavailable", async () => {
+test("a product that the buyer could never see: 404; one that went off sale: unavailable", async () => {
   const buyer = await market.createUser();
   for (const id of [
     await createDraft(seller),
@@ -164,7 +164,7 @@ test("what the buyer could never see is not found, what went off sale is unavail
   assert.equal((await ordersOf(buyer)).meta.total, 0);
 });
 
-test("what is owned is not sold again, and the order is named", async () => {
+test("an owned product: refused, and the error names the order", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, productId);
@@ -172,7 +172,7 @@ test("what is owned is not sold again, and the order is named", async () => {
   assert.equal((await ordersOf(buyer)).meta.total, 1);
 });
 
-test("an expected price that differs stops the purchase and tells the price", async () => {
+test("another price than expected: refused, and the error names the price", async () => {
   const productId = await createProduct(seller, { price: 10 });
   const buyer = await market.createUser();
   for (const expectedPrice of [9.99, 10.01, 0]) {
@@ -188,7 +188,7 @@ test("an expected price that differs stops the purchase and tells the price", as
   assert.equal((await buy(buyer, productId, { expectedPrice: 10 })).status, 201);
 });
 
-test("an unknown payment method is not found, and no order stays behind", async () => {
+test("an unknown payment method: 404, and no order remains", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_somebody_elses" });
@@ -197,14 +197,14 @@ test("an unknown payment method is not found, and no order stays behind", async 
   assert.equal((await buy(buyer, productId)).status, 201);
 });
 
-test("a wrong field of a purchase is named", async () => {
+test("an invalid field: the error names it", async () => {
   const buyer = await market.createUser();
   assertError(await buyer.post("/v1/purchases", {}), 400, "INVALID_REQUEST", "productId");
   assertError(await buy(buyer, "prod_x", { coupon: "FREE" }), 400, "INVALID_REQUEST", "coupon");
   assertError(await buy(buyer, "prod_x", { expectedPrice: "10" }), 400, "INVALID_REQUEST", "expectedPrice");
 });
 
-test("a declined purchase is 402, stays listed as failed, and gives no access", async () => {
+test("a decline: 402, listed as failed, without access", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   for (const [method, declineCode, last4] of [
@@ -232,7 +232,7 @@ test("a declined purchase is 402, stays listed as failed, and gives no access", 
   assert.deepEqual(await events(buyer, "purchase.completed"), []);
 });
 
-test("after a decline a new try works", async () => {
+test("a new attempt after a decline: works", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   assertError(
@@ -248,7 +248,7 @@ test("after a decline a new try works", async () => {
   );
 });
 
-test("purchases are listed newest first, by status and product, and never another's", async () => {
+test("GET /purchases: newest first, by status and product, only the caller's", async () => {
   const [first, second] = [await createProduct(seller), await createProduct(seller)];
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   await buyProduct(other, first);
@@ -269,14 +269,14 @@ test("purchases are listed newest first, by status and product, and never anothe
   assertError(await buyer.get("/v1/purchases?status=lost"), 400, "INVALID_REQUEST", "status");
 });
 
-test("another's order is not found, not even by its seller", async () => {
+test("another user's order: 404, for its seller too", async () => {
   const orderId = await buyProduct(await market.createUser(), await createProduct(seller));
   for (const id of [orderId, toId("ord", newUuid(new Date())), "nonsense"]) {
     assertError(await seller.get(`/v1/purchases/${id}`), 404, "ORDER_NOT_FOUND");
   }
 });
 
-test("of fifty parallel purchases one is charged, granted, counted and told", async () => {
+test("fifty concurrent purchases: one charge, one entitlement, one count, one event", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const replies = await Promise.all(Array.from({ length: 50 }, () => buy(buyer, productId)));
@@ -308,7 +308,7 @@ test("of fifty parallel purchases one is charged, granted, counted and told", as
   );
 });
 
-test("parallel purchases with different methods end in one completed order", async () => {
+test("concurrent purchases with different methods: one completed order", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const methods = ["pm_test_ok", "pm_test_declined", "pm_test_requires_action"];
@@ -326,7 +326,7 @@ test("parallel purchases with different methods end in one completed order", asy
   assert.equal(await counted("entitlements", productId), 1);
 });
 
-test("a purchase that is repeated under its Idempotency-Key is answered alike and charged once", async () => {
+test("a repeat under the Idempotency-Key: the same answer, one charge", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy once" });
@@ -340,7 +340,7 @@ test("a purchase that is repeated under its Idempotency-Key is answered alike an
   );
 });
 
-test("parallel repeats under one Idempotency-Key make one purchase, and no other answer", async () => {
+test("concurrent repeats under one Idempotency-Key: one purchase, one answer", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy at once" });
@@ -354,7 +354,7 @@ test("parallel repeats under one Idempotency-Key make one purchase, and no other
   assert.deepEqual(await chargesOf(data.map(({ orderId }: { orderId: string }) => orderId)), ["succeeded"]);
 });
 
-test("the platform's fee is the price times its basis points, a half rounded up", async () => {
+test("the marketplace's fee: the price times its basis points, a half rounded up", async () => {
   const { config } = market.service.ctx;
   const usual = config.feeBasisPoints;
   const cases = fc.tuple(fc.integer({ min: 1, max: 99_999_999 }), fc.integer({ min: 0, max: 10_000 }));

@@ -88,9 +88,9 @@ async function buyInTheEnd(input: Purchase): Promise<void> {
   if (reply.status !== 201) assertError(reply, 409, "ALREADY_PURCHASED");
 }
 
-suite("a process that is killed", () => {
+suite("a killed process", () => {
   for (const [step, outcome] of sampleOf(Object.entries(steps))) {
-    test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
+    test(`at "${step}": the job settles the purchase, charged once or not at all`, async () => {
       const input = await hasWish();
       await buyOf(await site.startDoomed(step), input);
       market.clock.forward(11 * MINUTE_MS);
@@ -102,7 +102,7 @@ suite("a process that is killed", () => {
     });
   }
 
-  test("while the provider charges leaves a purchase that the reconciler completes", async () => {
+  test("during the charge: the job completes the purchase", async () => {
     const input = await hasWish();
     const doomed = await site.startDoomed();
     site.onceCharged = () => doomed.child.kill("SIGKILL");
@@ -115,7 +115,7 @@ suite("a process that is killed", () => {
   });
 
   for (const step of sampleOf(Object.keys(steps), 1)) {
-    test(`at "${step}", repeated at once under its Idempotency-Key: one order, charged once`, async () => {
+    test(`at "${step}", repeated under its Idempotency-Key: one order, charged once`, async () => {
       const input = await hasWish();
       const key = { "idempotency-key": "the same" };
       await buyOf(await site.startDoomed(step), input, key);
@@ -128,7 +128,7 @@ suite("a process that is killed", () => {
     });
   }
 
-  test("with an Idempotency-Key, while an order of other terms stays open: the repeat does not charge that order", async () => {
+  test("with an Idempotency-Key and an open order of other terms: the repeat does not charge that order", async () => {
     const input = await hasWish();
     await buyOf(await site.startDoomed("order: written"), input);
     const key = { "idempotency-key": "by another method" };
@@ -150,7 +150,7 @@ suite("a process that is killed", () => {
     assert.deepEqual(rows, [{ payment_method_id: body.paymentMethodId }]);
   });
 
-  test("with an Idempotency-Key, whose purchase was refunded meanwhile: the repeat reads it and charges nothing", async () => {
+  test("with an Idempotency-Key, after a refund of the purchase: the repeat reads it and charges nothing", async () => {
     const input = await hasWish();
     const key = { "idempotency-key": "refunded" };
     await buyOf(await site.startDoomed("order: settled, not answered"), input, key);
@@ -165,9 +165,9 @@ suite("a process that is killed", () => {
   });
 });
 
-suite("a step that fails", () => {
+suite("a failed step", () => {
   for (const step of Object.keys(steps)) {
-    test(`at "${step}" is made good when the buyer asks again at once`, async () => {
+    test(`at "${step}": a repeated purchase settles the order`, async () => {
       const input = await hasWish();
       site.failsAt = step;
       assertError(await buy(input), 500, "INTERNAL_ERROR");
@@ -177,7 +177,7 @@ suite("a step that fails", () => {
     });
   }
 
-  test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
+  test("for each of fifty concurrent buyers: two job runs settle every order", async () => {
     const productId = await createProduct(seller);
     site.failsAt = "order: charged, not settled";
     const inputs = await Promise.all(
@@ -198,7 +198,7 @@ suite("a step that fails", () => {
 });
 
 /** Last: over all that was killed, failed, reconciled and bought again above. */
-test("GET /admin/stats after kills at every step: it counts each order once, as the list and the books do", async () => {
+test("GET /admin/stats after kills at every step: counts each order once, like the list and the ledger", async () => {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
   const listed = new Map<string, string>();

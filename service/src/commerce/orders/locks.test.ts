@@ -99,7 +99,7 @@ async function runTheShop({ seller, productIds }: Shop, admin: Client): Promise<
   await judge("unban");
 }
 
-test("whatever moves money at once, nobody waits for each other in a circle", async () => {
+test("all movements of money at once: no deadlock", async () => {
   await payOutBySchedule(market.service.ctx, "daily");
   for (let round = 0; round < 2; round++) {
     market.clock.forward(7 * DAY_MS);

@@ -18,7 +18,7 @@ const numberOf = async (buyer: Client, orderId: string): Promise<string> =>
 const soldTo = async (buyer: Client, seller: Client) =>
   numberOf(buyer, await buyProduct(buyer, await createProduct(seller)));
 
-test("the thirty parallel sales of a seller have thirty numbers without a gap", async () => {
+test("thirty concurrent sales of a seller: thirty numbers without a gap", async () => {
   const seller = await market.createUser();
   const products = await Promise.all(Array.from({ length: 3 }, () => createProduct(seller)));
   const buyers = await Promise.all(Array.from({ length: 10 }, () => market.createUser()));
@@ -33,7 +33,7 @@ test("the thirty parallel sales of a seller have thirty numbers without a gap", 
   assert.deepEqual(numbers.toSorted(), expected);
 });
 
-test("what fails takes no number", async () => {
+test("a failed sale: uses no number", async () => {
   const [seller, buyer] = [await market.createUser(), await market.createUser()];
   const productId = await createProduct(seller);
   for (const paymentMethodId of ["pm_test_declined", "pm_test_requires_action"])
@@ -43,7 +43,7 @@ test("what fails takes no number", async () => {
   assert.equal(await numberOf(buyer, data[0].orderId), null);
 });
 
-test("each seller and each year (UTC) counts from one, and a number stays what it was", async () => {
+test("each seller and each UTC year: counts from one, and a number never changes", async () => {
   const [one, other, buyer] = [
     await market.createUser(),
     await market.createUser(),
@@ -65,7 +65,7 @@ test("each seller and each year (UTC) counts from one, and a number stays what i
   assert.equal(await numberOf(buyer, orderId), old);
 });
 
-test("the number stands on the page, in the PDF's name and in the detail alike", async () => {
+test("the number: the same on the page, in the name of the PDF and in the purchase", async () => {
   const buyer = await market.createUser();
   const orderId = await buyProduct(buyer, await createProduct(await market.createUser()));
   const { receipt } = await detailOf(buyer, orderId);
@@ -74,7 +74,7 @@ test("the number stands on the page, in the PDF's name and in the detail alike",
   assert.equal(pdf.headers.get("content-disposition"), `inline; filename="receipt-${receipt.number}.pdf"`);
 });
 
-test("a receipt shows each refund of its order, on the day on which it came", async () => {
+test("a receipt: shows each refund of its order with its date", async () => {
   const [buyer, { userId }] = [await market.createUser(), await market.createUser({ role: "admin" })];
   const orderId = await buyProduct(buyer, await createProduct(await market.createUser(), { price: 10 }));
   for (const [amount, at] of [
@@ -98,7 +98,7 @@ for (const [currency, price] of [
   ["USD", 19.99],
   ["KWD", 19.999],
 ] as const)
-  test(`receipt, order and ledger agree to the last digit in ${currency}`, async () => {
+  test(`receipt, order and ledger in ${currency}: agree to the last digit`, async () => {
     const [seller, buyer, referrer] = [
       await market.createUser(),
       await market.createUser(),

@@ -39,7 +39,7 @@ async function hasSharedSale() {
 }
 
 suite("sales", () => {
-  test("tell who bought what, and how the amount is parted", async () => {
+  test("one sale: product, buyer and split", async () => {
     const { buyer, productId, orderId } = await hasSharedSale();
     const [sale] = (await salesOf(seller)).data;
     const at = market.clock.now.toISOString();
@@ -60,7 +60,7 @@ suite("sales", () => {
     });
   });
 
-  test("are a seller's own, newest first, of what was paid", async () => {
+  test("list: the seller's own paid sales, newest first", async () => {
     const owner = await market.createUser();
     const [first, second] = [await createProduct(owner), await createProduct(owner)];
     const [buyer, other] = [await market.createUser(), await market.createUser()];
@@ -86,7 +86,7 @@ suite("sales", () => {
     assert.deepEqual([refunded.orderId, refunded.refundedAmount], [made[1], refunded.amount]);
   });
 
-  test("are found by when they were made, from a moment on and before another", async () => {
+  test("list by time: from a moment, before another", async () => {
     const owner = await market.createUser();
     const productId = await createProduct(owner);
     const orders: string[] = [];
@@ -108,7 +108,7 @@ suite("sales", () => {
       assertError(await owner.get(`/v1/sales?${name}=today`), 400, "INVALID_REQUEST", name);
   });
 
-  test("are for sellers who may read purchases", async () => {
+  test("permission: sellers who may read purchases", async () => {
     const required = async (who: Client) =>
       assertError(await who.get("/v1/sales"), 403, "UNAUTHORIZED").required;
     assert.equal(await required(await market.createUser()), "manage:products");
@@ -120,14 +120,14 @@ suite("sales", () => {
   });
 });
 
-suite("the orders of everybody", () => {
+suite("orders of all users", () => {
   let admin: Client;
   before(async () => {
     const { userId } = await market.createUser({ role: "admin" });
     admin = await market.createSession(userId, { secondFactor: true });
   });
 
-  test("are listed for administrators by status, buyer, seller and product, failed ones too", async () => {
+  test("list: for administrators by status, buyer, seller and product, failed ones too", async () => {
     const [owner, buyer] = [
       await market.createUser({ name: "Owner" }),
       await market.createUser({ name: "Buyer" }),
@@ -152,7 +152,7 @@ suite("the orders of everybody", () => {
     assert.deepEqual(order.seller, { id: sellerId, name: "Owner" });
   });
 
-  test("are read whole, one by one", async () => {
+  test("one order: complete", async () => {
     const { referrer, orderId, discountCode, code } = await hasSharedSale();
     const { data } = (await admin.get(`/v1/admin/orders/${orderId}`)).body;
     assert.match(data.receiptNumber, /^R-/);
@@ -173,7 +173,7 @@ suite("the orders of everybody", () => {
     assert.ok(data.paymentId && data.maturesAt);
   });
 
-  test("are not found under an id that names nothing, and are nobody else's to see", async () => {
+  test("an id that names nothing: 404; other users: refused", async () => {
     for (const id of ["nonsense", toId("ord", newUuid(new Date()))])
       assertError(await admin.get(`/v1/admin/orders/${id}`), 404, "ORDER_NOT_FOUND");
     for (const path of ["/v1/admin/orders", "/v1/admin/orders/nonsense"])

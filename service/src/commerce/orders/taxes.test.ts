@@ -34,7 +34,7 @@ suite("without rates", () => {
   });
   after(() => market.close());
 
-  test("nothing is taxed, and the buyer's country is kept with the order", async () => {
+  test("no tax, and the order stores the buyer's country", async () => {
     const productId = await createProduct(await market.createUser(), { price: 10 });
     const order = await boughtIn(market, "DE", productId);
     assert.deepEqual([order.lines.tax, order.lines.total, order.taxRate], [0, 10, null]);
@@ -45,7 +45,7 @@ suite("without rates", () => {
   });
 });
 
-suite("with rates that are added", () => {
+suite("with rates that are added to the price", () => {
   let market: Market;
   let seller: Client;
   before(async () => {
@@ -54,7 +54,7 @@ suite("with rates that are added", () => {
   });
   after(() => market.close());
 
-  test("the buyer's country decides; a country without a rate, or none, pays no tax", async () => {
+  test("the buyer's country decides; a country without a rate, or no country, pays no tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     const taxed = async (country: string | null) => {
       const { lines, amount, taxRate } = await boughtIn(market, country, productId);
@@ -68,7 +68,7 @@ suite("with rates that are added", () => {
     assert.deepEqual(await taxed(null), [0, 19.99, null]);
   });
 
-  test("fee and earnings are parts of the net price, and the tax is nobody's", async () => {
+  test("fee and earnings are shares of the net price, without the tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     const { orderId } = await boughtIn(market, "DE", productId);
     const { rows } = await market.query(
@@ -86,7 +86,7 @@ suite("with rates that are added", () => {
     );
   });
 
-  test("tax is reckoned after the discount, and expectedPrice is told before it", async () => {
+  test("the tax applies after the discount, and expectedPrice excludes it", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 });
     const input = { discountCode: "HALF", expectedPrice: 9.99 };
@@ -96,14 +96,14 @@ suite("with rates that are added", () => {
     assert.equal(assertError(reply, 409, "PRICE_CHANGED").price, 19.99);
   });
 
-  test("a free copy is not taxed", async () => {
+  test("a free copy: no tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
     const order = await boughtIn(market, "DE", productId, { discountCode: "FREE" });
     assert.deepEqual(order.lines, { subtotal: 19.99, discount: 19.99, tax: 0, total: 0 });
   });
 
-  test("a receipt shows the tax and its rate", async () => {
+  test("a receipt: shows the tax and its rate", async () => {
     const { receipt } = await boughtIn(
       market,
       "JP",
@@ -113,7 +113,7 @@ suite("with rates that are added", () => {
     assert.match(page, /<dt>Tax \(JP, 10 %\)<\/dt><dd>11 JPY.*<dt>Total<\/dt><dd>116 JPY/s);
   });
 
-  test("whoever moves on while an order waits gets another order", async () => {
+  test("a buyer who changes the country while an order is open: gets another order", async () => {
     const productId = await createProduct(seller, { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
     const input = { paymentMethodId: "pm_test_requires_action" };
@@ -125,14 +125,14 @@ suite("with rates that are added", () => {
   });
 });
 
-suite("with rates that prices hold already", () => {
+suite("with rates that the price includes", () => {
   let market: Market;
   before(async () => {
     market = await openMarket({ config: { taxRates: RATES, taxInclusive: true } });
   });
   after(() => market.close());
 
-  test("whoever moves on while an order waits gets another order of the same total, taxed where they are now", async () => {
+  test("a buyer who changes the country while an order is open: gets another order of the same total, with the tax of the new country", async () => {
     const productId = await createProduct(await market.createUser(), { price: 10 });
     const buyer = await hasBuyerIn(market, "DE");
     const input = { paymentMethodId: "pm_test_requires_action" };
@@ -145,7 +145,7 @@ suite("with rates that prices hold already", () => {
     assert.deepEqual([before.amount, after.amount], [10, 10]);
   });
 
-  test("the buyer pays the price, of which the tax is a part", async () => {
+  test("the buyer pays the price, which includes the tax", async () => {
     const productId = await createProduct(await market.createUser(), { price: 11.9 });
     const order = await boughtIn(market, "DE", productId, { expectedPrice: 11.9 });
     assert.deepEqual(order.lines, { subtotal: 11.9, discount: 0, tax: 1.9, total: 11.9 });
