@@ -206,7 +206,9 @@ test("the nightly comparison: doctor and log name the differences until they are
   const { ok, warning, note } = await finding();
   assert.deepEqual([ok, warning], [true, true]);
   assert.match(note, /^1 differences: Refund re_dashboard of 7.00 USD/);
-  assert.ok(market.logs.some((line) => line.includes("differ from our rows") && line.includes("re_dashboard")));
+  assert.ok(
+    market.logs.some((line) => line.includes("differ from our rows") && line.includes("re_dashboard")),
+  );
   await market.query(...mends());
   market.clock.forward(MINUTE_MS);
   await reconcileNightly(market.service.ctx);

@@ -55,7 +55,7 @@ test("/metrics and the doctor tell what the night found in the books, and when",
   );
   assert.deepEqual(await finding(), {
     ...{ check: "books", ok: true, warning: true },
-    note: "2 problems: `stoa-server ledger verify` tells them",
+    note: "2 problems: `stoa-server ledger verify` lists them",
   });
   assert.ok(
     market.logs.some((line) => line.includes("the books are wrong") && line.includes("sales of 2 and not 1")),
