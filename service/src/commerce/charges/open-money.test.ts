@@ -182,7 +182,7 @@ const cases: Case[] = [
     opens: refund((now) => ({ status: "pending", created_at: now })),
     ends: "delete from refunds",
     patienceMs: 8 * DAY_MS,
-    mend: /approves what no seller decided in 7 days/,
+    mend: /approves refunds that no seller decided in 7 days/,
   },
   {
     kind: "refund",
@@ -202,7 +202,7 @@ const cases: Case[] = [
     })),
     ends: "delete from refunds",
     patienceMs: DAY_MS,
-    mend: /does the payment provider answer\? If it does, it tells what the bank waits for/,
+    mend: /does the payment provider answer\? If so, its dashboard shows why the bank waits/,
   },
   {
     kind: "payout",
@@ -226,7 +226,7 @@ const cases: Case[] = [
     opens: order("pending", "1899 USD"),
     ends: "update orders set status = 'canceled', mismatch = null where completed_at is null",
     patienceMs: 0,
-    mend: /took another amount than was asked: give all of it back there/,
+    mend: /captured another amount than requested: refund all of it there/,
   },
   {
     kind: "plan payment",
@@ -234,7 +234,7 @@ const cases: Case[] = [
     opens: planPayment("pending", { mismatch: "2800 USD" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
-    mend: /took another amount than was asked: give all of it back there/,
+    mend: /captured another amount than requested: refund all of it there/,
   },
   {
     kind: "order",
@@ -243,7 +243,7 @@ const cases: Case[] = [
     opens: order("canceled", "1899 USD"),
     ends: "update orders set mismatch = null where completed_at is null",
     patienceMs: 0,
-    mend: /took another amount than was asked: give all of it back there/,
+    mend: /captured another amount than requested: refund all of it there/,
   },
   {
     kind: "plan payment",
@@ -252,7 +252,7 @@ const cases: Case[] = [
     opens: planPayment("canceled", { mismatch: "2800 USD" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
-    mend: /took another amount than was asked: give all of it back there/,
+    mend: /captured another amount than requested: refund all of it there/,
   },
   {
     kind: "plan payment",
@@ -260,7 +260,7 @@ const cases: Case[] = [
     opens: planPayment("canceled", { unusable_payment_id: "ch_late" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
-    mend: /the plan was not to be had by it any more: give it back at the payment provider/,
+    mend: /the payment came too late to buy its plan: refund it at the payment provider/,
   },
   {
     kind: "refund",
@@ -273,7 +273,7 @@ const cases: Case[] = [
     })),
     ends: "delete from refunds",
     patienceMs: 0,
-    mend: /the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle/,
+    mend: /the bank returned it: pay the buyer in another way, then run stoa-server refunds settle/,
   },
   {
     kind: "balance",
@@ -286,7 +286,7 @@ const cases: Case[] = [
     }),
     ends: "update users set closed_at = null where closed_at is not null",
     patienceMs: 0,
-    mend: /they left, and a refund or dispute took more since than they had/,
+    mend: /the account is closed, and a refund or dispute took more than its balance/,
   },
   {
     kind: "payout",
@@ -302,7 +302,7 @@ const cases: Case[] = [
     opens: payout((now) => ({ status: "completed", completed_at: now, reversed_minor: 1_000 })),
     ends: "delete from payouts",
     patienceMs: 0,
-    mend: /took a part of it back: take back the rest there/,
+    mend: /reversed a part of it: reverse the rest there/,
   },
   {
     kind: "dispute",

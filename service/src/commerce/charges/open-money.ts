@@ -4,7 +4,7 @@ import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { countOpen } from "./open-money-queries.ts";
 
-/** What waits for a payment provider, a bank or a person: so many rows of a kind in a state, and the oldest of them. */
+/** Rows of one kind and state that wait for the payment provider, a bank or a person. */
 export interface OpenMoney {
   kind: Kind;
   state: string;
@@ -25,25 +25,24 @@ interface AlertRule {
 
 const HOUR_MS = 3_600_000;
 
-/** The jobs ask about it every minute. */
+/** The job asks the provider every minute. */
 const whileAsked: AlertRule = {
   ms: HOUR_MS,
   remedy: "does a worker run, and does the payment provider answer?",
 };
-/** People may take a day to confirm, which the next hour's rounds end. */
+/** Buyers have a day to confirm; the job cancels the charge in the hour after that. */
 const whileConfirmed: AlertRule = { ...whileAsked, ms: 25 * HOUR_MS };
 
-/** Nothing mends it by itself. */
+/** Only the operator can resolve it. */
 const mismatched: AlertRule = {
   ms: 0,
   remedy:
-    "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
+    "the payment provider captured another amount than requested: refund all of it there, and it is canceled here",
 };
 
 const unusable: AlertRule = {
   ms: 0,
-  remedy:
-    "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
+  remedy: "the payment came too late to buy its plan: refund it at the payment provider",
 };
 
 const whileDisputed: AlertRule = {
@@ -54,19 +53,20 @@ const whileDisputed: AlertRule = {
 const onInquiry: AlertRule = {
   ms: 0,
   remedy:
-    "the buyer's bank asks about it: refund it, or answer at the payment provider before the bank's date",
+    "the buyer's bank inquires about it: refund it, or answer at the payment provider before the bank's date",
 };
 
 const unapplied: AlertRule = {
   ms: 0,
   remedy:
-    "the payment provider has a dispute of a payment that is not booked here: run stoa-server payments reconcile and compare both",
+    "the payment provider has a dispute of a payment that is not posted here: run stoa-server payments reconcile and compare both",
 };
 
-/** Shown for 30 days. */
+/** Reported for 30 days, from the first moment. */
 const lostInExcess: AlertRule = {
   ms: -1,
-  remedy: "the bank took what was refunded before: the marketplace bears it, unless the buyer gives it back",
+  remedy:
+    "the bank took an amount that was refunded before: the marketplace bears it, unless the buyer returns it",
 };
 
 const lostPlan: AlertRule = {
@@ -76,25 +76,27 @@ const lostPlan: AlertRule = {
 
 const owed: AlertRule = {
   ms: 0,
-  remedy: "they left, and a refund or dispute took more since than they had: collect it, or bear it",
+  remedy: "the account is closed, and a refund or dispute took more than its balance: collect it, or bear it",
 };
 
 const alertRules: Record<Kind, Record<string, AlertRule>> = {
   order: { pending: whileAsked, requires_action: whileConfirmed, mismatched },
   "plan payment": { pending: whileAsked, requires_action: whileConfirmed, mismatched, unusable },
   refund: {
-    // Sellers decide within 7 days; then it is decided for them.
-    pending: { ms: 8 * DAY_MS, remedy: "does a worker run? It approves what no seller decided in 7 days" },
+    // Sellers have 7 days; then the job approves it.
+    pending: {
+      ms: 8 * DAY_MS,
+      remedy: "does a worker run? It approves refunds that no seller decided in 7 days",
+    },
     approved: whileAsked,
-    // Cards get it at once, some banks need a night.
+    // Cards are refunded at once; some banks need a night.
     processing: {
       ms: DAY_MS,
-      remedy: "does the payment provider answer? If it does, it tells what the bank waits for",
+      remedy: "does the payment provider answer? If so, its dashboard shows why the bank waits",
     },
     returned: {
       ms: 0,
-      remedy:
-        "the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle",
+      remedy: "the bank returned it: pay the buyer in another way, then run stoa-server refunds settle",
     },
   },
   payout: {
@@ -104,21 +106,20 @@ const alertRules: Record<Kind, Record<string, AlertRule>> = {
       remedy:
         "add to the marketplace's balance at the payment provider, or wait until sales have settled there",
     },
-    // Banks need some working days.
-    in_transit: { ms: 7 * DAY_MS, remedy: "ask the payment provider where it is; the job goes on asking" },
+    // Banks need several working days.
+    in_transit: { ms: 7 * DAY_MS, remedy: "ask the payment provider where it is; the job keeps checking" },
     reversed: {
       ms: 0,
-      remedy:
-        "the payment provider took a part of it back: take back the rest there, and it is paid out anew",
+      remedy: "the payment provider reversed a part of it: reverse the rest there, and it is paid out again",
     },
   },
-  // The bank's date is counted from the first moment.
+  // Alerts at once, because the bank sets a date.
   dispute: { inquiry: onInquiry, open: whileDisputed, unapplied, lost_in_excess: lostInExcess },
   "plan dispute": { inquiry: onInquiry, open: whileDisputed, unapplied, lost: lostPlan },
   balance: { owed_by_closed_account: owed },
 };
 
-/** Every state in which money can be open, those without a row too. */
+/** All kinds and states, also those without a row. */
 export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]> {
   const found = await countOpen(db, now);
   return (Object.keys(alertRules) as Kind[]).flatMap((kind) =>
@@ -146,6 +147,6 @@ export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolea
   now.getTime() - oldest.since.getTime() > required(alertRules[kind][state], `the alert rule of ${kind}`).ms;
 
 export function remedyOf({ kind, state, dueAt }: OpenMoney): string {
-  const { remedy: mend } = required(alertRules[kind][state], `the alert rule of ${kind}`);
-  return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;
+  const { remedy } = required(alertRules[kind][state], `the alert rule of ${kind}`);
+  return dueAt ? `${remedy}, ${dueAt.toISOString()}` : remedy;
 }
