@@ -104,7 +104,7 @@ export async function deleteExecution(ctx: Context, caller: Member, executionId:
   });
 }
 
-/** Ends runs whose process died. */
+/** Fails the runs whose process died. */
 export async function failAbandonedRuns(ctx: Context): Promise<void> {
   if (areExpiredLeasesConclusive(ctx)) await failAllAbandoned(ctx.db, ctx.now());
 }

@@ -2,10 +2,10 @@ import { sql } from "kysely";
 import type { Context } from "../../core/context.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 
-/** Several times within a lease, so that a slow round loses none. */
+/** Several times within a lease, so that one slow renewal loses none. */
 export const RENEW_INTERVAL_MS = 15_000;
 
-/** Says of the runs and calls of this process that somebody still works on them. Asks the database although there are none. */
+/** Renews the leases of the runs and calls of this process. Queries the database even without any, so that an outage is noticed. */
 export async function renewLeases({ db, liveRuns: live, now, databaseUptime }: Context): Promise<void> {
   const { ids, callIds } = live;
   const until = new Date(now().getTime() + LEASE_MS);
@@ -17,8 +17,8 @@ export async function renewLeases({ db, liveRuns: live, now, databaseUptime }: C
 }
 
 /**
- * Whether a lease that is over tells that its process died. After an outage of the database it does not: whoever holds the end of a
- * run renews the lease or records the end within the time of a lease.
+ * Whether an expired lease proves that its process died. It does not after an outage of the database: a living process then renews the lease,
+ * or records the end of the run, within the time of one lease.
  */
 export const areExpiredLeasesConclusive = ({ databaseUptime }: Context): boolean =>
   databaseUptime.hasBeenUpFor(LEASE_MS);

@@ -1,6 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { ExecutionDetail } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
+import { required } from "../../core/required.ts";
 import { mustFindExecution, readExecution } from "../executions/executions.ts";
 import { listOwnSteps } from "../workflow-runs/steps.ts";
 import { MAX_WAIT_SECONDS } from "./execution-tools.ts";
@@ -21,9 +22,10 @@ export async function waitForEnd(
   if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !reportProgress)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let count = 0;
-  for await (const { type } of ctx.executionKinds.WORKFLOW.streamEvents(ctx, execution, null, over)) {
-    await reportProgress?.(++count, type!);
-    if (WAITING_EVENTS.has(type!) && (await isWaitingForOwner(ctx, caller, executionId))) return;
+  for await (const event of ctx.executionKinds.WORKFLOW.streamEvents(ctx, execution, null, over)) {
+    const type = required(event.type, "the type of an execution's event");
+    await reportProgress?.(++count, type);
+    if (WAITING_EVENTS.has(type) && (await isWaitingForOwner(ctx, caller, executionId))) return;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { required } from "../../core/required.ts";
 
 /** A request as the library takes it; its body is parsed already. */
 export function toWebRequest(
@@ -20,7 +21,9 @@ export async function sendWebResponse(reply: FastifyReply, response: Response): 
   for (const [name, value] of response.headers) if (name !== "connection") reply.header(name, value);
   reply.code(response.status);
   const isStream = response.headers.get("content-type") === "text/event-stream";
-  return isStream ? sendStream(reply, response.body!) : reply.send(await response.text());
+  return isStream
+    ? sendStream(reply, required(response.body, "the body of a stream"))
+    : reply.send(await response.text());
 }
 
 /** The head goes out at once: the first words may be a minute away. */

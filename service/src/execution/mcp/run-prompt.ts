@@ -3,6 +3,7 @@ import { api, type ExecutionResult } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
+import { required } from "../../core/required.ts";
 import { EventStreamResponse } from "../../platform/http/route.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { findDefaultKey } from "../prompt-runs/default-key.ts";
@@ -60,7 +61,7 @@ async function waitForResult(
   let characters = 0;
   try {
     for await (const { type, data } of events(signal)) {
-      const payload = JSON.parse(data!);
+      const payload = JSON.parse(required(data, "the data of an event"));
       if (type === "execution.completed") return payload;
       if (type === "execution.failed") throw new ApiError(payload.code, payload.message, payload.details);
       if (type !== "output.delta") continue;

@@ -1,4 +1,5 @@
 import type { ChatCompletion, ExecutionResult } from "@stoa/contract";
+import { required } from "../../core/required.ts";
 import { toOpenAiError } from "../../platform/http/openai-error.ts";
 import type { StreamedEvent } from "../../platform/http/route.ts";
 import { outputNotStored } from "../prompt-runs/execute.ts";
@@ -34,7 +35,7 @@ export async function* toChunks(
   completion: Completion,
 ): AsyncGenerator<StreamedEvent> {
   for await (const { type, data } of events) {
-    const facts = JSON.parse(data!);
+    const facts = JSON.parse(required(data, "the data of an event"));
     if (type === "execution.started") yield toChunk(completion, { role: "assistant", content: "" });
     else if (type === "output.delta") yield toChunk(completion, { content: facts.text });
     else if (type === "execution.failed") yield toEvent(toOpenAiError(facts));

@@ -19,31 +19,31 @@ export interface EndEvent {
   data: unknown;
 }
 
-/** Without a notice. */
+/** Between two reads of a remote run when no notification arrives. */
 const POLL_MS = 1_000;
 
 const never = new AbortController().signal;
 
-/** In UTF-16 units: a run is not read of its provider while its reader is so far behind. */
+/** In UTF-16 units: the provider's response is not read on while the client is this far behind. */
 export const MAX_UNREAD = 256 * 1024;
-/** In milliseconds: a stream whose run says nothing is opened all the same, so that its reader hears that it is alive. */
+/** The response of a stream starts after this time even without output, so that its client does not time out. */
 const OPENS_AFTER_MS = 20_000;
 
-/** A run that this process carries out: what it has said so far, and who waits for more. */
+/** A run of this process: its output so far, and the readers that wait for more. */
 export class LiveRun {
   readonly id: string;
   readonly text = new GrowingText();
   endEvent: EndEvent | null = null;
-  /** Resolves when its end is recorded that was held while the database was away; null: it was not held. */
+  /** Resolves when the end of the run is stored that waited for the database; null: it did not wait. */
   pendingEnd: Promise<unknown> | null = null;
-  /** Whoever gave it up first. */
+  /** The first reason for which the run was aborted. */
   abortReason: AbortReason | null = null;
-  /** Called when another process has a reader of it. */
+  /** Called when another process has a reader of this run. */
   onWatch: () => void = () => {};
   readonly #aborter = new AbortController();
   readonly #held: AnswerAllocation;
   #holders = 1;
-  /** How much the reader has taken whom the run waits for; null: it waits for nobody. */
+  /** How far the slowest awaited reader has read; null: the run waits for no reader. */
   #readTo: number | null = null;
   #wakeRun: () => void = () => {};
   readonly #waiting = new Set<() => void>();
@@ -53,7 +53,7 @@ export class LiveRun {
     this.#held = held;
   }
 
-  /** A reader holds its text after the run has ended, too, however slow they are. */
+  /** A slow reader needs the text after the end of the run. */
   retain(): void {
     if (this.#holders++ === 0) this.#held.grow(this.text.length);
   }
@@ -66,7 +66,7 @@ export class LiveRun {
     return this.text.length > 0 || this.endEvent !== null;
   }
 
-  /** From now on the run goes no faster than its reader. */
+  /** From now on the run waits for its reader. */
   enableBackpressure(): void {
     this.#readTo ??= 0;
   }
@@ -77,12 +77,12 @@ export class LiveRun {
     if (!this.isAhead) this.#wakeRun();
   }
 
-  /** What its reader has not taken is as much as may be held for them. */
+  /** Whether the unread text has reached its limit. */
   get isAhead(): boolean {
     return this.#readTo !== null && this.text.length - this.#readTo > MAX_UNREAD;
   }
 
-  /** Resolves when its reader has come nearer, or the run was given up. */
+  /** Resolves when the reader has caught up, or the run is aborted. */
   async waitForReader(): Promise<void> {
     while (this.isAhead && !this.signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -91,7 +91,7 @@ export class LiveRun {
     }
   }
 
-  /** Aborts when the run is given up. */
+  /** Aborts the provider call. */
   get signal(): AbortSignal {
     return this.#aborter.signal;
   }
@@ -103,7 +103,7 @@ export class LiveRun {
     this.#wakeRun();
   }
 
-  /** Nobody waits for it once that aborts; null: it goes on without them. */
+  /** Aborts the run when its client disconnects; null: the run continues without a client. */
   abortOn(clientGone: AbortSignal | null): void {
     if (clientGone?.aborted) this.abort("client_gone");
     clientGone?.addEventListener("abort", () => this.abort("client_gone"), { once: true });
@@ -111,7 +111,7 @@ export class LiveRun {
 
   append(piece: string): void {
     this.text.add(piece);
-    // The provider's answer has grown as much, within what is left.
+    // The same memory budget counts the provider's response, which has grown as much.
     this.#held.grow(piece.length);
     this.#wakeReaders();
   }
@@ -121,11 +121,11 @@ export class LiveRun {
     this.#wakeReaders();
   }
 
-  /** Resolves with the next word or the end, or when the signal aborts. */
+  /** Resolves with the next output or the end, or when the signal aborts. */
   waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    // For each word of each stream: a `finally` would be two promises more.
+    // This runs for each event of each stream: a `finally` would create two more promises.
     const wake = () => {
       this.#waiting.delete(wake);
       // Some signals outlive every run.
@@ -147,12 +147,12 @@ export class LiveRun {
 }
 
 /**
- * The runs of this process, by their id. What is said is kept here until the run has ended, and nowhere else; other
- * processes tell of cancels by a notice.
+ * The runs of this process, by their id. Only this map has the output until the run ends; other processes send cancellations
+ * as notifications.
  */
 export class LiveRuns {
   readonly #runs = new Map<string, LiveRun>();
-  /** Calls with stored keys that are under way here, of prompts and of workflows. */
+  /** Calls in flight with stored keys, of prompts and of workflows. */
   readonly callIds = new Set<string>();
   /** Readers of runs of other processes. */
   readonly #readers = new Map<string, Set<() => void>>();
@@ -170,15 +170,15 @@ export class LiveRuns {
           for (const resolve of this.#readers.get(id) ?? []) resolve();
         },
       },
-      // A cancel that was missed is looked for (cancel.ts), and readers look again without a notice.
+      // Missed cancellations are polled (cancel-execution.ts), and so are the events of remote runs.
       clear() {},
     });
   }
 
-  /** An id, and the reason where its owner did not ask. */
+  /** The payload is an id, followed by a reason when the owner did not request the cancellation. */
   #cancel(payload: string): void {
-    const [id, reason = "canceled"] = payload.split(" ");
-    this.get(id!)?.abort(reason as AbortReason);
+    const [id = "", reason = "canceled"] = payload.split(" ");
+    this.get(id)?.abort(reason as AbortReason);
   }
 
   get(id: string): LiveRun | undefined {
@@ -189,7 +189,7 @@ export class LiveRuns {
     return [...this.#runs.keys()];
   }
 
-  /** The answers that are held here leave no room for another. */
+  /** Whether the answers in memory leave no room for another. */
   get isFull(): boolean {
     return this.#answerMemory.isFull;
   }

@@ -24,7 +24,7 @@ export interface NewExecution {
   leaseUntil: Date;
 }
 
-/** Writes the run as running, unless a limit of its key stands against its call. */
+/** Inserts the run as running, unless a limit of its key refuses the call. */
 export async function insertExecution(
   db: Queries,
   run: NewExecution,
@@ -64,8 +64,8 @@ export interface ExecutionEnd {
 }
 
 /**
- * Only a running one ends: what was declared dead stays so, and texts of one that was deleted meanwhile do not come back.
- * `call` ends with it, if a stored key made one.
+ * Ends a run that is still running: an abandoned run stays failed, and the texts of a deleted execution do not come back.
+ * `call` ends with it when a stored key made one.
  */
 export const endExecution = (db: Queries, id: string, end: ExecutionEnd, call: CallEnd | null) =>
   sql`${prepared("end_run")}

@@ -158,14 +158,12 @@ export async function recordFailed(
 ): Promise<ApiError> {
   const { recorded, error } = toFailure(ctx, run, cause);
   const { text, abortReason: givenUp } = run.live;
-  const hasTexts = run.variables && text.length > 0;
+  const variables = text.length > 0 ? run.variables : null;
   const ended: ExecutionEnd = {
     status: givenUp ? "canceled" : "failed",
     errorCode: recorded,
     errorMessage: error.message,
-    ...(hasTexts && {
-      sealedTexts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
-    }),
+    ...(variables && { sealedTexts: sealTexts(ctx, run, { variables, output: String(text) }) }),
     ...(cause instanceof ProviderError && { fault: JSON.stringify(cause.details) }),
     attempts: cause instanceof ProviderError ? cause.attempts : 0,
     ...(spent && usageColumns(spent)),

@@ -97,11 +97,11 @@ export const insertKey = (
   key: KeyColumns & { id: string; userId: string; provider: Provider; createdAt: Date },
 ) => db.insertInto("providerKeys").values(key).execute();
 
-/** Nothing of a key that was forgotten meanwhile: its secret must not come back. */
+/** Not of a key that was deleted meanwhile: its secret must not come back. */
 export const updateKey = (db: Queries, id: string, values: Partial<KeyColumns>) =>
   db.updateTable("providerKeys").set(values).where("id", "=", id).where("deletedAt", "is", null).execute();
 
-/** Only of the secret that was tried: its owner may have replaced it meanwhile. */
+/** Only while the key has the secret that was checked: its owner may have replaced it meanwhile. */
 export const updateKeyStatus = (
   db: Queries,
   tried: { id: string; sealedKey: string },
@@ -114,7 +114,7 @@ export const updateKeyStatus = (
     .where("sealedKey", "=", tried.sealedKey)
     .execute();
 
-/** The row stays for the history that points at it; the secret does not. */
+/** Executions reference the row, so it stays without its secret. */
 export const eraseKey = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("providerKeys")
@@ -122,7 +122,7 @@ export const eraseKey = (db: Queries, id: string, now: Date) =>
     .where("id", "=", id)
     .execute();
 
-/** The rows stay for the history that points at them; what they hold does not. */
+/** Executions reference the rows, so they stay without their contents. */
 export const eraseKeysOfUser = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("providerKeys")
@@ -141,7 +141,7 @@ export interface CallPrice {
   abandonedUsd: number;
 }
 
-/** What a call takes of its key's limits before it is made. */
+/** What a call reserves of its key's limits before it is made. */
 export interface Reservation {
   callId: string;
   providerKeyId: string;
@@ -159,7 +159,7 @@ export interface Reservation {
  */
 export type KeyRefusal = "budget" | "reserved" | "concurrency" | "forgotten";
 
-/** What became of a reservation: refused, or so many tokens of an answer that the rest of a budget pays for. */
+/** A refusal, or the number of output tokens that the rest of the budget pays for. */
 export interface ReservationResult<Refusal = KeyRefusal> {
   refusedBy?: Refusal;
   /** null: nobody limits them. */
@@ -239,7 +239,7 @@ export interface CallEnd {
   endedAt: Date;
 }
 
-/** A part of a statement (`with …`), on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
+/** Parts of the `with` of a statement that also ends a call. A call with an expired lease ends too, because the provider bills it. */
 export const endCallSql = (end: CallEnd | null) => sql`
   ended as (
     update provider_calls set cost_usd = ${end?.costUsd ?? null}, ended_at = ${end?.endedAt ?? null}
@@ -251,6 +251,6 @@ export const endCallSql = (end: CallEnd | null) => sql`
 export const updateEndedCall = (db: Queries, end: CallEnd) =>
   sql`${prepared("end_provider_call")} with ${endCallSql(end)} select`.execute(db);
 
-/** Past any month that a budget still counts. */
+/** `before` is older than any month that a budget counts. */
 export const deleteCallsBefore = (db: Queries, before: Date) =>
   db.deleteFrom("providerCalls").where("startedAt", "<", before).execute();
