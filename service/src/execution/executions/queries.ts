@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Paging } from "../../platform/db/paging.ts";
 
-/** Why all that somebody runs ends. */
+/** Why all runs of an account are canceled. */
 export type AccountCancelReason = "account_banned" | "account_closed";
 
 export type ExecutionType = "PROMPT" | "WORKFLOW";
@@ -113,7 +113,7 @@ export interface NewWorkflowRow {
   createdAt: Date;
 }
 
-/** A statement, or a part of the one that also writes down whoever runs it. */
+/** A statement, which the workflow engine embeds in the one that inserts the run. */
 export const insertWorkflowSql = (execution: NewWorkflowRow) => sql`
   insert into executions (id, type, user_id, product_id, product_version, mode, status, sealed_texts, created_at)
   values (${execution.id}, 'WORKFLOW', ${execution.userId}, ${execution.productId}, ${execution.productVersion}, ${execution.mode},
@@ -131,7 +131,7 @@ export async function requestCancelByIds(db: Queries, ids: string[], now: Date):
     .execute();
 }
 
-/** What moves in a workflow's row; what is left out stays as it is. */
+/** A change of a workflow's execution; left-out fields stay. */
 export interface WorkflowChange {
   status: ExecutionStatus;
   sealedTexts?: string;
@@ -149,7 +149,7 @@ export interface WorkflowChange {
   completedAt?: Date;
 }
 
-/** A statement without its condition's end, so that whoever runs it can say when. Texts of a row that was deleted do not come back. */
+/** A statement to which the caller appends a condition. The texts of a deleted row do not come back. */
 export const updateWorkflowSql = (
   id: string,
   from: readonly ExecutionStatus[],
@@ -189,7 +189,7 @@ export async function reopenWorkflowExecution(db: Queries, id: string): Promise<
   return numUpdatedRows > 0n;
 }
 
-/** Its texts are gone; the row stays, as a run of its product. False: it has not ended, or runs again. */
+/** Erases the texts; the row stays in the counts of its product. False: the execution has not ended, or runs again. */
 export async function eraseExecution(db: Queries, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("executions")
@@ -213,13 +213,13 @@ const failAbandonedQuery = (db: Queries, now: Date) =>
     .where("type", "=", "PROMPT")
     .where("leaseUntil", "<", now);
 
-/** Runs whose process died: nobody will end them. */
+/** Fails all prompt runs whose process died. */
 export const failAllAbandoned = (db: Queries, now: Date) => failAbandonedQuery(db, now).execute();
 
 export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
   failAbandonedQuery(db, now).where("id", "=", id).execute();
 
-/** What a run has said so far, for readers of other processes. */
+/** Stores the output so far, for readers at other processes. */
 export const updatePartialOutput = (db: Queries, id: string, sealed: string) =>
   sql`
     with shared as (
@@ -227,11 +227,11 @@ export const updatePartialOutput = (db: Queries, id: string, sealed: string) =>
        where id = ${id} and status = 'running' and deleted_at is null returning id)
     select pg_notify('execution_move', id::text) from shared`.execute(db);
 
-/** Tells whoever runs it that somebody reads along, or whoever reads along that it moved. */
+/** `execution_watch`: the run has a reader at another process. `execution_move`: readers have more to read. */
 export const notifyExecution = (db: Queries, what: "execution_watch" | "execution_move", id: string) =>
   sql`select pg_notify(${what}, ${id})`.execute(db);
 
-/** Asks for the end of what has not ended, and tells every process so. */
+/** Requests the cancellation of an execution that has not ended, and notifies every process. */
 export const requestCancel = (db: Queries, id: string, now: Date) =>
   sql`
     with asked as (
@@ -239,7 +239,7 @@ export const requestCancel = (db: Queries, id: string, now: Date) =>
        where id = ${id} and completed_at is null returning id)
     select pg_notify('execution_cancel', id::text) from asked`.execute(db);
 
-/** Cancels a prompt that nobody runs any more. */
+/** Cancels a prompt run whose process died. */
 export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("executions")
@@ -264,7 +264,7 @@ export const listCancelRequests = (db: Queries, ids: readonly string[]) =>
     .$castTo<{ id: string; reason: AccountCancelReason | null }>()
     .execute();
 
-/** Asks for the end of all that somebody runs, and tells every process so; workflows are told by a trigger. */
+/** Requests the cancellation of all executions of a user, and notifies every process. A trigger signals workflow runs. */
 export const requestCancelByUser = (db: Queries, userId: string, reason: AccountCancelReason, now: Date) =>
   sql`
     with asked as (
@@ -282,7 +282,7 @@ export const eraseTextsBefore = (db: Queries, before: Date) =>
     .where("sealedTexts", "is not", null)
     .execute();
 
-/** The rows stay as runs of their products; what they hold does not. What runs a workflow forgets it with its row, so that it ends here. */
+/** The rows stay in the counts of their products, without texts. The run of a workflow is deleted with them, so open ones end here. */
 export async function eraseExecutionsOfUser(db: Queries, userId: string, now: Date): Promise<void> {
   await db
     .updateTable("executions")

@@ -31,26 +31,26 @@ import {
 
 /** Renewed as long as the process lives (leases.ts): a call may take half an hour. */
 export const LEASE_MS = 90_000;
-/** Budgets count one month; the one before may still be looked at. */
+/** Budgets count one month; the month before stays for questions. */
 const RETENTION_DAYS = 62;
 
-/** A call that takes its part of its key's limits until it is ended. */
+/** A call that counts against the limits of its key until it ends. */
 export interface OpenCall {
   reservation: Reservation;
   key: SealedKey;
-  /** What is left of the budget pays for an answer of so many; undefined: no budget limits it, or not known yet. */
+  /** The output tokens that the rest of the budget pays for; undefined: no budget limits them, or they are not known yet. */
   maxTokens?: number | undefined;
 }
 
 export interface CallInput {
-  /** Whose part it is. */
+  /** The execution that the call belongs to. */
   executionId: string;
   model: string;
   messages: readonly Message[];
   options: AnswerLimits;
 }
 
-/** What a call takes of its key's limits; the sandbox has neither. Nothing is written yet. */
+/** Prepares the reservation of a call, without a write. null: the sandbox, which has no key and no limits. */
 export function toOpenCall(ctx: Context, key: SealedKey, input: CallInput): OpenCall | null {
   if (key.id === null) return null;
   const now = ctx.now();
@@ -58,7 +58,7 @@ export function toOpenCall(ctx: Context, key: SealedKey, input: CallInput): Open
     callId: ctx.newId(),
     providerKeyId: key.id,
     executionId: input.executionId,
-    // Only a budget asks, and looking a price up takes longer than all the rest.
+    // Only a budget needs the price, and its look-up takes longer than everything else here.
     price: key.monthlyBudgetUsd === null ? null : priceOfCall({ ...input, provider: key.provider, at: now }),
     startedAt: now,
     monthStart: monthStartOf(now),
@@ -70,7 +70,7 @@ export function toOpenCall(ctx: Context, key: SealedKey, input: CallInput): Open
 const BUDGET_RESERVED =
   "What is left of the stored key's monthly budget is reserved by calls under way. Wait until one has ended, lower maxTokens, or raise monthlyBudget.";
 
-/** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND where something stands against a call. */
+/** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND when a limit refuses the call. */
 export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {
   if (refusedBy === undefined) return;
   const details = { source: "marketplace" };
@@ -84,7 +84,7 @@ export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {
 /** How a call ended: what the provider counted, or failed with. */
 export type CallResult = { cost: Cost } | { cause: unknown; cost: Cost | null };
 
-/** A key that works is valid whatever was thought of it, and one that is refused is not. */
+/** The new status of the key when the provider accepts or refuses it; null: no change. */
 function findNewKeyStatus(key: SealedKey, result: CallResult): CallEnd["keyStatus"] {
   if (!("cause" in result)) return key.status === "valid" ? null : "valid";
   const { cause } = result;
@@ -103,7 +103,7 @@ export function toCallEnd(ctx: Context, call: OpenCall | null, result: CallResul
   };
 }
 
-/** Parts of the statement of a room that makes many calls (`with …`), and a column that tells what stands against those that open. */
+/** For a statement that ends and opens many calls: parts of its `with`, and the column of the reservations. */
 export const toMoveCallsSql = (
   { ended, opened }: { ended: readonly CallEnd[]; opened: readonly OpenCall[] },
   condition: RawBuilder<unknown>,
@@ -122,22 +122,22 @@ export type { CallEnd, LateRefusal, ReservationResult as Reserved };
 export type KeyedCall = CallInput &
   Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };
 
-/** Takes its part of the key's limits for a call that stands in no other statement. Throws what `mustBeWithinLimits` does. */
+/** Reserves a call in a statement of its own. Throws what `mustBeWithinLimits` does. */
 export async function openCall(ctx: Context, key: SealedKey, input: CallInput): Promise<OpenCall | null> {
   const call = toOpenCall(ctx, key, input);
   return call && withReservation(call, await reserveCall(ctx.db, call.reservation));
 }
 
-/** The call with what it was given of its key's limits. Throws what `mustBeWithinLimits` does. */
+/** The call with the result of its reservation. Throws what `mustBeWithinLimits` does. */
 export function withReservation(call: OpenCall, { refusedBy, maxTokens }: ReservationResult): OpenCall {
   mustBeWithinLimits(refusedBy);
   return { ...call, maxTokens: maxTokens ?? undefined };
 }
 
-/** `usage`: what the call has used although it gave no answer; null: nothing that anybody bills. */
+/** `usage`: the billed usage of a call without an answer; null: none. */
 type FailedCall = { cause: unknown; usage: TokenUsage | null };
 
-/** What came of a call; `end` is what its key is still to be told, null where it has no limits. */
+/** The result of a call. The caller writes `end`; null: the call has no key with limits. */
 export type FinishedCall = ({ answer: ProviderAnswer; cost: Cost } | FailedCall) & { end: CallEnd | null };
 
 /**
@@ -188,7 +188,7 @@ export async function makeCall(
   }
 }
 
-/** Has a call's lease renewed until what is answered is called. */
+/** Renews the lease of a call until the returned function is called. */
 export function keepLeaseRenewed({ liveRuns: live }: Context, call: OpenCall | null): () => void {
   if (!call) return () => {};
   const { callId } = call.reservation;
@@ -196,7 +196,7 @@ export function keepLeaseRenewed({ liveRuns: live }: Context, call: OpenCall | n
   return () => void live.callIds.delete(callId);
 }
 
-/** Its end is written down: the lease that it had is renewed no more. */
+/** Stops the renewal of the lease, after the end of the call is written. */
 export const releaseCall = ({ liveRuns: live }: Context, { callId }: CallEnd): void =>
   void live.callIds.delete(callId);
 

@@ -45,7 +45,7 @@ export const insertRun = (
     createdAt,
   }).execute(db);
 
-/** Has every worker look, and whoever waits for this run. */
+/** Wakes the workers and the requests that wait for this run. */
 export const notifyRun = (db: Queries, id: string) =>
   sql`${prepared("notify_workflow_run")}select pg_notify('workflow_run', ${id})`.execute(db);
 
@@ -65,7 +65,7 @@ export interface Lease {
 export interface ClaimOptions {
   /** Runs that the caller drives already. */
   held: readonly string[];
-  /** Accounts that get none now. */
+  /** Accounts whose runs are not claimed now. */
   excludedUsers: readonly string[];
   limit: number;
   /** Also runs whose lease is over. */
@@ -104,7 +104,7 @@ export async function renewLeases(
   return new Map(rows.map(({ id, signals }) => [id, signals]));
 }
 
-/** Ends the lease of a run that nobody drives on: it is due again at a time. `isForgiven`: it is not counted against the run. */
+/** Ends the lease of a run without a checkpoint; the run is due again at `dueAt`. `isForgiven`: the lease does not count as a crash. */
 export const releaseLease = (
   db: Queries,
   held: { id: string; token: string },
@@ -126,7 +126,7 @@ export interface RunRow {
   createdAt: Date;
   lastSeq: number;
   parentId: string | null;
-  /** Since it was asked for, or as it was. */
+  /** Whether the owner of the run is banned. */
   isOwnerBanned: boolean;
 }
 
@@ -136,7 +136,7 @@ export interface RunSignals {
   cancelRequestedAt: Date | null;
   cancelReason: AccountCancelReason | null;
   decisions: { stepId: string; decision: "approved" | "rejected"; decidedAt: string }[];
-  /** Runs that its steps called and that have ended. */
+  /** Ended child runs of its steps. */
   ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
 }
 
@@ -148,7 +148,7 @@ const signalColumns = sql`
                                               'attempt', c.parent_attempt, 'sealedResult', c.sealed_result)), '[]')
      from workflow_runs c where c.parent_id = r.execution_id and c.sealed_result is not null) as ends`;
 
-/** All that whoever drives a run begins with, of one moment. undefined: the lease has passed on, or the run is gone. */
+/** The state from which a driver starts, in one snapshot. undefined: another worker has the lease, or the run was deleted. */
 export async function readLeasedRun(
   db: Queries,
   { id, token }: { id: string; token: string },
@@ -163,7 +163,7 @@ export async function readLeasedRun(
   return rows[0];
 }
 
-/** undefined: the lease has passed on, or the run is gone. */
+/** undefined: another worker has the lease, or the run was deleted. */
 export async function readSignals(
   db: Queries,
   { id, token }: { id: string; token: string },
@@ -174,7 +174,7 @@ export async function readSignals(
   return rows[0];
 }
 
-/** A step as it is kept. */
+/** A step as it is stored. */
 export interface StepRow extends Omit<StepRun, "output" | "error" | "usage" | "decision" | "decidedAt"> {
   type: string;
   sealedOutput: string | null;
@@ -195,10 +195,10 @@ export interface NewEventRow {
 }
 
 export interface Checkpoint {
-  /** When somebody must look again: the lease's end, or without a lease its next timer; null: never. */
+  /** When a worker must claim the run again: the end of the lease, or without a lease the next timer; null: never. */
   dueAt: Date | null;
   keepsLease: boolean;
-  /** What moves its row in the history, which is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
+  /** The update of the execution. Its row is locked first, as by a cancellation and a deletion: the other order would deadlock. */
   move: RawBuilder<unknown> | null;
   /** Notifies requests that wait for the end of the run. */
   notifiesEnd: boolean;
@@ -208,9 +208,9 @@ export interface Checkpoint {
 }
 
 export interface CheckpointResult {
-  /** `signaled`: there is more to hear. `lost`: somebody else drives it. Neither writes anything. */
+  /** `signaled`: the run has unread signals. `lost`: another worker has the lease. Neither writes anything. */
   status: "written" | "signaled" | "lost";
-  /** What stands against calls that were to be opened, by their ids. */
+  /** The reservations of the new calls, by their ids. */
   reservations: Record<string, Reserved<LateRefusal>>;
 }
 
@@ -295,7 +295,7 @@ export async function reportToParent(
       from ended where p.execution_id = ended.parent_id and p.due_at is not null`.execute(db);
 }
 
-/** What an attempt of a step has called. Its run is locked, so that a second look waits for the first. */
+/** The child run that an attempt of a step started. The parent is locked, so that a concurrent look-up waits. */
 export async function findChildRun(
   tx: Tx,
   parent: NonNullable<NewRun["parent"]>,

@@ -43,7 +43,7 @@ interface Transition {
   also: ((tx: Tx) => Promise<void>) | null;
 }
 
-/** What is written down of a run by whoever drives it: all of a moment at once, or nothing. */
+/** Writes the checkpoints of one driver: everything of a moment, or nothing. */
 export class RunWriter {
   readonly #ctx: Context;
   readonly #claimed: ClaimedRun;
@@ -53,7 +53,7 @@ export class RunWriter {
   /** Number of signals that were read. */
   signals = -1;
 
-  /** `start` is null where it is forgotten. */
+  /** `start` is null when the input of the run was erased. */
   constructor(ctx: Context, claimed: ClaimedRun, calls: PendingCalls, row: RunRow, start: RunInput | null) {
     this.#ctx = ctx;
     this.#calls = calls;
@@ -62,12 +62,12 @@ export class RunWriter {
     this.#start = start;
   }
 
-  /** As it was last written down. */
+  /** The status of the last checkpoint. */
   get status(): RunRow["status"] {
     return this.#row.status;
   }
 
-  /** How far it is, for whoever may have to go on from there. */
+  /** Writes the progress, from which another worker can continue. */
   async write(progress: Progress, { status, ...stand }: RunPosition): Promise<CheckpointStatus> {
     const before = this.#row.status;
     const waitingFor = status === "waiting" ? listOpenApprovals(progress) : [];
@@ -86,7 +86,7 @@ export class RunWriter {
     return written;
   }
 
-  /** That and how it has ended, with all that follows from it. */
+  /** Writes the progress and the end of the run, with everything that follows from it. */
   async end(progress: Progress | null, runEnd: RunEnd): Promise<CheckpointStatus> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
     failPoint(this.#ctx, "workflow ends");
@@ -132,7 +132,7 @@ export class RunWriter {
     await notifyRun(tx, parentId);
   }
 
-  /** null: nobody is called back. */
+  /** null: the run has no callback. */
   #tellingCaller(waitingFor: string[]): Transition["also"] {
     const callbackId = this.#start?.callbackId ?? null;
     if (callbackId === null) return null;
@@ -174,7 +174,7 @@ export class RunWriter {
     return written;
   }
 
-  /** In a transaction where there is more than the checkpoint. */
+  /** Needs a transaction only when there are other writes beside the checkpoint. */
   #writeAll(
     lease: Parameters<typeof writeCheckpoint>[1],
     checkpoint: Checkpoint,
@@ -192,7 +192,7 @@ export class RunWriter {
             await requestCancelByIds(tx, abandoned, this.#ctx.now());
             return result;
           });
-    // What providers have answered is held meanwhile: somebody was billed for it.
+    // The results of calls stay in memory meanwhile, because they were billed.
     return retryWhileUnavailable(shutdown, () => signaledIfDeadlocked(write));
   }
 
@@ -204,7 +204,7 @@ export class RunWriter {
 
 const DEADLOCK = "40P01";
 
-/** A run that ends tells whoever called it, and may meet that one telling it to end: one of them looks again. */
+/** A run that ends signals its parent, and the parent may cancel it at the same time: one of the two transactions repeats. */
 async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Promise<CheckpointResult> {
   try {
     return await write();
@@ -214,7 +214,7 @@ async function signaledIfDeadlocked(write: () => Promise<CheckpointResult>): Pro
   }
 }
 
-/** A run that starts or goes on does so before its steps; it waits or ends after them. */
+/** The event of a start or a continuation precedes those of the steps; that of a wait or an end follows them. */
 function withRunEvent(steps: NewEvent[], event: Transition["event"] | null): NewEvent[] {
   if (!event) return steps;
   const isFirst = event.type === "execution.started" || event.type === "execution.running";
