@@ -334,7 +334,10 @@ suite("an inquiry of a bank", () => {
       refundable: { reasonIfNot: null },
     });
     market.clock.forward(1);
-    assert.match((await findings())["money"]!.note, /inquiry as dispute, .*the buyer's bank asks about it/);
+    assert.match(
+      (await findings())["money"]!.note,
+      /inquiry as dispute, .*the buyer's bank inquires about it/,
+    );
     assert.equal((await give(orderId)).body.data.status, "succeeded");
     openDispute(book, orderId, { disputeId, state: "inquiry_closed" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
