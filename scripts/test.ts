@@ -28,7 +28,7 @@ const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
 const FILE_MINUTES = 8;
 /** A worker's heap grows with what the modules of its files keep: after so many files a new one takes its place. */
 const FILES_PER_WORKER = 40;
-/** Room for young objects: with Node's own, a worker collects garbage for an eighth of its time. */
+/** Room for young objects: with Node's default, a worker collects garbage for an eighth of its time. Not for own processes, which may measure memory. */
 const HEAP = ["--min-semi-space-size=16", "--max-semi-space-size=64"];
 /** One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock. */
 const WORKERS = availableParallelism() + 1;
@@ -76,6 +76,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 const files = testFiles();
+const needsOwnProcess = (file: string | undefined): boolean => file !== undefined && OWN_PROCESS.test(file);
 const workers = new Set<ChildProcess>();
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
@@ -90,8 +91,13 @@ const runWorker = (): Promise<void> => new Promise((done) => new TestWorker(done
 
 /** A process that runs one file after the other. */
 class TestWorker {
+  readonly #isForOwnProcess = needsOwnProcess(files[0]);
   readonly #process = fork(WORKER, {
-    execArgv: [...HEAP, `--test-reporter=${REPORTER}`, "--test-reporter-destination=stdout"],
+    execArgv: [
+      ...(this.#isForOwnProcess ? [] : HEAP),
+      `--test-reporter=${REPORTER}`,
+      "--test-reporter-destination=stdout",
+    ],
     env: { ...process.env, STOA_TEST_FILE_MINUTES: String(FILE_MINUTES) },
   });
   #file: string | null = null;
@@ -122,10 +128,12 @@ class TestWorker {
   #giveFile(): void {
     if (!this.#isFree || this.#file !== null) return;
     this.#isFree = false;
-    const wantsFresh = OWN_PROCESS.test(files[0] ?? "") || this.#filesRun >= FILES_PER_WORKER;
-    const file = wantsFresh && this.#filesRun > 0 ? null : (files.shift() ?? null);
+    const isFit = needsOwnProcess(files[0])
+      ? this.#isForOwnProcess && this.#filesRun === 0
+      : this.#filesRun < (this.#isForOwnProcess ? 1 : FILES_PER_WORKER);
+    const file = isFit ? (files.shift() ?? null) : null;
     this.#file = file;
-    this.#filesRun += file !== null && OWN_PROCESS.test(file) ? FILES_PER_WORKER : 1;
+    this.#filesRun++;
     this.#process.send(file ?? NO_MORE);
     if (file === null) return;
     // A test's own timeout cannot end a file whose event loop is blocked.
