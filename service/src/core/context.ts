@@ -16,13 +16,13 @@ export interface Context {
   /** A UUIDv7 of now(). */
   newId(): string;
   log: Logger;
-  /** What is counted as it happens. */
+  /** Counters and histograms of this process. */
   metrics: Metrics;
   vault: Vault;
   links: Links;
   /** Aborts with the reason "shutdown" when the process must end: calls to other services are given up. */
   shutdown: AbortSignal;
-  /** null, but in tests of crashes. */
+  /** null, except in tests of crashes. */
   failPoints: FailPoints | null;
   integrations: Integrations;
 }
@@ -42,7 +42,7 @@ interface AccountFields {
   userId: string;
   role: Role;
   plan: Plan;
-  /** The account's own numbers in the place of its plan's. */
+  /** The account's own numbers, which replace those of its plan. */
   quota: Quota[] | null;
 }
 
@@ -73,7 +73,7 @@ export interface Guest {
   guestId: string;
 }
 
-/** Somebody with an account, whichever way they came in. */
+/** A caller with an account, by key, session or token. */
 export type Member = KeyCaller | SessionCaller | TokenCaller;
 export type Caller = Member | Guest;
 

@@ -6,9 +6,9 @@ export interface FieldProblem {
   reason: string;
 }
 
-/** What is wrong inside of some data, before it is said whose field that data was. */
+/** A problem inside some data, before the field of the data is known. */
 export interface ValidationIssue {
-  /** The keys and indexes that lead to its place. */
+  /** The keys and indexes that lead to the problem. */
   path: readonly PropertyKey[];
   reason: string;
 }
@@ -25,7 +25,7 @@ export interface ErrorDetails {
   [name: string]: unknown;
 }
 
-/** What a verb throws to answer with an error of the catalogue; anything else thrown becomes INTERNAL_ERROR. */
+/** An error of the catalogue, thrown by rooms and sent as it is. Anything else thrown becomes INTERNAL_ERROR. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails | undefined;
@@ -47,10 +47,10 @@ export class ApiError extends Error {
 
 export const httpStatusOf = (code: ErrorCode): number => errorCatalogue[code].status;
 
-/** Enough to mend a request by; a body of a million unknown fields shall not get an answer ten times its size. */
+/** Enough to correct a request. Without a limit, a body of a million unknown fields would get an even larger response. */
 export const MAX_PROBLEMS = 100;
 
-/** A request that breaks a field rule (400) or a rule that needs state (422): the first problem on top, all in the list. */
+/** A request breaks a field rule (400) or a rule that needs state (422). The message is about the first problem; `details` lists all. */
 export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {
   const [first] = problems;
   if (!first) throw new TypeError("fieldError needs at least one problem");
@@ -60,7 +60,7 @@ export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problem
   });
 }
 
-/** Names the field once: some reasons, such as "price must be positive", begin with it. */
+/** Some reasons, such as "price must be positive", begin with the field already: it must appear once. */
 const formatProblem = ({ field, reason }: FieldProblem): string =>
   reason === field || reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`;
 
@@ -69,11 +69,11 @@ export const invalidRequest = (field: string, reason: string) =>
 export const ruleViolation = (field: string, reason: string) =>
   fieldError("VALIDATION_ERROR", [{ field, reason }]);
 
-/** What an error names: its fields, else its sentence, said of `root`. */
+/** The fields of an error, or its message as a problem of `root`. */
 export const fieldProblemsOf = ({ details, message }: ApiError, root: string): FieldProblem[] =>
   (details?.["errors"] as FieldProblem[] | undefined) ?? [{ field: root, reason: message }];
 
-/** Makes both checks of a request, and throws what they find together. */
+/** Runs both checks of a request and throws their problems together. */
 export async function checkBoth<A, B>(
   first: () => A | Promise<A>,
   second: () => B | Promise<B>,

@@ -1,7 +1,7 @@
 import type { Context } from "./context.ts";
 
-/** What tests do at a named place between two steps: they end the process, or throw. */
+/** Tests end the process, or throw, at a named place between two steps. */
 export type FailPoints = (name: string) => void;
 
-/** A place at which a process may die, named so that tests can let it: what it leaves behind must be repaired. In truth nothing is done here. */
+/** Names a place where a process may die, so that a test can end it there. Outside of tests it does nothing. */
 export const failPoint = (ctx: Context, name: string): void => ctx.failPoints?.(name);

@@ -1,4 +1,4 @@
-/** In UTF-16 units: no piece is longer, but for the half of a letter. */
+/** In UTF-16 units. A piece is longer only when it would cut a surrogate pair. */
 export const BLOCK = 4_096;
 
 /** By its last unit: a pattern would be tried at every other one, too. */

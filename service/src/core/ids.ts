@@ -27,22 +27,22 @@ export type IdPrefix =
 
 let sequence = 0;
 
-/** A UUIDv7 of the given moment; ids of one process sort in the order in which they were made. */
+/** A UUIDv7 of the given time. Ids of one process sort in the order of their creation. */
 export function newUuid(at: Date): string {
   sequence = (sequence + 1) % 0xffff_ffff;
   return v7({ msecs: at.getTime(), seq: sequence });
 }
 
-/** Before every UUIDv7 of that moment, and after every earlier one; there is none of before 1970. */
+/** The lower bound of the UUIDv7s of that time. There are none before 1970. */
 export const minUuidAt = (at: Date): string => {
   const msecs = Math.max(0, at.getTime()).toString(16).padStart(12, "0");
   return `${msecs.slice(0, 8)}-${msecs.slice(8)}-7000-8000-000000000000`;
 };
 
-/** The id as clients see it: a TypeID, such as `prod_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
+/** The public form of an id: a TypeID, such as `prod_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
 export const toId = (prefix: IdPrefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
 
-/** The uuid inside an id of that kind; null for anything else, which then names nothing. */
+/** The uuid inside an id of that kind; null when the text is not such an id. */
 export function toUuid(prefix: IdPrefix, id: string): string | null {
   if (!id.startsWith(`${prefix}_`)) return null;
   try {

@@ -1,12 +1,12 @@
 import { createSigner } from "./signature.ts";
 
-/** Signed links: they work in a browser without a header, for a while, for one path. */
+/** Signed links open one path in a browser, without a header, for a limited time. */
 export interface Links {
   /** Where clients reach the service: scheme, host and port. */
   origin(): string;
   /** The full URL of `path` (below the origin), good until `expires`. */
   sign(path: string, expires: Date): string;
-  /** Whether `signature` was made for exactly this path and time, and the time is not over. */
+  /** Whether `signature` is valid for this path and time, and the time is not over. */
   isValid(path: string, query: { expires?: unknown; signature?: unknown }, now: Date): boolean;
 }
 
@@ -27,12 +27,12 @@ export function createLinks(origin: () => string, secrets: Buffer[]): Links {
   };
 }
 
-/** Links of one quarter of an hour are the same, so that what they stand in keeps its ETag. */
+/** Links of the same quarter of an hour are equal, so that responses that contain them keep their ETag. */
 const ROUNDED_TO_MS = 15 * 60_000;
 
-/** When links end that are to live for so long at least. */
+/** The expiry of links that must be valid for at least this long. */
 export const linkExpiry = (now: Date, leastMinutes: number): Date =>
   new Date(Math.ceil((now.getTime() + leastMinutes * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS);
 
-/** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
+/** Long enough for a person to click, short enough that a leaked link soon expires. GET issues new ones. */
 export const DOWNLOAD_LINK_MINUTES = 60;

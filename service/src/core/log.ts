@@ -18,14 +18,14 @@ function withoutValues(error: unknown): unknown {
   };
 }
 
-/** A write costs more than the line in it: lines wait for each other, but no longer than anybody minds. */
+/** A write costs more than the line in it, so lines wait for each other for a moment. */
 const WRITE_AT_BYTES = 8 * 1024;
 const WRITE_EVERY_MS = 100;
 
 const stderr = () =>
   pino.destination({ fd: 2, sync: false, minLength: WRITE_AT_BYTES, periodicFlush: WRITE_EVERY_MS });
 
-/** JSON lines on stderr; whatever is logged as `err` is stripped of people's texts. */
+/** JSON lines on stderr. Texts of users are removed from what is logged as `err`. */
 export const createLog = (level: string, destination: DestinationStream = stderr()): Logger =>
   pino(
     { level, timestamp: pino.stdTimeFunctions.isoTime, base: null, serializers: { err: withoutValues } },

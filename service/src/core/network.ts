@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import ipaddr from "ipaddr.js";
 
-/** Who shares an allowance: an IPv4 address, or of IPv6 the /64 that one subscriber has at least. */
+/** The network that shares a limit: an IPv4 address, or the /64 of an IPv6 address, the least that a subscriber has. */
 export function networkOf(ip: string): string {
   if (!ipaddr.isValid(ip)) return "unknown";
   const address = ipaddr.process(ip);
@@ -20,7 +20,7 @@ const isLoopback = (ip: string) => ipaddr.isValid(ip) && ipaddr.process(ip).rang
 
 const WITH_PORT = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/;
 
-/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`, which is no address: all clients would share one allowance. */
+/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`. Without the port removed, all clients would share one limit. */
 export function removePorts(headers: IncomingHttpHeaders): void {
   const given = headers["x-forwarded-for"];
   if (given === undefined) return;

@@ -1,4 +1,4 @@
-/** A title as part of a file's name, in letters that every file system knows. */
+/** A title as part of a file name, in characters that every file system accepts. */
 export const slugOf = (title: string): string =>
   title
     .normalize("NFKD")

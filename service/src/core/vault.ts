@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from "node:crypto";
 import { firstOf } from "./required.ts";
 
-/** One key of the keyring: 32 bytes for AES-256. The first of the ring seals, all of them open. */
+/** One key of the keyring: 32 bytes for AES-256. The first key seals; all of them open. */
 export interface MasterKey {
   id: string;
   bytes: Buffer;
@@ -9,11 +9,11 @@ export interface MasterKey {
 
 /** Envelope encryption (AES-256-GCM): a data key per secret, wrapped by the primary master key. */
 export interface Vault {
-  /** `context` binds the sealed text to its row and owner: moved elsewhere, it does not open. */
+  /** `context` binds the sealed text to its row and owner: in another row it does not open. */
   seal(plaintext: string, context: string): string;
   /** Throws when the text was changed, moved to another context, or sealed by a key that is not in the ring. */
   open(sealed: string, context: string): string;
-  /** The same text under the primary key; it is not opened. Throws like `open`. */
+  /** Wraps the text's data key under the primary key, without opening the text. Throws like `open`. */
   rewrap(sealed: string, context: string): string;
   /** The names of the keys in the ring, the primary first. */
   keyIds: string[];
@@ -29,7 +29,7 @@ const CIPHER = "aes-256-gcm";
 /** iv · ciphertext · tag. `aad` is no secret, and must be the same to open it. */
 export function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   const iv = randomBytes(IV_BYTES);
-  // Node takes bytes as a key, too, but several times as slowly.
+  // A KeyObject is several times as fast as bytes.
   const cipher = createCipheriv(CIPHER, createSecretKey(key), iv, { authTagLength: TAG_BYTES });
   cipher.setAAD(Buffer.from(aad));
   return Buffer.concat([iv, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
@@ -38,13 +38,13 @@ export function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
 export function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
   const iv = box.subarray(0, IV_BYTES);
   const tag = box.subarray(box.length - TAG_BYTES);
-  // Without authTagLength Node takes a 4-byte tag, which can be guessed.
+  // Without authTagLength Node accepts a 4-byte tag, which can be guessed.
   const decipher = createDecipheriv(CIPHER, createSecretKey(key), iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(aad)).setAuthTag(tag);
   return Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - TAG_BYTES)), decipher.final()]);
 }
 
-/** As we write it, and no other way: Node skips what it does not know, so one box would have many texts. */
+/** Only the form that we write: Node ignores unknown characters, so one sealed value would have many texts. */
 function decodeBase64url(text: string): Buffer {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.toString("base64url") !== text) throw new Error("not base64url");
@@ -60,7 +60,7 @@ export function createVault(ring: MasterKey[]): Vault {
   const primary = firstOf(ring);
   const byId = new Map(ring.map((key) => [key.id, key]));
 
-  /** The key of a sealed text, under whichever key of the ring it is wrapped. */
+  /** The data key of a sealed text, unwrapped by the key of the ring that wrapped it. */
   function unwrap(sealed: string, aad: string): { dataKey: Buffer; box: string } {
     const [format, keyId, wrapped, box, ...more] = sealed.split(".");
     const key = byId.get(keyId ?? "");

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 
 declare module "../context.ts" {
   interface Integrations {
-    /** null when the service may call a URL that a user gave, else why not. */
+    /** null when the service may call a URL that a user gave, else the reason. */
     findUrlProblem(url: string): string | null;
   }
 }
@@ -14,7 +14,7 @@ export type AllowedTarget = ({ name: string } | { network: Network }) & { port: 
 export type AllowedTargets = readonly AllowedTarget[];
 type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefixLength: number];
 
-/** What users' addresses may reach: any public https target, and what the operator allowed. */
+/** The targets that users' URLs may reach: any public https target, and those that the operator allowed. */
 export interface EgressGuard {
   /** Private targets that may be reached on any port, over plain HTTP too. */
   allowed: AllowedTargets;
@@ -132,7 +132,7 @@ function isPublicName(guard: EgressGuard, target: Target): boolean {
   return own.host === target.host && own.port === target.port;
 }
 
-/** The address that a host has whatever the DNS says. */
+/** The address that a host name has without DNS. */
 const knownAddress = (host: string) => (host === "localhost" ? "127.0.0.1" : isIP(host) ? host : null);
 
 function findNameProblem(guard: EgressGuard, target: Target): string | null {

@@ -15,8 +15,8 @@ import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 export type Environment = "test" | "production";
 
 /**
- * Every setting of the service, checked. README.md has the table of the variables behind it. Nobody else reads the
- * environment, but for OpenTelemetry's SDK, which has variables of its own (OTEL_*): here stands only whether it is on.
+ * Every setting of the service, checked. README.md has the table of the environment variables. No other code reads the
+ * environment, except OpenTelemetry's SDK with its own variables (OTEL_*): this object only says whether it is on.
  */
 export interface Config {
   environment: Environment;
@@ -29,7 +29,7 @@ export interface Config {
   databaseDirectUrl: string | null;
   /** How many connections the pool of this process may open. */
   databaseConnections: number;
-  /** After SIGTERM `/readyz` is 503 for so long before the listener closes. */
+  /** How long `/readyz` is 503 after SIGTERM before the listener closes. */
   drainSeconds: number;
   /** The origin in links that leave the service; null: where it listens. */
   publicUrl: string | null;
@@ -40,40 +40,40 @@ export interface Config {
   /** Sign links and sessions, each by a key made from them: the first signs, all of them verify. */
   sessionKeys: Buffer[];
   allowedTargets: string;
-  /** `smtp`: sent to smtpUrl. `dev`: kept, to be read at /dev/mail. `off`: not sent at all. */
+  /** `smtp`: sent to smtpUrl. `dev`: stored and shown at /dev/mail. `off`: not sent. */
   mail: "smtp" | "dev" | "off";
   smtpUrl: string | null;
-  /** What stands in From. */
+  /** The From header. */
   mailFrom: string;
-  /** Where rate limits are counted for all nodes together; null: each process counts for itself. */
+  /** The Redis that counts rate limits for all nodes together; null: each process counts for itself. */
   redisUrl: string | null;
-  /** The bucket for files; null: the folder `files` in the data folder, which one node has for itself. */
+  /** The bucket for files; null: the folder `files` in the data folder, for a single node. */
   s3Url: string | null;
-  /** Addresses and networks of the reverse proxies whose X-Forwarded-For is believed; null: nobody's. */
+  /** Addresses and networks of the reverse proxies whose X-Forwarded-For is trusted; null: none. */
   trustProxy: string[] | null;
-  /** Who takes payments; null: the fake provider in a test environment, nobody in production. */
+  /** The payment provider; null: the fake one in a test environment, none in production. */
   stripe: StripeSettings | null;
   github: SocialProvider | null;
   google: SocialProvider | null;
   /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
   planConfig: PlanConfig;
   metricsToken: string | null;
-  /** Whom traces and metrics are sent to; null: nobody. */
+  /** Where traces and metrics are sent; null: nowhere. */
   telemetry: TelemetrySettings | null;
   sandbox: boolean;
-  /** Whether moderators look at what unverified sellers offer before buyers do. */
+  /** Whether moderators review products of unverified sellers before buyers see them. */
   moderation: boolean;
-  /** Basis points of the price before tax that the platform keeps. */
+  /** The platform's fee, in basis points of the price before tax. */
   feeBasisPoints: number;
-  /** Basis points by the buyer's country; none: nothing is taxed. */
+  /** Tax rates in basis points by the buyer's country; empty: no tax. */
   taxRates: ReadonlyMap<string, number>;
-  /** Whether prices hold the tax already. */
+  /** Whether prices include tax. */
   taxInclusive: boolean;
-  /** When sellers are paid what is available; null: only when they ask. */
+  /** When sellers are paid out; null: only on request. */
   payoutSchedule: PayoutSchedule | null;
-  /** Where our calls to the outside come from, for receivers' firewalls; as told, not as set. */
+  /** The addresses that our outgoing calls come from, shown for receivers' firewalls. */
   egressAddresses: string[];
-  /** What the headers of webhook deliveries begin with, such as X-Service-. */
+  /** The prefix of the headers of webhook deliveries, such as X-Service-. */
   webhookHeaderPrefix: string;
   currency: string;
   currencies: string[];
@@ -96,7 +96,7 @@ export interface SocialProvider {
   issuer: string;
 }
 
-/** All mistakes in the settings at once, a line each. */
+/** All mistakes in the settings, one line each. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
     super(`Invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
@@ -106,7 +106,7 @@ export class ConfigError extends Error {
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
-/** Client id and secret come together or not at all. */
+/** Client id and secret must be set together. */
 function readSocialProvider(
   read: SettingsReader,
   prefix: "GITHUB" | "GOOGLE",
@@ -124,10 +124,10 @@ function readSocialProvider(
   };
 }
 
-/** How secret and restricted keys of Stripe's begin: only live ones move money. */
+/** Prefixes of Stripe's secret and restricted keys: only live ones move money. */
 const STRIPE_KEYS: Record<Environment, RegExp> = { test: /^[sr]k_test_/, production: /^[sr]k_live_/ };
 
-/** A shop that is tried out must charge nobody, and one that is open must not give its goods away. */
+/** A test shop must charge nobody, and a production shop must not give products away. */
 function checkStripeKeyMode(read: SettingsReader, environment: Environment, secretKey: string | null): void {
   if (!secretKey || STRIPE_KEYS[environment].test(secretKey)) return;
   const [right, other] = environment === "production" ? ["live", "test"] : ["test", "live"];
@@ -136,7 +136,7 @@ function checkStripeKeyMode(read: SettingsReader, environment: Environment, secr
   );
 }
 
-/** A charge whose end nobody can tell us, or a notice that nobody charged for, would be half of it: both or none. */
+/** Both or none: a key without the webhook secret could charge, but would never learn of late results. */
 function readStripeSettings(read: SettingsReader, environment: Environment): StripeSettings | null {
   const secretKey = read.text("STRIPE_SECRET_KEY");
   checkStripeKeyMode(read, environment, secretKey);
@@ -185,7 +185,7 @@ function readPayoutSchedule(read: SettingsReader): PayoutSchedule | null {
   return schedule === "off" ? null : schedule;
 }
 
-/** Such that what follows it makes the name of a header. */
+/** A prefix that makes a valid header name. */
 function readHeaderPrefix(read: SettingsReader): string {
   const prefix = read.text("STOA_WEBHOOK_HEADER_PREFIX") ?? "X-Service-";
   if (!/^[A-Za-z][A-Za-z0-9-]{0,38}-$/.test(prefix) || /^webhook-$/i.test(prefix))
@@ -207,7 +207,7 @@ function readS3Url(read: SettingsReader): string | null {
 
 const isLoopback = (host: string) => isLoopbackHost(host === "::1" ? "[::1]" : host);
 
-/** Over plain HTTP browsers drop the session's cookie, and passwords can be read on their way. */
+/** Over plain HTTP, browsers drop the session cookie, and passwords can be read in transit. */
 function readPublicUrl(read: SettingsReader, environment: Environment, host: string): string | null {
   const origin = read.origin("STOA_PUBLIC_URL");
   if (environment === "test") return origin;
@@ -289,10 +289,10 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
   return { ...config, masterKeys, secretsDir, sessionKeys: sessionKeys.map(({ bytes }) => bytes) };
 }
 
-/** So long that guessing it costs more than the keys are worth. */
+/** Long enough that guessing it costs more than the keys are worth. */
 const MIN_PASSPHRASE_LENGTH = 12;
 
-/** What wraps the keys in a backup; null: none. No setting of the service, and so no part of its Config. */
+/** The passphrase that wraps the keys in a backup; null: none. Only commands read it, so it is not in Config. */
 export function readPassphrase(variables: EnvironmentVariables = process.env): string | null {
   const read = new SettingsReader(variables);
   const passphrase = read.text("STOA_BACKUP_PASSPHRASE");

@@ -3,7 +3,7 @@ import pg from "pg";
 /** `postgres://user:password@` · `host:5432,host:5432` · `/database?parameters`. */
 const PARTS = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^/?#@]*)([^#]*)$/;
 const PROBE_MS = 3_000;
-/** What the servers of a URL may be asked to be. The service writes, so that each of them means a server that accepts writes. */
+/** Accepted values of target_session_attrs. The service writes, so each of them means a server that accepts writes. */
 const WRITABLE = ["any", "read-write", "primary"];
 
 /** One URL for each server that a libpq URL names. Throws an Error that says what is wrong with it. */
@@ -24,7 +24,7 @@ export function splitDatabaseUrl(url: string): string[] {
   return hosts.map(urlOf);
 }
 
-/** pg would take the parameter for a setting of its own. */
+/** pg would treat the parameter as one of its own settings. */
 function withoutTargetAttributes(end: string): { path: string; wanted: string | null } {
   const at = end.indexOf("?");
   if (at < 0) return { path: end, wanted: null };
@@ -58,7 +58,7 @@ export class PrimaryFinder {
     return this.#found;
   }
 
-  /** The server was lost or became read-only: the next connection asks all of them again. */
+  /** The server was lost or became read-only: the next connection checks all servers again. */
   reset(): void {
     this.#found = null;
   }

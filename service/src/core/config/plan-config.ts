@@ -4,10 +4,10 @@ import { z } from "zod";
 import { isCurrency, toMinor } from "../money/amount.ts";
 
 const PlanTerms = z.strictObject({
-  /** null: by agreement with the operator, neither chosen nor left by the account itself. */
+  /** null: by agreement with the operator; the account itself cannot choose or leave it. */
   monthlyPrice: z.number().min(0).nullable(),
   quotas: Quotas,
-  /** Runs of prompts under way at once, of an account and in each process: they hold their answers in memory. */
+  /** Prompt runs at once, per account and process: each holds its output in memory. */
   concurrentRuns: z.int().min(1).max(10_000),
 });
 
@@ -17,25 +17,25 @@ const eachPlan = <S extends z.ZodType>(offer: S) =>
 const PlanConfigSchema = z.strictObject({
   currency: z.string().refine(isCurrency, "is not an ISO 4217 code"),
   plans: eachPlan(PlanTerms),
-  /** What an account's sessions may ask, whatever its plan. */
+  /** The quotas of an account's sessions, whatever its plan. */
   sessions: Quotas,
-  /** What visitors without an account may ask, by address. */
+  /** The quotas of visitors without an account, by address. */
   guests: Quotas,
-  /** How many wrong credentials an address may present. */
+  /** The limit of wrong credentials from one address. */
   failedCredentials: Quota,
 });
 
-/** What each plan costs and allows, and what is allowed beside plans. */
+/** The prices and quotas of plans, and the quotas outside of plans. */
 export type PlanConfig = z.infer<typeof PlanConfigSchema>;
 
-/** What an operator's file may say: only what it changes. */
+/** The operator's file: only what it changes. */
 const Changes = PlanConfigSchema.extend({ plans: eachPlan(PlanTerms.partial()).partial() }).partial();
 type Changes = z.infer<typeof Changes>;
 
 const BUILT_IN = new URL("./plans.json", import.meta.url);
 export const builtInPlans: PlanConfig = PlanConfigSchema.parse(JSON.parse(readFileSync(BUILT_IN, "utf8")));
 
-/** The built-in plans with what the file changes; or what is wrong with the file, all at once. */
+/** The built-in plans with the file's changes, or all problems of the file. */
 export function readPlanConfig(file: string): { book: PlanConfig; problems: string[] } {
   try {
     return withChanges(JSON.parse(readFileSync(file, "utf8")));

@@ -6,9 +6,9 @@ export interface S3Location {
   endpoint: string;
   region: string;
   bucket: string;
-  /** Before every name, empty or with a slash at its end. */
+  /** The prefix of every object name: empty, or with a slash at its end. */
   prefix: string;
-  /** null: what the machine has by itself, such as a role or the AWS variables. */
+  /** null: the credentials of the machine, such as a role or the AWS variables. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
 }
 

@@ -12,7 +12,7 @@ interface Secrets {
   secretsDir: string | null;
 }
 
-/** As they stand in a file. */
+/** The format of the file. */
 export interface StoredSecrets {
   masterKeys: { id: string; key: string }[];
   sessionKeys: { id: string; key: string }[];
@@ -41,7 +41,7 @@ function loadOrCreateSecrets(dataDir: string) {
 export const decodeKeys = (keys: { id: string; key: string }[]): MasterKey[] =>
   keys.map(({ id, key }) => ({ id, bytes: Buffer.from(key, "base64") }));
 
-/** Puts others in their place. The old ones stay beside them: something elsewhere may be sealed by them. */
+/** Replaces the secrets and keeps the old ones beside them, because other data may be sealed with them. */
 export function replaceSecrets(dataDir: string, secrets: StoredSecrets): void {
   const file = fileIn(dataDir);
   const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
@@ -50,7 +50,7 @@ export function replaceSecrets(dataDir: string, secrets: StoredSecrets): void {
   renameSync(`${file}.new`, file);
 }
 
-/** Keys come from settings; the data folder's own stand in for them, but only beside its own database. */
+/** Keys come from settings. The data folder's own keys replace them only with the embedded database. */
 export function readSecrets(
   read: SettingsReader,
   config: { environment: Environment; databaseUrl: string | null; dataDir: string },

@@ -3,7 +3,7 @@ import { splitDatabaseUrl } from "./database-hosts.ts";
 
 export type EnvironmentVariables = Record<string, string | undefined>;
 
-/** Reads single settings and keeps what is wrong with them. */
+/** Reads single settings and collects their problems. */
 export class SettingsReader {
   readonly problems: string[] = [];
   readonly variables: EnvironmentVariables;

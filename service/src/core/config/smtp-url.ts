@@ -7,7 +7,7 @@ export interface SmtpServer {
   port: number;
   /** TLS from the first byte. */
   secure: boolean;
-  /** STARTTLS or nothing: a server, or somebody on the way, that does not offer it gets no email and no password. */
+  /** Requires STARTTLS: a server, or an attacker in between, that does not offer it gets no email and no password. */
   requireTLS: boolean;
   ignoreTLS: boolean;
   auth: { user: string; pass: string } | null;

@@ -2,14 +2,14 @@ import type { SettingsReader } from "./settings-reader.ts";
 
 /** What is known here of settings that OpenTelemetry's SDK reads by itself. */
 export interface TelemetrySettings {
-  /** null: the operator has named the service. */
+  /** null: the operator has set the service's name. */
   serviceName: string | null;
-  /** Where each goes, for people: an origin, or the name of another exporter. */
+  /** The destination of each signal, for people: an origin, or the name of another exporter. */
   traces: string;
   metrics: string;
 }
 
-/** Whoever sets one of these has said where to send to. */
+/** Any of these variables names a destination. */
 const ENABLING_VARIABLES = [
   "OTEL_EXPORTER_OTLP_ENDPOINT",
   "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -46,9 +46,9 @@ interface Common {
   protocol: (typeof PROTOCOLS)[number];
 }
 
-/** Of an address never more than the origin: what else stands in it may be a secret. */
+/** Only the origin of an address: the rest may contain a secret. */
 function readDestination(read: SettingsReader, signal: "TRACES" | "METRICS", common: Common): string {
-  // Prometheus has /metrics; another of its doors would be open to all.
+  // Prometheus has /metrics; the exporter's own port would be open to all.
   const exporter = read.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "console", "none"], "otlp");
   const endpoint = read.url(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, URLS) ?? common.endpoint;
   const protocol = read.choice(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, PROTOCOLS, common.protocol);

@@ -27,12 +27,12 @@ const exponents = new Map(
 /** Every currency that an amount can have, in alphabetical order. */
 export const currencies: readonly string[] = [...exponents.keys()].sort();
 
-/** Whether `code` is a currency that we can count in; codes are upper case. */
+/** Whether `code`, in upper case, is a known currency. */
 export function isCurrency(code: string): boolean {
   return exponents.has(code);
 }
 
-/** How many decimals the currency has: JPY 0, USD 2, KWD 3. Refuses an unknown one. */
+/** The number of decimals of a currency: JPY 0, USD 2, KWD 3. Throws for an unknown one. */
 export function currencyExponent(currency: string): number {
   const exponent = exponents.get(currency);
   if (exponent === undefined) throw new RangeError(`Unknown currency: ${currency}`);
@@ -112,7 +112,7 @@ function insertDecimalPoint(minor: MinorUnits, exponent: number): string {
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }
 
-/** BigInt division cuts towards zero; this one goes down. */
+/** BigInt division rounds towards zero; this one rounds down. */
 function floorDivide(numerator: bigint, denominator: bigint): bigint {
   const quotient = numerator / denominator;
   return numerator % denominator < 0n ? quotient - 1n : quotient;

@@ -1,6 +1,6 @@
 import { formatMoney } from "./amount.ts";
 
-/** Which amounts of a currency a payment provider moves: multiples of a step, charges from a minimum on. */
+/** The amounts of a currency that a payment provider moves: multiples of a step, and charges from a minimum. */
 export interface AmountLimits {
   stepMinor: bigint;
   minimumMinor: bigint;
@@ -23,7 +23,7 @@ export const whyNotOnStep = (stepMinor: bigint, minor: bigint, currency: string)
     ? null
     : `must be a multiple of ${formatMoney(stepMinor, currency)}, the smallest amount of the payment provider`;
 
-/** Throws the refusal that says why the provider cannot charge an amount. */
+/** Throws when the provider cannot charge an amount, with the reason. */
 export function mustBeChargeable(
   provider: { limitsOf(currency: string): AmountLimits },
   minor: bigint,

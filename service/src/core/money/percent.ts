@@ -1,4 +1,4 @@
-/** Basis points of a percentage as somebody wrote it, with at most two decimals: "12.5" is 1250. Null when it is none. */
+/** Basis points of a written percentage with at most two decimals: "12.5" is 1250. null when the text is none. */
 export function toBasisPoints(percent: string): number | null {
   const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,2}))?$/.exec(percent) ?? [];
   return whole === undefined ? null : Number(whole + fraction.padEnd(2, "0"));
@@ -8,14 +8,14 @@ export function toBasisPoints(percent: string): number | null {
 export const toPercent = (basisPoints: number): number =>
   Number(`${Math.trunc(basisPoints / 100)}.${String(basisPoints % 100).padStart(2, "0")}`);
 
-/** How something was taxed, as it is told. */
+/** The tax of something, as the API shows it. */
 export interface TaxRate {
   percent: number;
   inclusive: boolean;
   country: string;
 }
 
-/** Of an order or a payment, which keep a copy of it; null: nothing is taxed. */
+/** The tax of an order or a payment, which store a copy of it; null: no tax. */
 export const taxRateOf = (row: {
   taxBasisPoints: number;
   taxInclusive: boolean;

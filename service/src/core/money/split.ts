@@ -7,7 +7,7 @@ const WHOLE = 10_000n;
 export const shareOf = (amountMinor: bigint, basisPoints: number): bigint =>
   roundHalfUp(amountMinor * BigInt(basisPoints), WHOLE);
 
-/** What a sale is reckoned from: minor units of one currency and basis points. */
+/** The input of a split: minor units of one currency, and basis points. */
 export interface SaleTerms {
   priceMinor: bigint;
   discountMinor: bigint;

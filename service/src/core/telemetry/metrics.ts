@@ -1,7 +1,7 @@
 import { type Attributes, metrics } from "@opentelemetry/api";
 import { Counter, Histogram, Registry } from "prom-client";
 
-/** One figure, told once and kept twice: sent by OpenTelemetry where that is on, and shown at /metrics. */
+/** One metric, recorded once for both exports: OpenTelemetry where that is on, and /metrics (docs/decisions/0056-metrics-of-two-exports.md). */
 type RecordValue = (value: number, attributes: Attributes) => void;
 
 interface MetricDefinition {
@@ -20,14 +20,14 @@ const WORKFLOW_SECONDS = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 
 const CALL = ["gen_ai.operation.name", "gen_ai.provider.name"];
 
-/** What this process counts of runs and providers, as it happens. */
+/** The metrics of runs and provider calls in this process. */
 export class Metrics {
   /** As /metrics shows them. */
   readonly registry = new Registry();
   /** Seconds of a call of a provider, repeats included. */
   readonly callDuration: RecordValue;
   readonly tokens: RecordValue;
-  /** Seconds until the first words of a call that streams. */
+  /** Seconds until the first text of a streamed call. */
   readonly firstChunk: RecordValue;
   readonly circuitOpenings: RecordValue;
   readonly runs: RecordValue;

@@ -4,19 +4,19 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 
 export interface Telemetry {
-  /** Sends what is still to be sent, for as long as a shutdown can wait. */
+  /** Sends what is still queued, for as long as a shutdown can wait. */
   stop(): Promise<void>;
 }
 
-/** A collector that takes longer than this when the process ends does without the rest. */
+/** The longest wait for a collector when the process ends. */
 const LAST_FLUSH_MS = 2_000;
-/** A collector that is away fails every few seconds: one line a minute says so. */
+/** An unavailable collector fails every few seconds: one log line a minute is enough. */
 const WARN_EVERY_MS = 60_000;
 
 /**
  * Starts OpenTelemetry's SDK for the whole process, where the settings name somebody to send to; else nothing is loaded. It
  * reads the OTEL_* variables by itself, and sends in the background: what nobody takes is dropped. Its calls go to whom the
- * operator named, past the guard of `outside/`.
+ * operator named, without the guarded fetch of `integrations/egress/`.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export async function startTelemetry(
@@ -26,7 +26,7 @@ export async function startTelemetry(
   if (!telemetry) return { stop: async () => {} };
   const { NodeSDK } = await import("@opentelemetry/sdk-node");
   const { serviceName } = telemetry;
-  // Our log has a place of its own, and goes nowhere else.
+  // Our log goes to stderr only.
   const sdk = new NodeSDK({ ...(serviceName && { serviceName }), logRecordProcessors: [] });
   // In the place of the printer that OTEL_LOG_LEVEL put there.
   diag.setLogger(createDiagLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
@@ -37,7 +37,7 @@ export async function startTelemetry(
   };
 }
 
-/** Warns, now and then, of what keeps telemetry from being sent. */
+/** Logs, at most once a minute, why telemetry cannot be sent. */
 function createDiagLogger(log: Logger): DiagLogger {
   let untold = 0;
   let nextAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +54,7 @@ function createDiagLogger(log: Logger): DiagLogger {
   return { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** The SDK tells an error as JSON with all that hangs on it, and a header that it refuses with its value in parentheses. */
+/** The SDK logs an error as JSON with everything in it, and a refused header with its value in parentheses: neither may reach the log. */
 function parseReason(said: string): string {
   try {
     const { code, message } = JSON.parse(said);

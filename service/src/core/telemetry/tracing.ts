@@ -9,26 +9,26 @@ import {
   trace,
 } from "@opentelemetry/api";
 
-/** Of whatever SDK the process started (telemetry.start.ts); without one, all that is here does nothing. */
+/** The tracer of the SDK that the process started (sdk.ts). Without one, these functions do nothing. */
 export const tracer = trace.getTracer("stoa");
 
-/** Where a name of ours, or of the system, says what went wrong; never words. */
+/** An error code of ours or of the system; never a message. */
 const errorTypeOf = (error: unknown): string => {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" ? code : "_OTHER";
 };
 
-/** Without a description: messages are for people who may read them. */
+/** Without a description: messages may contain texts of users. */
 export function markFailed(span: Span, errorType: string): void {
   span.setAttribute("error.type", errorType);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Does something so that spans which begin meanwhile are children of this one. */
+/** Runs `work` so that spans which start meanwhile are children of this one. */
 export const withSpan = <T>(span: Span, work: () => T): T =>
   context.with(trace.setSpan(context.active(), span), work);
 
-/** A piece of work of this process as a span: it ends as the work does, and tells what it threw by its code alone. */
+/** Runs work as a span, which ends with the work and records an error by its code only. */
 export async function inSpan<T>(
   name: string,
   attributes: Attributes,
@@ -52,7 +52,7 @@ export function currentTraceparent(): string | undefined {
   return carrier.traceparent;
 }
 
-/** Says of the current span what brought it about. */
+/** Links the current span to the span that caused it. */
 export function addSpanLink(span: Span, traceparent: string | undefined): void {
   const cause = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, { traceparent }));
   if (cause) span.addLink({ context: cause });
