@@ -62,9 +62,9 @@ export async function measureAnalytics(options: Options): Promise<Report> {
   };
 }
 
-const MAKERS = ["books.ts", "sales.ts"].map((name) => new URL(`../${name}`, import.meta.url));
+const MAKERS = ["ledger-data.ts", "sales.ts"].map((name) => new URL(`../${name}`, import.meta.url));
 
-/** The orders and their books, and the sums of them. */
+/** The orders, their ledger entries and the sums of them. */
 async function fill(dataDir: string, orders: number): Promise<string> {
   const filled = await fillDatabase(dataDir, soldMarket(orders));
   const [rebuilt] = await secondsOf(1, () => rebuild(dataDir));

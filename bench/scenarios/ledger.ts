@@ -27,7 +27,7 @@ const LOOKS = 100;
 const AIM_VERIFY_SECONDS = 10;
 const AIM_BALANCE_MS = 50;
 
-/** The books of a market that sold for a while: are they right, and what has somebody? */
+/** Verifies the ledger of a market with many sales, and reads a balance. */
 export async function measureLedger(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-ledger-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));

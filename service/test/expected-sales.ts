@@ -106,7 +106,7 @@ function groups(moves: MoneyMovement[], keyOf: (move: MoneyMovement) => string) 
 
 export type GroupBy = "product" | "category" | "referral" | "currency";
 
-/** GET /analytics/revenue without balances, which the books tell, and labels. */
+/** GET /analytics/revenue without balances, which the ledger tells, and labels. */
 export function recountRevenue(
   moves: MoneyMovement[],
   question: Asked & { groupBy: GroupBy },

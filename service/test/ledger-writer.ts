@@ -12,7 +12,7 @@ import type { Tx } from "../src/platform/db/database.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Who is in the books, by uuid. */
+/** Who is in the ledger, by uuid. */
 export interface LedgerParties {
   sellerId: string;
   buyerId: string;

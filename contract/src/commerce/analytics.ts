@@ -161,7 +161,7 @@ const ofProducts = z.strictObject({
 const ofRevenue = z.strictObject({ ...span, groupBy: z.enum(revenueGroups).default("product") });
 
 const EXACT =
-  "Every number follows from the books at this very moment: what is sold is in the next answer. docs/guides/analytics.md has the formulas.";
+  "Every number follows from the ledger at this very moment: what is sold is in the next answer. docs/guides/analytics.md has the formulas.";
 const AS_CSV =
   "The timeline as CSV, with the same parameters: UTF-8, a line of names, amounts as decimals beside their currency. Text that a spreadsheet would run as a formula begins with an apostrophe.";
 

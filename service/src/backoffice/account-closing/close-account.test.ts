@@ -497,7 +497,7 @@ suite("after an account was closed", () => {
     "subscriptions",
     "workflow_runs",
   ];
-  /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
+  /** … and these stay, for the ledger, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
     "author_days",
     "discount_codes",
@@ -590,7 +590,7 @@ suite("after an account was closed", () => {
       [userId],
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
-    // Orders and payments of plans say who bought, because the books need it; the email went out to the address that was.
+    // Orders and payments of plans say who bought, because the ledger needs it; the email went out to the address that was.
     const dump = await dumpDatabase(market, ["orders", "subscription_payments", "emails"]);
     for (const mark of [
       "LEAVERMARK",

@@ -64,7 +64,7 @@ const onAccountClosed: ((
 ];
 
 /**
- * Closes the account for good, all in one transaction. What the books need stays, under no name; buyers keep what they
+ * Closes the account for good, all in one transaction. What the ledger needs stays, under no name; buyers keep what they
  * bought; the address is free for a new account.
  */
 export async function closeAccount(
@@ -92,7 +92,7 @@ export async function closeAccount(
   return new DataResponse(told, { cookies: [clearedSessionCookie] });
 }
 
-/** Closes an account that nobody asks: one of the demo, of which the books need something. */
+/** Closes an account that nobody asks: one of the demo, of which the ledger needs something. */
 export const closeDemoAccount = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
   removeAccountData(ctx, tx, await lockAccountForClosing(tx, userId), null);
 

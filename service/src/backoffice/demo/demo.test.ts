@@ -42,7 +42,7 @@ test("the demo goes with its published versions and orders that nobody paid, and
   assert.deepEqual((await visitor.get("/v1/purchases")).body.data, []);
 });
 
-test("what was paid stays in the books: closed accounts, a deleted product, and a receipt for the buyer", async () => {
+test("what was paid stays in the ledger: closed accounts, a deleted product, and a receipt for the buyer", async () => {
   const { ctx } = market.service;
   const { client: demo, userId } = await hasDemoSeller("sold");
   const [visitor, stranger] = [await market.createUser(), await market.createUser()];
@@ -50,7 +50,7 @@ test("what was paid stays in the books: closed accounts, a deleted product, and 
   const orderId = await buyProduct(visitor, productId);
   const { note, ...removed } = await removeDemo(ctx);
   assert.deepEqual(removed, { removed: true, people: 0, products: 0, orders: 0 });
-  assert.match(note, /^1 orders that were paid stay in the books, with 1 products.* and 1 closed accounts/);
+  assert.match(note, /^1 orders that were paid stay in the ledger, with 1 products.* and 1 closed accounts/);
   const { body } = await visitor.get(`/v1/purchases/${orderId}`);
   assert.deepEqual([body.data.status, body.data.entitlement.status], ["completed", "active"]);
   assert.equal((await visitor.get(body.data.receipt.url)).status, 200);

@@ -276,7 +276,7 @@ export function loadDemo(ctx: Context): Promise<DemoCounts> {
   });
 }
 
-/** `stoa-server demo remove`: no later start loads it again. What was bought stays in the books, under no name. */
+/** `stoa-server demo remove`: no later start loads it again. What was bought stays in the ledger, under no name. */
 export function removeDemo(ctx: Context) {
   mustBeTestEnvironment(ctx);
   return withDemoLock(ctx, async () => {
@@ -304,5 +304,5 @@ const removeAll = (ctx: Context): Promise<{ gone: DemoRows; kept: DemoRows }> =>
 
 function describeRemainder({ orders, products, people }: DemoRows): string {
   if (orders + people === 0) return "nothing of it is left";
-  return `${orders} orders that were paid stay in the books, with ${products} products, which are off sale, and ${people} closed accounts; only \`stoa-server reset\` empties the books`;
+  return `${orders} orders that were paid stay in the ledger, with ${products} products, which are off sale, and ${people} closed accounts; only \`stoa-server reset\` empties the ledger`;
 }

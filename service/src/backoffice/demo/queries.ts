@@ -67,7 +67,7 @@ export async function countDemo(tx: Tx): Promise<DemoRows> {
 
 /**
  * Deletes the demo's people with all that hangs on them, and what others began to buy of them. It reaches into every room's
- * tables, which nothing else may do: only here does anything vanish without a trace. What the books tell of does not: an
+ * tables, which nothing else may do: only here does anything vanish without a trace. What the ledger tells of does not: an
  * order with a receipt stays, and so do its product, its seller and its buyer.
  */
 export async function deleteDemo(tx: Tx): Promise<void> {

@@ -313,7 +313,7 @@ async function checkReconciliation(pool: pg.Pool) {
   const examples = last.examples as string[];
   const more = differences > examples.length ? [`and ${differences - examples.length} more`] : [];
   const problems = differences > 0 ? [`${differences} differences: ${[...examples, ...more].join(" ")}`] : [];
-  return toWarning(problems, `agreed with the books on ${endedAt.toISOString()}`);
+  return toWarning(problems, `agreed with the ledger on ${endedAt.toISOString()}`);
 }
 
 const describeOverdue = (open: OpenMoney) =>

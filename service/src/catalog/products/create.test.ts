@@ -235,14 +235,14 @@ suite("POST /products: tags of other template languages", () => {
     return reply.body.data.warnings as { field: string; reason: string }[];
   };
 
-  test("block syntax in a text, saved as it stands with a warning that names the tags and the fix", async () => {
+  test("block syntax in a text, saved unchanged with a warning that names the tags and the fix", async () => {
     const content =
       "{{#if formal}}Dear{{else}}Hi{{/if}} {{name}}, {{> footer}} {{#if formal}}x{{/if}} {% if a %}";
     const [tags, orElse, ...others] = await warningsOf({ content });
     assert.deepEqual([tags?.field, orElse?.field, others], ["content", "content", []]);
     assert.match(
       tags!.reason,
-      /^holds \{\{#if formal\}\}, \{\{\/if\}\}, \{\{> footer\}\} and 1 more, which is sent .* as it stands/,
+      /^holds \{\{#if formal\}\}, \{\{\/if\}\}, \{\{> footer\}\} and 1 more, which is sent .* unchanged/,
     );
     assert.match(tags!.reason, /Remove it/);
     assert.match(orElse!.reason, /\{\{else\}\}, which is read as a variable/);

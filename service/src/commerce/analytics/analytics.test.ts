@@ -179,7 +179,7 @@ suite("GET /v1/analytics/revenue", () => {
     return { seller, code, orderId: reply.body.data.orderId, productId };
   }
 
-  test("parts what was charged as the books part it, and gives back what they give back", async () => {
+  test("splits what was charged as the ledger does, and shows what the ledger refunds", async () => {
     const { seller, orderId } = await history();
     // 10.00, of which 1.60 are tax; of 8.40 a tenth is the platform's and a fifth the referrer's.
     const before = (await read(seller, "revenue?period=day")).summary;

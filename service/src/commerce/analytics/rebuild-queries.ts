@@ -10,7 +10,7 @@ export const liftTimeouts = (tx: Tx) =>
 const SUMS = eachColumn((name) => name);
 const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name})`);
 
-/** What the sums should be, in a table that the transaction takes with it: quarters by the books, days by these, months by those. */
+/** What the sums should be, in a table that the transaction takes with it: quarters by the ledger, days by these, months by those. */
 export async function computeDueSums(tx: Tx): Promise<void> {
   await sql`create temp table due_sums (like sales_sums) on commit drop`.execute(tx);
   await sql`
@@ -35,7 +35,7 @@ export const deleteMovements = (tx: Tx) => sql`delete from sales_movements`.exec
 const SAME_CELL = sql`(s.seller_id, s.scope, s.of_id, s.grain, s.currency, s.starts_at)
   = (d.seller_id, d.scope, d.of_id, d.grain, d.currency, d.starts_at)`;
 
-/** Wrong ones too, which come back as they should be. Answers how many there were of which the books know nothing. */
+/** Wrong ones too, which come back as they should be. Answers how many there were of which the ledger knows nothing. */
 export async function deleteWrongSums(tx: Tx): Promise<number> {
   const { rows } = await sql<{ unfounded: number }>`
     with s as (

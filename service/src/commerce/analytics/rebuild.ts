@@ -19,12 +19,12 @@ export interface RebuildResult {
   sums: number;
   /** How many of them were wrong or missing, those too that only waited to be rolled up. */
   changed: number;
-  /** How many there were of which the books know nothing. */
+  /** How many there were of which the ledger knows nothing. */
   removed: number;
 }
 
 /**
- * Makes all sums anew from the books, and writes those that differ. Sales go on meanwhile: the snapshot has each of them both in the
+ * Makes all sums anew from the ledger, and writes those that differ. Sales go on meanwhile: the snapshot has each of them both in the
  * books and in the movements, or in neither.
  */
 export const rebuildSums = (ctx: Context): Promise<RebuildResult> =>

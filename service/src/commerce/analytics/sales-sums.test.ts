@@ -234,7 +234,7 @@ suite("ledger verify tells", () => {
         new RegExp(`^${WHOSE}, by usr_\\w{26} have on the day from 20\\S+ sales of \\d+ and not \\d+, in`),
       ],
     },
-    "a seller of whom the books know nothing": {
+    "a seller of whom the ledger knows nothing": {
       deed: "update sales_sums set seller_id = gen_random_uuid() where (grain, scope) = ('day', 'all') and starts_at = (select min(starts_at) from sales_sums where grain = 'day')",
       said: [
         new RegExp(`^${WHOSE} have on the day from 20\\S+ sales of \\d+ and not 0, gross of`),

@@ -13,7 +13,7 @@ export interface SoldOrder {
 }
 
 /**
- * Adds a booking of an order to the sums of its seller, in the transaction that books it: the sums hold what the books hold, at
+ * Adds a booking of an order to the sums of its seller, in the transaction that books it: the sums hold what the ledger holds, at
  * every moment. It writes one row of its own, so that no two transactions wait for each other.
  */
 export async function recordMovement(

@@ -539,7 +539,7 @@ suite("a refund and a dispute of one order", () => {
       await reconcileDisputes(market.service.ctx, disputeRooms);
     }
 
-    /** In the end, what the provider has of the order is what the books say. */
+    /** In the end, what the provider has of the order is what the ledger says. */
     async checkProvider(): Promise<void> {
       const { orderId } = this.#bought;
       const lost = [...book.disputes.values()].filter(
@@ -605,6 +605,6 @@ suite("a refund and a dispute of one order", () => {
   });
 });
 
-test("after all this, the books are proven", async () => {
+test("after all this, the ledger is proven", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

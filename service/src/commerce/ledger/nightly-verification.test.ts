@@ -26,7 +26,7 @@ const finding = async () => {
 /** Of the seconds of a Unix clock, as /metrics has them. */
 const now = () => market.clock.now.getTime() / 1000;
 
-test("/metrics and the doctor tell what the night found in the books, and when", async () => {
+test("/metrics and the doctor tell what the night found in the ledger, and when", async () => {
   const { ctx } = market.service;
   assert.ok(
     Number.isNaN(await figure("ledger_problems")) &&
@@ -58,7 +58,7 @@ test("/metrics and the doctor tell what the night found in the books, and when",
     note: "2 problems: `stoa-server ledger verify` lists them",
   });
   assert.ok(
-    market.logs.some((line) => line.includes("the books are wrong") && line.includes("sales of 2 and not 1")),
+    market.logs.some((line) => line.includes("the ledger is wrong") && line.includes("sales of 2 and not 1")),
   );
 
   market.clock.forward(86_400_000);

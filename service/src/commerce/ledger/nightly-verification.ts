@@ -6,7 +6,7 @@ import { verifyLedger } from "./verification.ts";
 /** `ledger verify` lists all problems; the log shows the first. */
 const MAX_LOGGED = 10;
 
-/** The job: looks at all of the books in one snapshot, as `ledger verify` does, and keeps what it found for /metrics and the doctor. */
+/** The job: looks at all of the ledger in one snapshot, as `ledger verify` does, and keeps what it found for /metrics and the doctor. */
 export async function verifyLedgerNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
   const { problems, transactions, entries } = await verifyLedger(ctx.db);
@@ -20,7 +20,7 @@ export async function verifyLedgerNightly(ctx: Context): Promise<void> {
   if (problems.length > 0)
     ctx.log.error(
       { count: problems.length, problems: problems.slice(0, MAX_LOGGED) },
-      "the books are wrong: `stoa-server ledger verify` tells all that is",
+      "the ledger is wrong: `stoa-server ledger verify` lists the problems",
     );
 }
 

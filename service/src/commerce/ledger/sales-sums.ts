@@ -18,7 +18,7 @@ export const eachColumn = (text: (column: string) => string, names: readonly str
   sql.raw(names.map(text).join(", "));
 
 /**
- * What the books and the receipts say of those sums: rows to be added up, one for each completed order and for each entry of whoever
+ * What the ledger and the receipts say of those sums: rows to be added up, one for each completed order and for each entry of whoever
  * shares in one. `received` is what receipts say of `gross`.
  */
 const SALES = sql`
@@ -39,7 +39,7 @@ const SALES = sql`
   select seller_id, product_id, referrer_id, currency, completed_at, 1, 0, discount_minor, 0, 0, 0, 0, 0, 0, total_minor - tax_minor
     from orders where completed_at is not null`;
 
-/** What is held against the sums: gross twice, by the books and by the receipts. */
+/** What is held against the sums: gross twice, by the ledger and by the receipts. */
 export const verifiedSums = [...saleSums, "received"] as const;
 
 const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name}) as ${name}`, verifiedSums);

@@ -99,7 +99,7 @@ async function findSums(
   return firstOf(rows);
 }
 
-/** Sums that are not what the books and the receipts add up to. */
+/** Sums that are not what the ledger and the receipts add up to. */
 export const listWrongSums = (tx: Tx) => listWrongSumsOf(tx, "quarter", SALES_BY_QUARTER_HOUR);
 
 /** Of longer spans, those that are not what the shorter ones in them add up to. */

@@ -33,7 +33,7 @@ export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, ot
   }
 }
 
-/** All of the books are read once and again: in memory where that fits, without workers, which the service needs itself. */
+/** All of the ledger is read once and again: in memory where that fits, without workers, which the service needs itself. */
 export const liftTimeouts = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true),
              set_config('jit', 'off', true)`.execute(tx);

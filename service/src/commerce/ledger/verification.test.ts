@@ -161,7 +161,7 @@ suite("a ledger is proved", () => {
   });
 });
 
-/** The dispute is over, and nobody told the books. */
+/** The dispute is over, and nobody told the ledger. */
 const closed = (tx: Tx, id: string, status: "won" | "lost") =>
   does(
     `update disputes set status = '${status}', held_minor = 0${status === "lost" ? ", lost_minor = 1999" : ""} where id = '${id}';
@@ -202,7 +202,7 @@ const FOUR_SHARES = ["seller", "referrer", "platform_revenue", "tax_payable"].ma
   (account) => new RegExp(`^The refunds and disputes of order ord_\\w{26} book -?\\d+ on ${account}`),
 );
 
-/** Whatever follows the books does not fit the receipts. */
+/** Whatever follows the ledger does not fit the receipts. */
 const OTHER_RECEIPTS =
   /^Analytics of usr_\w{26}(, (of prod|by usr)_\w{26})? have in the quarter of an hour from 20\S+ gross of \d+ and not the \d+ of receipts, in minor units of (USD|EUR)\.$/;
 
@@ -843,7 +843,7 @@ suite("a problem is told", () => {
   };
   for (const [what, { deeds, said }] of Object.entries(wrongs)) {
     test(what, async () => {
-      // The sums of analytics follow these books, so that what is said is of the books alone.
+      // The sums of analytics follow these books, so that what is said is of the ledger alone.
       const problems = await problemsAfter(unchecked, ...deeds, rebuildSumsIn);
       const untold = said.filter((pattern) => !problems.some((problem) => pattern.test(problem)));
       const unforeseen = problems.filter((problem) => !said.some((pattern) => pattern.test(problem)));

@@ -79,7 +79,7 @@ async function recordReversal(
   await updatePayout(tx, payout.id, { status: "completed", reversedMinor });
   log.error(
     { payout: payout.id, reversedMinor },
-    "the provider took back a part of a payout, which the books do not say: take back all of it there, and it is paid out anew",
+    "the provider took back a part of a payout, which the ledger cannot record: take back all of it there, and the payout is repeated",
   );
 }
 

@@ -131,7 +131,7 @@ suite("dispute of a plan's payment", () => {
     assert.equal((await paymentIds()).length, 2);
   });
 
-  test("any amounts and outcomes: the books have what the provider has", async () => {
+  test("any amounts and outcomes: the ledger has what the provider has", async () => {
     const any = fc.record({
       amount: fc.oneof(fc.integer({ min: 1, max: PRICE }), fc.constantFrom(PRICE, PRICE + 100)),
       fee: fc.constantFrom(0, 1_500),

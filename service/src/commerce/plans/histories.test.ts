@@ -340,6 +340,6 @@ test("whatever is chosen, paid, refused and lost, no moment is charged twice, no
     }),
     { numRuns: runs(RUNS) },
   );
-  // Once, as it reads the books of all histories.
+  // Once, as it reads the ledger of all histories.
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -145,6 +145,6 @@ suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () =
   }
 });
 
-test("after all this, the books are proven", async () => {
+test("after all this, the ledger is proven", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

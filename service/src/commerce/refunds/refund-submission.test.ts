@@ -401,6 +401,6 @@ suite("money that comes for an order that was given up, when its buyer has the p
   });
 });
 
-test("after all this, the books are proven", async () => {
+test("after all this, the ledger is proven", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

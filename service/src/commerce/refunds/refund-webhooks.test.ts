@@ -124,6 +124,6 @@ test("a method whose refunds fail leaves the buyer what they bought", async () =
   assert.deepEqual([status, entitlement.status], ["completed", "active"]);
 });
 
-test("after all this, the books are proven", async () => {
+test("after all this, the ledger is proven", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });
