@@ -183,7 +183,7 @@ suite("a test service at a plain HTTP address of the network", () => {
 
   test("says on its sign-in page, and in its log, that others on the network can read along", async () => {
     assert.match((await asBrowser("/auth/sign-in")).text, /over plain HTTP/);
-    assert.match(market.logs.join(""), /sign-in goes over plain HTTP/);
+    assert.match(market.logs.join(""), /sign-in uses plain HTTP/);
   });
 
   test("names the right address in the place of the form at any other, and logs it once", async () => {
