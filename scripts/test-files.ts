@@ -5,8 +5,11 @@ import { dirname, resolve } from "node:path";
 const ROOT = resolve(import.meta.dirname, "..");
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const HELPERS = "service/test/*.ts";
-/** Tests that start processes take the longest. The first loads the demo shop that other end-to-end tests wait for. */
-const LONG = [/\/backup\.e2e\.ts$/, /readme\.e2e\.ts$|crashes|\.process\.test\.ts$/, /\.e2e\.ts$/];
+/**
+ * Tests that start processes take the longest. The first loads the demo shop that other end-to-end tests wait for. Tests in a process of
+ * their own come after them: one measures memory, which a process frees late while two demo shops are loaded beside it.
+ */
+const LONG = [/\/backup\.e2e\.ts$/, /readme\.e2e\.ts$|crashes/, /\.e2e\.ts$/, /\.process\.test\.ts$/];
 const IMPORT = /from "([^"]+)"/g;
 
 const filesOf = (pattern: string | string[]) =>
