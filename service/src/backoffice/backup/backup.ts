@@ -23,7 +23,8 @@ import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
 import { copyToSql, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
 import { wrapKeys } from "./wrapped-keys.ts";
 
-const PART_BYTES = 4 * 1024 * 1024;
+/** Three parts are in memory at once where the archive is written slowly: one on its way, one as it is joined, and the chunks it is joined from. */
+const PART_BYTES = 2 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 /** Bytes are condemned in one statement. */
 const FILES_LOCK_TIMEOUT_MS = 60_000;
