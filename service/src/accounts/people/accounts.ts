@@ -6,6 +6,7 @@ import { type AccountRow, lockAccount, lockActiveAdmins, updateAccount, waitForW
 
 export {
   type AccountRow,
+  accountColumns,
   findAccount,
   findCountry,
   lockAccount,

@@ -146,28 +146,27 @@ export interface AccountRow {
   createdAt: Date;
 }
 
-const accounts = (db: Queries) =>
-  db
-    .selectFrom("users")
-    .select([
-      "id",
-      "email",
-      "name",
-      "bio",
-      "role",
-      "plan",
-      "quota",
-      "verified",
-      "bannedAt",
-      "banReason",
-      "closedAt",
-      "emailVerifiedAt",
-      "refundDays",
-      "commissionBasisPoints",
-      "country",
-      "createdAt",
-    ])
-    .$castTo<AccountRow>();
+/** The columns of AccountRow. */
+export const accountColumns = [
+  "id",
+  "email",
+  "name",
+  "bio",
+  "role",
+  "plan",
+  "quota",
+  "verified",
+  "bannedAt",
+  "banReason",
+  "closedAt",
+  "emailVerifiedAt",
+  "refundDays",
+  "commissionBasisPoints",
+  "country",
+  "createdAt",
+] as const;
+
+const accounts = (db: Queries) => db.selectFrom("users").select(accountColumns).$castTo<AccountRow>();
 
 export const findAccount = (db: Queries, id: string) => accounts(db).where("id", "=", id).executeTakeFirst();
 

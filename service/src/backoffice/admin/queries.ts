@@ -1,6 +1,6 @@
 import type { Permission, Plan, Role } from "@stoa/contract";
 import type { ExpressionBuilder } from "kysely";
-import type { AccountRow } from "../../accounts/people/accounts.ts";
+import { type AccountRow, accountColumns } from "../../accounts/people/accounts.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import type { DB } from "../../platform/db/tables.gen.ts";
@@ -43,24 +43,7 @@ function matchesFilter(row: Row, { id, search, role, plan, status }: UserFilter)
 export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<AccountRow>> {
   const found = db.selectFrom("users").where((row) => matchesFilter(row, filter));
   const items = await found
-    .select([
-      "id",
-      "email",
-      "name",
-      "bio",
-      "role",
-      "plan",
-      "quota",
-      "verified",
-      "bannedAt",
-      "banReason",
-      "closedAt",
-      "emailVerifiedAt",
-      "refundDays",
-      "createdAt",
-      "commissionBasisPoints",
-      "country",
-    ])
+    .select(accountColumns)
     .orderBy("id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))
