@@ -32,60 +32,54 @@ import * as openai from "./execution/openai.ts";
 import * as runReceipts from "./execution/run-receipts.ts";
 import * as workflowRuns from "./execution/workflow-runs.ts";
 
-/** Every endpoint by room and verb. */
+/** Every endpoint under its operation id. */
 export const api = {
   products: {
     list: catalogue.list,
     facets: catalogue.facets,
     get: products.get,
     create: products.create,
-    change: products.change,
+    update: products.update,
     publish: products.publish,
     withdraw: products.withdraw,
     unpublish: products.unpublish,
-    remove: products.remove,
+    delete: products.deleteProduct,
     history: products.history,
-    versions: versions.list,
-    version: versions.get,
     export: transfer.exportProducts,
     import: transfer.importProducts,
+    versions: {
+      list: versions.list,
+      get: versions.get,
+    },
   },
-  moderation: {
-    list: moderation.list,
-    approve: moderation.approve,
-    reject: moderation.reject,
-    suspend: moderation.suspend,
-    reinstate: moderation.reinstate,
+  files: {
+    create: files.createFile,
+    delete: files.deleteFile,
   },
-  files: { add: files.addFile, remove: files.removeFile },
-  images: { add: files.addImage, remove: files.removeImage },
-  categories: { list: catalogue.categories },
-  tags: { list: catalogue.tags },
+  images: {
+    create: files.createImage,
+    delete: files.deleteImage,
+  },
+  categories: {
+    list: catalogue.categories,
+  },
+  tags: {
+    list: catalogue.tags,
+  },
   reviews: {
     list: reviews.list,
     get: reviews.get,
     create: reviews.create,
-    change: reviews.change,
-    remove: reviews.remove,
+    update: reviews.update,
+    delete: reviews.deleteReview,
     reply: reviews.reply,
-    removeReply: reviews.removeReply,
+    deleteReply: reviews.deleteReply,
     report: reviews.report,
   },
-  purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
-  payouts: {
-    balance: payouts.balance,
-    list: payouts.list,
-    get: payouts.get,
-    create: payouts.create,
-    account: payouts.account,
-    nameAccount: payouts.nameAccount,
-    onboard: payouts.onboard,
-  },
-  paymentMethods: {
-    list: paymentMethods.list,
-    add: paymentMethods.add,
-    remove: paymentMethods.remove,
-    makeDefault: paymentMethods.makeDefault,
+  purchases: {
+    create: purchases.create,
+    list: purchases.list,
+    get: purchases.get,
   },
   refunds: {
     create: refunds.create,
@@ -94,11 +88,36 @@ export const api = {
     approve: refunds.approve,
     reject: refunds.reject,
     cancel: refunds.cancel,
-    listAll: refunds.listAll,
-    give: refunds.give,
-    refundBuyers: refunds.refundBuyers,
   },
-  sales: { list: sales.list },
+  sales: {
+    list: sales.list,
+  },
+  balance: {
+    get: payouts.balance,
+  },
+  payouts: {
+    list: payouts.list,
+    get: payouts.get,
+    create: payouts.create,
+    account: {
+      get: payouts.account,
+      set: payouts.setAccount,
+      onboard: payouts.onboard,
+    },
+  },
+  paymentMethods: {
+    list: paymentMethods.list,
+    create: paymentMethods.create,
+    delete: paymentMethods.deleteMethod,
+    setDefault: paymentMethods.setDefault,
+  },
+  discountCodes: {
+    list: discounts.list,
+    get: discounts.get,
+    create: discounts.create,
+    update: discounts.update,
+    delete: discounts.deleteCode,
+  },
   analytics: {
     products: analytics.products,
     exportProducts: analytics.exportProducts,
@@ -107,43 +126,53 @@ export const api = {
     customers: analyticsCustomers.customers,
     exportCustomers: analyticsCustomers.exportCustomers,
   },
-  discounts: {
-    list: discounts.list,
-    get: discounts.get,
-    create: discounts.create,
-    change: discounts.change,
-    remove: discounts.remove,
-  },
-  referrals: { get: referrals.get },
   ai: {
     execute: executions.execute,
     estimate: estimates.estimate,
-    executions: executions.executions,
-    execution: executions.execution,
-    executionEvents: executions.executionEvents,
-    cancelExecution: executions.cancelExecution,
-    removeExecution: executions.removeExecution,
-    executionReceipt: runReceipts.executionReceipt,
     productRuns: executions.productRuns,
-    keys: ai.keys,
-    createKey: ai.createKey,
-    changeKey: ai.changeKey,
-    removeKey: ai.removeKey,
-    verifyKey: ai.verifyKey,
-    executeWorkflow: workflowRuns.execute,
-    steps: workflowRuns.steps,
-    retry: workflowRuns.retry,
-    approve: workflowRuns.approve,
-    reject: workflowRuns.reject,
+    executions: {
+      list: executions.executions,
+      get: executions.execution,
+      events: executions.executionEvents,
+      cancel: executions.cancelExecution,
+      delete: executions.deleteExecution,
+      receipt: runReceipts.executionReceipt,
+      steps: workflowRuns.steps,
+      retry: workflowRuns.retry,
+      approve: workflowRuns.approve,
+      reject: workflowRuns.reject,
+    },
+    keys: {
+      list: ai.keys,
+      create: ai.createKey,
+      update: ai.updateKey,
+      delete: ai.deleteKey,
+      verify: ai.verifyKey,
+    },
+    workflows: {
+      execute: workflowRuns.execute,
+    },
   },
-  openai: { complete: openai.complete, models: openai.models, model: openai.model },
-  events: { list: events.list, get: events.get, stream: events.stream },
+  openai: {
+    completions: {
+      create: openai.complete,
+    },
+    models: {
+      list: openai.models,
+      get: openai.model,
+    },
+  },
+  events: {
+    list: events.list,
+    get: events.get,
+    stream: events.stream,
+  },
   webhooks: {
     list: webhooks.list,
     create: webhooks.create,
     get: webhooks.get,
-    change: webhooks.change,
-    remove: webhooks.remove,
+    update: webhooks.update,
+    delete: webhooks.deleteEndpoint,
     rotateSecret: webhooks.rotateSecret,
     test: webhooks.test,
     deliveries: webhooks.deliveries,
@@ -152,8 +181,44 @@ export const api = {
     recovery: webhooks.recovery,
     egress: webhooks.egress,
   },
-  deliveries: { get: webhooks.delivery, retry: webhooks.retry },
-  apiKeys: { list: keys.list, create: keys.create, rotate: keys.rotate, revoke: keys.revoke },
+  deliveries: {
+    get: webhooks.delivery,
+    retry: webhooks.retry,
+  },
+  apiKeys: {
+    list: keys.list,
+    create: keys.create,
+    rotate: keys.rotate,
+    revoke: keys.revoke,
+  },
+  account: {
+    get: account.get,
+    update: account.update,
+    close: account.close,
+    referral: {
+      get: referrals.get,
+    },
+    password: {
+      update: signIn.updatePassword,
+    },
+    sessions: {
+      list: account.sessions,
+      deleteOthers: account.endOthers,
+      delete: account.endSession,
+    },
+    callbackSecret: {
+      get: workflowRuns.callbackSecret,
+      rotate: workflowRuns.rotateCallbackSecret,
+    },
+    usage: {
+      get: plans.usage,
+    },
+    subscription: {
+      get: plans.subscription,
+      payments: plans.payments,
+      update: plans.updateSubscription,
+    },
+  },
   signIn: {
     magicLink: signIn.magicLink,
     verify: signIn.verify,
@@ -161,61 +226,85 @@ export const api = {
     logIn: signIn.logIn,
     twoFactor: signIn.twoFactor,
     logOut: signIn.logOut,
-    changePassword: signIn.changePassword,
+    becomeFirstAdmin: admin.becomeFirst,
   },
   twoFactor: {
     get: twoFactor.state,
     setUp: twoFactor.setUp,
     confirm: twoFactor.confirm,
     renewBackupCodes: twoFactor.renewBackupCodes,
-    remove: twoFactor.remove,
-  },
-  account: {
-    get: account.get,
-    change: account.change,
-    close: account.close,
-    sessions: account.sessions,
-    endOthers: account.endOthers,
-    endSession: account.endSession,
-    callbackSecret: workflowRuns.callbackSecret,
-    rotateCallbackSecret: workflowRuns.rotateCallbackSecret,
-  },
-  admin: {
-    users: admin.users,
-    user: admin.user,
-    changeUser: admin.changeUser,
-    ban: admin.ban,
-    unban: admin.unban,
-    endSessions: admin.endSessions,
-    audit: admin.audit,
-    oauthClients: admin.oauthClients,
-    stats: adminStats.stats,
-    orders: sales.orders,
-    order: sales.order,
-    reviews: reviews.moderated,
-    hideReview: reviews.hide,
-    restoreReview: reviews.restore,
-    payouts: payouts.all,
-    webhooks: webhooks.all,
-    becomeFirst: admin.becomeFirst,
-  },
-  plans: {
-    usage: plans.usage,
-    subscription: plans.subscription,
-    payments: plans.payments,
-    changeSubscription: plans.changeSubscription,
+    disable: twoFactor.disable,
   },
   oauth: {
-    clients: oauth.clients,
-    createClient: oauth.createClient,
-    rotateClientSecret: oauth.rotateClientSecret,
-    deleteClient: oauth.deleteClient,
-    grants: oauth.grants,
-    revokeGrant: oauth.revokeGrant,
+    clients: {
+      list: oauth.clients,
+      create: oauth.createClient,
+      rotateSecret: oauth.rotateClientSecret,
+      delete: oauth.deleteClient,
+    },
+    grants: {
+      list: oauth.grants,
+      revoke: oauth.revokeGrant,
+    },
+  },
+  admin: {
+    products: {
+      list: moderation.list,
+      approve: moderation.approve,
+      reject: moderation.reject,
+      suspend: moderation.suspend,
+      reinstate: moderation.reinstate,
+      refundBuyers: refunds.refundBuyers,
+    },
+    refunds: {
+      list: refunds.listAllRefunds,
+    },
+    orders: {
+      refund: refunds.refundOrder,
+      list: sales.orders,
+      get: sales.order,
+    },
+    users: {
+      list: admin.users,
+      get: admin.user,
+      update: admin.updateUser,
+      ban: admin.ban,
+      unban: admin.unban,
+      endSessions: admin.endSessions,
+    },
+    audit: {
+      list: admin.audit,
+    },
+    oauthClients: {
+      list: admin.oauthClients,
+    },
+    stats: {
+      get: adminStats.stats,
+    },
+    reviews: {
+      list: reviews.moderated,
+      hide: reviews.hide,
+      restore: reviews.restore,
+    },
+    payouts: {
+      list: payouts.all,
+    },
+    webhooks: {
+      list: webhooks.all,
+    },
   },
 };
 
-export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
+interface EndpointTree {
+  [name: string]: Endpoint | EndpointTree;
+}
+
+const isEndpoint = (node: Endpoint | EndpointTree): node is Endpoint => typeof node["method"] === "string";
+
+const listEndpoints = (tree: EndpointTree): Endpoint[] =>
+  Object.values(tree).flatMap((node) => (isEndpoint(node) ? [node] : listEndpoints(node)));
+
+export const endpoints: Endpoint[] = listEndpoints(api);
 
 export type { Account, CloseAccount, Session, UpdateAccount } from "./accounts/account.ts";
 export { Address } from "./accounts/address.ts";

@@ -159,7 +159,8 @@ export interface TestDatabase {
 /** A database of its own: empty, unless it is cloned from the migrated template. */
 export async function createDatabase(template = "template0"): Promise<TestDatabase> {
   const name = `market_${randomUUID().replaceAll("-", "")}`;
-  await onServer(`create database ${name} template ${template}`);
+  // To copy the files takes half as long as to write their pages to the log, which is PostgreSQL's default.
+  await onServer(`create database ${name} template ${template} strategy file_copy`);
   return { url: urlOf(name), drop: () => onServer(`drop database ${name} with (force)`) };
 }
 
@@ -249,12 +250,33 @@ export async function openMarket({
   };
 }
 
+/**
+ * One of these has a row wherever money moved or is counted. A test market without any is not verified: to plan the verification's
+ * statements takes a third of the CPU time of such a market.
+ */
+const BOOKED_ROWS = [
+  "orders",
+  "ledger_transactions",
+  "ledger_entries",
+  "subscription_payments",
+  "payouts",
+  "entitlements",
+  "sales_cells_now",
+  "receipt_counters",
+  "subscription_receipt_counters",
+  "discount_codes where redemptions <> 0",
+  "product_stats where purchases <> 0",
+];
+const IS_BOOKED = `select ${BOOKED_ROWS.map((rows) => `exists (select from ${rows})`).join(" or ")} as booked`;
+
 /** What `ledger verify` finds, whatever became of the service. */
 async function problemsIn(target: string): Promise<string[]> {
   const pool = openPool({ target, maxConnections: 1 });
   // The database is dropped right behind, and may be faster than the goodbye of this connection.
   pool.on("error", () => {});
   try {
+    const { rows } = await pool.query(IS_BOOKED);
+    if (!rows[0].booked) return [];
     const db = openDatabase(pool);
     // What no worker did: then sums that were folded are proved too.
     await rollUpSales({ db });

@@ -82,8 +82,8 @@ export const get = endpoint({
   response: one(Account),
 });
 
-export const change = endpoint({
-  name: "account.change",
+export const update = endpoint({
+  name: "account.update",
   method: "PATCH",
   path: "/account",
   summary: "Change your name, profile text, country or the terms of your sales",

@@ -157,7 +157,7 @@ export const ChangePassword = z
   })
   .meta({ id: "ChangePassword" });
 
-export const changePassword = endpoint({
+export const updatePassword = endpoint({
   name: "account.password.update",
   tag: "account",
   method: "PUT",

@@ -87,7 +87,7 @@ export const renewBackupCodes = endpoint({
   errors: ["INVALID_STATE", "VALIDATION_ERROR"],
 });
 
-export const remove = endpoint({
+export const disable = endpoint({
   name: "twoFactor.disable",
   tag: "account",
   method: "DELETE",

@@ -101,7 +101,7 @@ export const user = endpoint({
   errors: ["USER_NOT_FOUND"],
 });
 
-export const changeUser = endpoint({
+export const updateUser = endpoint({
   name: "admin.users.update",
   method: "PATCH",
   path: "/admin/users/:userId",

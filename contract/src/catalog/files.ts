@@ -36,7 +36,7 @@ const params = z.object({ productId: z.string() });
 const version = z.string().describe("The created or changed version: the product's newest");
 const errors = ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"] as const;
 
-export const addFile = endpoint({
+export const createFile = endpoint({
   name: "files.create",
   method: "POST",
   path: "/products/:productId/files",
@@ -57,7 +57,7 @@ export const addFile = endpoint({
   errors,
 });
 
-export const removeFile = endpoint({
+export const deleteFile = endpoint({
   name: "files.delete",
   method: "DELETE",
   path: "/products/:productId/files/:fileId",
@@ -70,7 +70,7 @@ export const removeFile = endpoint({
   errors: [...errors, "FILE_NOT_FOUND"],
 });
 
-export const addImage = endpoint({
+export const createImage = endpoint({
   name: "images.create",
   method: "POST",
   path: "/products/:productId/images",
@@ -92,7 +92,7 @@ export const addImage = endpoint({
   errors,
 });
 
-export const removeImage = endpoint({
+export const deleteImage = endpoint({
   name: "images.delete",
   method: "DELETE",
   path: "/products/:productId/images/:imageId",

@@ -239,7 +239,7 @@ export const create = endpoint({
   errors: ["VALIDATION_ERROR"],
 });
 
-export const change = endpoint({
+export const update = endpoint({
   name: "products.update",
   method: "PATCH",
   path: "/products/:productId",
@@ -280,7 +280,7 @@ export const withdraw = action(
 );
 export const unpublish = action("unpublish", "unpublish", "Take a product off sale; buyers keep access");
 
-export const remove = endpoint({
+export const deleteProduct = endpoint({
   name: "products.delete",
   method: "DELETE",
   path: "/products/:productId",

@@ -95,7 +95,7 @@ export const create = endpoint({
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
-export const change = endpoint({
+export const update = endpoint({
   name: "reviews.update",
   method: "PATCH",
   path: "/products/:productId/reviews/:reviewId",
@@ -109,7 +109,7 @@ export const change = endpoint({
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
 });
 
-export const remove = endpoint({
+export const deleteReview = endpoint({
   name: "reviews.delete",
   method: "DELETE",
   path: "/products/:productId/reviews/:reviewId",
@@ -136,7 +136,7 @@ export const reply = endpoint({
   errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND"],
 });
 
-export const removeReply = endpoint({
+export const deleteReply = endpoint({
   name: "reviews.deleteReply",
   method: "DELETE",
   path: "/products/:productId/reviews/:reviewId/reply",

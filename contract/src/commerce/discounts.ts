@@ -108,7 +108,7 @@ export const create = endpoint({
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
-export const change = endpoint({
+export const update = endpoint({
   name: "discountCodes.update",
   tag,
   method: "PATCH",
@@ -124,7 +124,7 @@ export const change = endpoint({
   errors: ["DISCOUNT_CODE_NOT_FOUND", "CONFLICT", "PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
-export const remove = endpoint({
+export const deleteCode = endpoint({
   name: "discountCodes.delete",
   tag,
   method: "DELETE",

@@ -42,7 +42,7 @@ export const list = endpoint({
   response: listOf(PaymentMethod),
 });
 
-export const add = endpoint({
+export const create = endpoint({
   name: "paymentMethods.create",
   tag,
   method: "POST",
@@ -56,7 +56,7 @@ export const add = endpoint({
   errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
-export const remove = endpoint({
+export const deleteMethod = endpoint({
   name: "paymentMethods.delete",
   tag,
   method: "DELETE",
@@ -70,7 +70,7 @@ export const remove = endpoint({
   errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
 });
 
-export const makeDefault = endpoint({
+export const setDefault = endpoint({
   name: "paymentMethods.setDefault",
   tag,
   method: "POST",

@@ -175,7 +175,7 @@ export const account = endpoint({
   response: one(PayoutAccount),
 });
 
-export const nameAccount = endpoint({
+export const setAccount = endpoint({
   name: "payouts.account.set",
   method: "PUT",
   path: "/account/payout-account",

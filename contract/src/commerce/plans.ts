@@ -159,7 +159,7 @@ export const payments = endpoint({
   response: listOf(PlanPayment),
 });
 
-export const changeSubscription = endpoint({
+export const updateSubscription = endpoint({
   name: "account.subscription.update",
   method: "PUT",
   path: "/account/subscription",

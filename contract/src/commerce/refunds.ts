@@ -254,7 +254,7 @@ export const cancel = endpoint({
   summary: "Cancel your undecided request as the buyer",
 });
 
-export const listAll = endpoint({
+export const listAllRefunds = endpoint({
   name: "admin.refunds.list",
   method: "GET",
   path: "/admin/refunds",
@@ -264,7 +264,7 @@ export const listAll = endpoint({
   response: listOf(AdminRefund),
 });
 
-export const give = endpoint({
+export const refundOrder = endpoint({
   name: "admin.orders.refund",
   method: "POST",
   path: "/admin/orders/:orderId/refund",

@@ -246,7 +246,7 @@ export const get = endpoint({
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
-export const change = endpoint({
+export const update = endpoint({
   name: "webhooks.update",
   method: "PATCH",
   path: "/webhooks/:webhookId",
@@ -261,7 +261,7 @@ export const change = endpoint({
   errors: ["WEBHOOK_NOT_FOUND"],
 });
 
-export const remove = endpoint({
+export const deleteEndpoint = endpoint({
   name: "webhooks.delete",
   method: "DELETE",
   path: "/webhooks/:webhookId",

@@ -100,7 +100,7 @@ export const createKey = endpoint({
   errors: ["VALIDATION_ERROR"],
 });
 
-export const changeKey = endpoint({
+export const updateKey = endpoint({
   name: "ai.keys.update",
   tag: "ai",
   method: "PATCH",
@@ -114,7 +114,7 @@ export const changeKey = endpoint({
   errors: ["PROVIDER_KEY_NOT_FOUND"],
 });
 
-export const removeKey = endpoint({
+export const deleteKey = endpoint({
   name: "ai.keys.delete",
   tag: "ai",
   method: "DELETE",

@@ -226,7 +226,7 @@ export const execution = endpoint({
   errors: ["EXECUTION_NOT_FOUND"],
 });
 
-export const removeExecution = endpoint({
+export const deleteExecution = endpoint({
   name: "ai.executions.delete",
   tag: "ai",
   method: "DELETE",

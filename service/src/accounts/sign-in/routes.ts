@@ -15,7 +15,7 @@ export const signInRoutes = [
   route(api.signIn.logIn, (ctx, _, { body }, facts) => logIn(ctx, body, facts)),
   route(api.signIn.twoFactor, (ctx, _, { body }, facts) => completeChallenge(ctx, body, facts)),
   route(api.signIn.logOut, (ctx, _caller, _input, facts) => logOut(ctx, facts)),
-  route(api.signIn.changePassword, (ctx, caller, { body }, { source }) =>
+  route(api.account.password.update, (ctx, caller, { body }, { source }) =>
     changePassword(ctx, caller, body, source),
   ),
 ];

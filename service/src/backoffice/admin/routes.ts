@@ -8,28 +8,30 @@ import { readStats } from "./stats.ts";
 import { listUsers, readUser } from "./users.ts";
 
 export const adminRoutes = [
-  route(api.admin.users, (ctx, _caller, { query }) => listUsers(ctx, query)),
-  route(api.admin.user, (ctx, _caller, { params }) => readUser(ctx, params.userId)),
-  route(api.admin.changeUser, (ctx, caller, { params, body }, { ifMatch, source }) =>
+  route(api.admin.users.list, (ctx, _caller, { query }) => listUsers(ctx, query)),
+  route(api.admin.users.get, (ctx, _caller, { params }) => readUser(ctx, params.userId)),
+  route(api.admin.users.update, (ctx, caller, { params, body }, { ifMatch, source }) =>
     changeUser(ctx, { caller, source }, params.userId, body, ifMatch),
   ),
   resumableRoute(
-    api.admin.ban,
+    api.admin.users.ban,
     (ctx, caller, { params, body }, { source }) =>
       banUser(ctx, { caller, source }, params.userId, body.reason),
     (ctx, _caller, userId) => readUser(ctx, userId),
   ),
   resumableRoute(
-    api.admin.unban,
+    api.admin.users.unban,
     (ctx, caller, { params }, { source }) => unbanUser(ctx, { caller, source }, params.userId),
     (ctx, _caller, userId) => readUser(ctx, userId),
   ),
   resumableRoute(
-    api.admin.endSessions,
+    api.admin.users.endSessions,
     (ctx, caller, { params }, { source }) => endSessionsOfUser(ctx, { caller, source }, params.userId),
     async (_ctx, _caller, ended) => JSON.parse(ended),
   ),
-  route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
-  route(api.admin.stats, (ctx, _caller, { query }) => readStats(ctx, query)),
-  route(api.admin.becomeFirst, (ctx, _caller, { body }, facts) => becomeFirstAdmin(ctx, body.token, facts)),
+  route(api.admin.oauthClients.list, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
+  route(api.admin.stats.get, (ctx, _caller, { query }) => readStats(ctx, query)),
+  route(api.signIn.becomeFirstAdmin, (ctx, _caller, { body }, facts) =>
+    becomeFirstAdmin(ctx, body.token, facts),
+  ),
 ];

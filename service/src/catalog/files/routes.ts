@@ -8,21 +8,21 @@ export const fileRoutes = [
   repeatableRoute(
     "The same bytes under the same name change nothing.",
     uploadRoute(
-      api.files.add,
+      api.files.create,
       (ctx, caller, { productId }) => authorizeChange(ctx, caller, productId),
       (ctx, caller, { params, body, file }, { source }) =>
         addFile(ctx, caller, params.productId, file, { changelog: body.changelog, source }),
     ),
   ),
-  route(api.files.remove, (ctx, caller, { params }, { source }) => removeFile(ctx, caller, params, source)),
+  route(api.files.delete, (ctx, caller, { params }, { source }) => removeFile(ctx, caller, params, source)),
   repeatableRoute(
     "The same picture is stored once.",
     uploadRoute(
-      api.images.add,
+      api.images.create,
       (ctx, caller, { productId }) => authorizeChange(ctx, caller, productId),
       (ctx, caller, { params, body, file }, { source }) =>
         addImage(ctx, caller, params.productId, file, { alt: body.alt, source }),
     ),
   ),
-  route(api.images.remove, (ctx, caller, { params }, { source }) => removeImage(ctx, caller, params, source)),
+  route(api.images.delete, (ctx, caller, { params }, { source }) => removeImage(ctx, caller, params, source)),
 ];

@@ -19,7 +19,7 @@ export const productRoutes = [
     (ctx, caller, { body }) => createProduct(ctx, caller, body),
     async (_ctx, _caller, productId, { body }) => toDraftResponse(productId, body),
   ),
-  route(api.products.change, (ctx, caller, { params, body }, facts) =>
+  route(api.products.update, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
   ),
   resumableRoute(
@@ -40,39 +40,39 @@ export const productRoutes = [
       moveProduct(ctx, caller, params.productId, "unpublish", { source }),
     resumeMove,
   ),
-  route(api.products.remove, (ctx, caller, { params }, { source }) =>
+  route(api.products.delete, (ctx, caller, { params }, { source }) =>
     deleteProduct(ctx, caller, params.productId, source),
   ),
   route(api.products.history, (ctx, caller, { params, query }) =>
     listHistory(ctx, caller, params.productId, query),
   ),
-  route(api.products.versions, (ctx, caller, { params, query }) =>
+  route(api.products.versions.list, (ctx, caller, { params, query }) =>
     listProductVersions(ctx, caller, params.productId, query),
   ),
-  route(api.products.version, (ctx, caller, { params }, { isHead, isCrossSiteNavigation }) => {
+  route(api.products.versions.get, (ctx, caller, { params }, { isHead, isCrossSiteNavigation }) => {
     if (isCrossSiteNavigation) throw crossOriginError();
     return readVersion(ctx, caller, params.productId, { version: params.version, isHead });
   }),
-  route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
+  route(api.admin.products.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
   resumableRoute(
-    api.moderation.approve,
+    api.admin.products.approve,
     (ctx, caller, { params }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "approve", { ifMatch, source }),
     resumeMove,
   ),
   resumableRoute(
-    api.moderation.reject,
+    api.admin.products.reject,
     (ctx, caller, { params, body }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
     resumeMove,
   ),
   resumableRoute(
-    api.moderation.suspend,
+    api.admin.products.suspend,
     (ctx, caller, { params, body }, facts) => suspendProduct(ctx, caller, params.productId, body, facts),
     resumeMove,
   ),
   resumableRoute(
-    api.moderation.reinstate,
+    api.admin.products.reinstate,
     (ctx, caller, { params }, { ifMatch, source }) =>
       moveProduct(ctx, caller, params.productId, "reinstate", { ifMatch, source }),
     resumeMove,

@@ -29,30 +29,30 @@ export const reviewRoutes = [
     (ctx, caller, { params, body }) => postReview(ctx, caller, params.productId, body),
     resumeReview,
   ),
-  route(api.reviews.change, (ctx, caller, { params, body }, { ifMatch }) =>
+  route(api.reviews.update, (ctx, caller, { params, body }, { ifMatch }) =>
     changeReview(ctx, caller, params, body, ifMatch),
   ),
-  route(api.reviews.remove, (ctx, caller, { params }) => removeReview(ctx, caller, params)),
+  route(api.reviews.delete, (ctx, caller, { params }) => removeReview(ctx, caller, params)),
   resumableRoute(
     api.reviews.reply,
     (ctx, caller, { params, body }) => replyToReview(ctx, caller, params, body.comment),
     resumeReview,
   ),
-  route(api.reviews.removeReply, (ctx, caller, { params }) => removeReply(ctx, caller, params)),
+  route(api.reviews.deleteReply, (ctx, caller, { params }) => removeReply(ctx, caller, params)),
   resumableRoute(
     api.reviews.report,
     (ctx, caller, { params, body }) => reportReview(ctx, caller, params, body.reason),
     async (_ctx, _caller, reviewId) => toReportResponse(reviewId),
   ),
-  route(api.admin.reviews, (ctx, _caller, { query }) => listReviewsToModerate(ctx, query)),
+  route(api.admin.reviews.list, (ctx, _caller, { query }) => listReviewsToModerate(ctx, query)),
   resumableRoute(
-    api.admin.hideReview,
+    api.admin.reviews.hide,
     (ctx, caller, { params, body }, { source }) =>
       hideReview(ctx, { caller, source }, params.reviewId, body.reason),
     (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),
   ),
   resumableRoute(
-    api.admin.restoreReview,
+    api.admin.reviews.restore,
     (ctx, caller, { params }, { source }) => restoreReview(ctx, { caller, source }, params.reviewId),
     (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),
   ),

@@ -11,15 +11,15 @@ import {
 export const paymentRoutes = [
   route(api.paymentMethods.list, (ctx, caller, { query }) => listPaymentMethods(ctx, caller, query)),
   resumableRoute(
-    api.paymentMethods.add,
+    api.paymentMethods.create,
     (ctx, caller, { body }) => addPaymentMethod(ctx, caller, body.token),
     resumeMethod,
   ),
-  route(api.paymentMethods.remove, (ctx, caller, { params }) =>
+  route(api.paymentMethods.delete, (ctx, caller, { params }) =>
     removePaymentMethod(ctx, caller, params.methodId),
   ),
   resumableRoute(
-    api.paymentMethods.makeDefault,
+    api.paymentMethods.setDefault,
     (ctx, caller, { params }) => setDefaultPaymentMethod(ctx, caller, params.methodId),
     resumeMethod,
   ),

@@ -48,18 +48,18 @@ export const purchaseRoutes = [
     (ctx, caller, { params }, { source }) => cancelRequest(ctx, caller, params.refundId, source),
     resumeRefund,
   ),
-  route(api.refunds.listAll, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
+  route(api.admin.refunds.list, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
   resumableRoute(
-    api.refunds.give,
+    api.admin.orders.refund,
     (ctx, caller, { params, body }, { source }) => refundOrder(ctx, caller, params.orderId, body, source),
     resumeRefund,
   ),
   resumableRoute(
-    api.refunds.refundBuyers,
+    api.admin.products.refundBuyers,
     (ctx, caller, { params }, { source }) => refundBuyers(ctx, caller, params.productId, source),
     async (_ctx, _caller, begun) => JSON.parse(begun),
   ),
   route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
-  route(api.admin.orders, (ctx, _caller, { query }) => listAllOrders(ctx, query)),
-  route(api.admin.order, (ctx, _caller, { params }) => readAnyOrder(ctx, params.orderId)),
+  route(api.admin.orders.list, (ctx, _caller, { query }) => listAllOrders(ctx, query)),
+  route(api.admin.orders.get, (ctx, _caller, { params }) => readAnyOrder(ctx, params.orderId)),
 ];

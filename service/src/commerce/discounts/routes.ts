@@ -9,17 +9,19 @@ import {
 } from "./discounts.ts";
 
 export const discountRoutes = [
-  route(api.discounts.list, (ctx, caller, { query }) => listDiscountCodes(ctx, caller, query)),
-  route(api.discounts.get, (ctx, caller, { params }) => readDiscountCode(ctx, caller, params.discountCodeId)),
+  route(api.discountCodes.list, (ctx, caller, { query }) => listDiscountCodes(ctx, caller, query)),
+  route(api.discountCodes.get, (ctx, caller, { params }) =>
+    readDiscountCode(ctx, caller, params.discountCodeId),
+  ),
   resumableRoute(
-    api.discounts.create,
+    api.discountCodes.create,
     (ctx, caller, { body }) => createDiscountCode(ctx, caller, body),
     readDiscountCode,
   ),
-  route(api.discounts.change, (ctx, caller, { params, body }, { ifMatch }) =>
+  route(api.discountCodes.update, (ctx, caller, { params, body }, { ifMatch }) =>
     changeDiscountCode(ctx, caller, params.discountCodeId, body, ifMatch),
   ),
-  route(api.discounts.remove, (ctx, caller, { params }) =>
+  route(api.discountCodes.delete, (ctx, caller, { params }) =>
     deleteDiscountCode(ctx, caller, params.discountCodeId),
   ),
 ];

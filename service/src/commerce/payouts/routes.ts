@@ -5,7 +5,7 @@ import { readPayoutAccount, setAccount, startOnboarding } from "./payout-account
 import { listAllPayouts, listPayouts, readPayout, requestPayout, resumePayout } from "./payouts.ts";
 
 export const payoutRoutes = [
-  route(api.payouts.balance, (ctx, caller, { query }) => readBalance(ctx, caller, query)),
+  route(api.balance.get, (ctx, caller, { query }) => readBalance(ctx, caller, query)),
   route(api.payouts.list, (ctx, caller, { query }) => listPayouts(ctx, caller, query)),
   route(api.payouts.get, (ctx, caller, { params }) => readPayout(ctx, caller, params.payoutId)),
   resumableRoute(
@@ -13,13 +13,15 @@ export const payoutRoutes = [
     (ctx, caller, { body }) => requestPayout(ctx, caller, body),
     (ctx, caller, payoutId) => resumePayout(ctx, caller, payoutId),
   ),
-  route(api.payouts.account, (ctx, caller) => readPayoutAccount(ctx, caller)),
-  route(api.payouts.nameAccount, (ctx, caller, { body }, { source }) =>
+  route(api.payouts.account.get, (ctx, caller) => readPayoutAccount(ctx, caller)),
+  route(api.payouts.account.set, (ctx, caller, { body }, { source }) =>
     setAccount(ctx, caller, body, source),
   ),
   repeatableRoute(
     "A seller has one account at the provider; each request only draws another link to its page.",
-    route(api.payouts.onboard, (ctx, caller, _input, { source }) => startOnboarding(ctx, caller, source)),
+    route(api.payouts.account.onboard, (ctx, caller, _input, { source }) =>
+      startOnboarding(ctx, caller, source),
+    ),
   ),
-  route(api.admin.payouts, (ctx, _caller, { query }) => listAllPayouts(ctx, query)),
+  route(api.admin.payouts.list, (ctx, _caller, { query }) => listAllPayouts(ctx, query)),
 ];

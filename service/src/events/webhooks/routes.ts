@@ -25,10 +25,10 @@ export const webhookRoutes = [
     createEndpoint(ctx, caller, body, source),
   ),
   route(api.webhooks.get, (ctx, caller, { params }) => readEndpoint(ctx, caller, params.webhookId)),
-  route(api.webhooks.change, (ctx, caller, { params, body }, facts) =>
+  route(api.webhooks.update, (ctx, caller, { params, body }, facts) =>
     updateOwnEndpoint(ctx, caller, params.webhookId, body, facts),
   ),
-  route(api.webhooks.remove, (ctx, caller, { params }, { source }) =>
+  route(api.webhooks.delete, (ctx, caller, { params }, { source }) =>
     deleteOwnEndpoint(ctx, caller, params.webhookId, source),
   ),
   route(api.webhooks.rotateSecret, (ctx, caller, { params, body }, { source }) =>
@@ -52,7 +52,7 @@ export const webhookRoutes = [
   ),
   route(api.webhooks.recovery, (ctx, caller, { params }) => readRecovery(ctx, caller, params)),
   route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
-  route(api.admin.webhooks, (ctx, _caller, { query }) => listAllEndpointsForAdmin(ctx, query)),
+  route(api.admin.webhooks.list, (ctx, _caller, { query }) => listAllEndpointsForAdmin(ctx, query)),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
   resumableRoute(
     api.deliveries.retry,

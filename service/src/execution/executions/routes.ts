@@ -6,19 +6,19 @@ import { readProductRuns } from "./product-runs.ts";
 import { streamExecutionEvents } from "./stream-events.ts";
 
 export const executionRoutes: Route[] = [
-  route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
+  route(api.ai.executions.events, (ctx, caller, { params, query }, { lastEventId }) =>
     // A browser that reconnects repeats the old URL; its Last-Event-ID header is newer than the query.
     streamExecutionEvents(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null)),
   ),
   repeatableRoute(
     "A canceled execution stays canceled.",
-    route(api.ai.cancelExecution, (ctx, caller, { params }) =>
+    route(api.ai.executions.cancel, (ctx, caller, { params }) =>
       cancelExecution(ctx, caller, params.executionId),
     ),
   ),
-  route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
-  route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
-  route(api.ai.removeExecution, (ctx, caller, { params }) =>
+  route(api.ai.executions.list, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
+  route(api.ai.executions.get, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
+  route(api.ai.executions.delete, (ctx, caller, { params }) =>
     deleteExecution(ctx, caller, params.executionId),
   ),
   route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),

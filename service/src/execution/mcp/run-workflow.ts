@@ -23,7 +23,7 @@ export async function runWorkflowTool(
 ): Promise<CallToolResult> {
   const { apiKeys, input } = splitArguments(product, args);
   const request = parseNew(
-    api.ai.executeWorkflow.request.body,
+    api.ai.workflows.execute.request.body,
     { input, ...(apiKeys !== undefined && { apiKeys }) },
     "arguments",
   );

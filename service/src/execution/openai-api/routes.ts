@@ -6,7 +6,7 @@ import { listModels, readModel } from "./models.ts";
 export const openAiRoutes: Route[] = [
   withoutCacheChange(
     streamRoute(
-      api.openai.complete,
+      api.openai.completions.create,
       (ctx, caller, { body }, facts) => createCompletion(ctx, caller, body, facts),
       {
         replayStream: (ctx, caller, name) => replayCompletion(ctx, caller, name),
@@ -16,6 +16,6 @@ export const openAiRoutes: Route[] = [
       },
     ),
   ),
-  route(api.openai.models, (ctx, caller) => listModels(ctx, caller)),
-  route(api.openai.model, (ctx, caller, { params }) => readModel(ctx, caller, params.productId)),
+  route(api.openai.models.list, (ctx, caller) => listModels(ctx, caller)),
+  route(api.openai.models.get, (ctx, caller, { params }) => readModel(ctx, caller, params.productId)),
 ];

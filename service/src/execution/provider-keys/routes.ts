@@ -3,20 +3,20 @@ import { type Route, repeatableRoute, resumableRoute, route } from "../../platfo
 import { changeKey, deleteKey, listOwnKeys, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
 
 export const providerKeyRoutes: Route[] = [
-  route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
+  route(api.ai.keys.list, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
   resumableRoute(
-    api.ai.createKey,
+    api.ai.keys.create,
     (ctx, caller, { body }, { source }) => storeKey(ctx, caller, body, source),
     resumeKey,
   ),
-  route(api.ai.changeKey, (ctx, caller, { params, body }, { source }) =>
+  route(api.ai.keys.update, (ctx, caller, { params, body }, { source }) =>
     changeKey(ctx, caller, params.providerKeyId, body, source),
   ),
-  route(api.ai.removeKey, (ctx, caller, { params }, { source }) =>
+  route(api.ai.keys.delete, (ctx, caller, { params }, { source }) =>
     deleteKey(ctx, caller, params.providerKeyId, source),
   ),
   repeatableRoute(
     "It asks the provider whether a key is good, and runs nothing.",
-    route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
+    route(api.ai.keys.verify, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
   ),
 ];

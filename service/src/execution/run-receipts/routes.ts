@@ -3,7 +3,7 @@ import { type Route, route } from "../../platform/http/route.ts";
 import { createRunReceipt } from "./run-receipt.ts";
 
 export const runReceiptRoutes: Route[] = [
-  route(api.ai.executionReceipt, (ctx, caller, { params }) =>
+  route(api.ai.executions.receipt, (ctx, caller, { params }) =>
     createRunReceipt(ctx, caller, params.executionId),
   ),
 ];

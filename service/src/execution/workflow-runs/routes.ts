@@ -9,33 +9,33 @@ import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
 export const workflowRunRoutes = [
   withoutCacheChange(
     resumableRoute(
-      api.ai.executeWorkflow,
+      api.ai.workflows.execute,
       (ctx, caller, { params, body }, { prefer }) =>
         executeWorkflow(ctx, caller, params.workflowId, body, prefer),
       resumeExecution,
     ),
   ),
-  route(api.ai.steps, (ctx, caller, { params, query }) =>
+  route(api.ai.executions.steps, (ctx, caller, { params, query }) =>
     listOwnSteps(ctx, caller, params.executionId, query),
   ),
   resumableRoute(
-    api.ai.retry,
+    api.ai.executions.retry,
     (ctx, caller, { params }, { prefer }) => retryExecution(ctx, caller, params.executionId, prefer),
     resumeExecution,
   ),
   resumableRoute(
-    api.ai.approve,
+    api.ai.executions.approve,
     (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved"),
     resumeDecision,
   ),
   resumableRoute(
-    api.ai.reject,
+    api.ai.executions.reject,
     (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected"),
     resumeDecision,
   ),
-  route(api.account.callbackSecret, (ctx, caller) => readCallbackSecret(ctx, caller)),
+  route(api.account.callbackSecret.get, (ctx, caller) => readCallbackSecret(ctx, caller)),
   route(
-    api.account.rotateCallbackSecret,
+    api.account.callbackSecret.rotate,
     async (ctx, caller, _input, { source }) =>
       new DataResponse(await rotateCallbackSecret(ctx, caller.userId, source), { status: 201 }),
   ),

@@ -37,7 +37,7 @@ test("whatever a schema says, its variables are such as a product can have", () 
     },
   };
   const variables = toVariables(great);
-  assert.deepEqual(api.products.change.request.body.parse({ variables }), { variables });
+  assert.deepEqual(api.products.update.request.body.parse({ variables }), { variables });
 });
 
 test("a run begins with what was given, and the defaults of the rest", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, suite, test } from "node:test";
 import {
+  api,
   callbackTypes,
   type Endpoint,
   endpoints,
@@ -76,6 +77,15 @@ suite("the OpenAPI document", () => {
     assert.deepEqual(names.sort(), endpoints.map(({ name }) => name).sort());
     assert.equal(new Set(names).size, names.length);
     assert.equal(served.openapi, "3.1.1");
+  });
+
+  test("operation ids: each is the endpoint's place in `api`", () => {
+    const pathIn = (id: string) => id.split(".").reduce<Json>((tree, name) => tree?.[name], api);
+    const misplaced = endpoints.filter((endpoint) => pathIn(endpoint.name) !== endpoint);
+    assert.deepEqual(
+      misplaced.map(({ name }) => name),
+      [],
+    );
   });
 
   test("refers to nothing that it does not hold, and holds no schema that nothing refers to", () => {
