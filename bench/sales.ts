@@ -99,10 +99,10 @@ const refunds = [
 ];
 
 const views = [
-  `insert into product_days (product_id, day, views)
+  `insert into product_daily_views (product_id, day, views)
    select ${idOf("product", "n")}, (now() at time zone 'UTC')::date - ago, 1 + (n * 7 + ago * 3) % 90
      from generate_series(1, ${PRODUCTS_OF_ONE + (SELLERS - 1) * PRODUCTS_OF_OTHERS}) n
     cross join generate_series(0, ${DAYS}) ago where n <= ${PRODUCTS_OF_ONE} or ago < ${VIEW_DAYS}`,
-  `insert into author_days (author_id, day, views)
-   select p.author_id, d.day, sum(d.views) from product_days d join products p on p.id = d.product_id group by 1, 2`,
+  `insert into author_daily_views (author_id, day, views)
+   select p.author_id, d.day, sum(d.views) from product_daily_views d join products p on p.id = d.product_id group by 1, 2`,
 ];

@@ -22,5 +22,7 @@ export const twoFactorRoutes = [
   route(twoFactor.renewBackupCodes, (ctx, caller, { body }, { source }) =>
     renewBackupCodes(ctx, caller, body.code, source),
   ),
-  route(twoFactor.disable, (ctx, caller, { body }, { source }) => disableTwoFactor(ctx, caller, body, source)),
+  route(twoFactor.disable, (ctx, caller, { body }, { source }) =>
+    disableTwoFactor(ctx, caller, body, source),
+  ),
 ];

@@ -395,7 +395,8 @@ suite("an account with money left", () => {
     const isKept = async () => {
       await deleteLastAddresses(market.service.ctx);
       return (
-        (await market.query("select from last_addresses where email = $1", [person.email])).rowCount === 1
+        (await market.query("select from closed_account_emails where email = $1", [person.email]))
+          .rowCount === 1
       );
     };
     assert.ok(await isKept());
@@ -439,7 +440,7 @@ suite("an account with money left", () => {
       assert.deepEqual([closed.status, closed.body.data?.toBePaid], [200, undefined], closed.text);
     });
     assert.equal(
-      (await market.query("select from last_addresses where email = $1", [person.email])).rowCount,
+      (await market.query("select from closed_account_emails where email = $1", [person.email])).rowCount,
       0,
     );
   });
@@ -499,12 +500,12 @@ suite("after an account was closed", () => {
   ];
   /** … and these stay, for the ledger, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
-    "author_days",
+    "author_daily_views",
     "discount_codes",
     "entitlements",
     "event_recipients",
     "executions",
-    "last_addresses",
+    "closed_account_emails",
     "ledger_entries",
     "orders",
     "payment_customers",

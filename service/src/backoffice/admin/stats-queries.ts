@@ -45,7 +45,7 @@ export async function countFunnel(
   days: { startDate: string; endDate: string },
 ) {
   const { rows } = await sql<Funnel>`
-    select (select coalesce(sum(views), 0)::bigint from author_days
+    select (select coalesce(sum(views), 0)::bigint from author_daily_views
              where day between ${days.startDate}::date and ${days.endDate}::date) as views,
            count(*) as orders, count(completed_at) as paid
       from orders where ${isCreatedIn(time)}`.execute(db);

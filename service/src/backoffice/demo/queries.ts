@@ -87,7 +87,7 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
   const unsold = sql`(select p.id from products p where p.author_id in ${PEOPLE}
                          and not exists (select from orders o where o.product_id = p.id))`;
   for (const table of [
-    ...["executions", "reviews", "productViews", "productDays", "listings", "productStats"],
+    ...["executions", "reviews", "productViews", "productDailyViews", "listings", "productStats"],
     "discountCodes",
   ])
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
@@ -98,9 +98,9 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
 
 /** By the products that stay. */
 async function recountAuthorDays(tx: Tx): Promise<void> {
-  await sql`delete from author_days where author_id in ${PEOPLE}`.execute(tx);
-  await sql`insert into author_days (author_id, day, views)
-            select p.author_id, d.day, sum(d.views) from product_days d join products p on p.id = d.product_id
+  await sql`delete from author_daily_views where author_id in ${PEOPLE}`.execute(tx);
+  await sql`insert into author_daily_views (author_id, day, views)
+            select p.author_id, d.day, sum(d.views) from product_daily_views d join products p on p.id = d.product_id
              where p.author_id in ${PEOPLE} group by 1, 2`.execute(tx);
 }
 

@@ -575,7 +575,7 @@ suite("an import of known products", () => {
       await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
       const reply = sendImport(user, jsonLines({ id, price: 7 }));
       await waitForBlockedStatements(market);
-      await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
+      await sql`insert into product_daily_views values (${productId}, '2026-06-15', 1)`.execute(tx);
       return { reply };
     });
     assert.deepEqual(counts(await reply), [0, 1, 0]);

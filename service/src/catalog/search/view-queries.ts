@@ -4,11 +4,11 @@ import type { Queries } from "../../platform/db/database.ts";
 
 /** The salt of a day, made at its first view on whichever node; null: the day is closed. */
 export async function findOrCreateSalt(db: Queries, day: string, sealedSalt: string): Promise<string | null> {
-  await sql`insert into view_days (day, sealed_salt) values (${day}, ${sealedSalt}) on conflict do nothing`.execute(
+  await sql`insert into view_salts (day, sealed_salt) values (${day}, ${sealedSalt}) on conflict do nothing`.execute(
     db,
   );
   const { rows } = await sql<{ salt: string | null }>`
-    select sealed_salt as salt from view_days where day = ${day}`.execute(db);
+    select sealed_salt as salt from view_salts where day = ${day}`.execute(db);
   return firstOf(rows).salt;
 }
 
@@ -26,7 +26,7 @@ export interface ViewRow {
 export const addViews = (db: Queries, views: ViewRow[]) =>
   sql`
     with open as (
-      select day from view_days
+      select day from view_salts
        where day = any (${[...new Set(views.map((view) => view.day))]}::date[]) and sealed_salt is not null
        order by day for share),
     seen as (
@@ -50,13 +50,13 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
        where s.product_id = l.product_id
       returning s.product_id, s.views),
     authors as (
-      insert into author_days as d (author_id, day, views)
+      insert into author_daily_views as d (author_id, day, views)
       select p.author_id, f.day, sum(f.views)
         from fresh f join counted c on c.product_id = f.product_id join products p on p.id = f.product_id
        group by 1, 2 order by 1, 2
       on conflict (author_id, day) do update set views = d.views + excluded.views),
     days as (
-      insert into product_days as d (product_id, day, views)
+      insert into product_daily_views as d (product_id, day, views)
       select f.product_id, f.day, f.views from fresh f join counted c on c.product_id = f.product_id
       on conflict (product_id, day) do update set views = d.views + excluded.views)
     -- A listing moves in every one of its indexes: the order follows by hundredths.
@@ -65,7 +65,7 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
 
 /** Without the salt, views can no longer be linked to viewers. */
 export const deleteSalts = (db: Queries, before: string) =>
-  sql`update view_days set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);
+  sql`update view_salts set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);
 
 export async function deleteViewers(db: Queries, before: string, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`

@@ -26,7 +26,7 @@ const read = (who: Client, id: string, headers = {}) => who.get(`/v1/products/${
 
 const days = async (id: string): Promise<Record<string, number>> => {
   const { rows } = await market.query(
-    "select day::text, views from product_days where product_id = $1 order by day",
+    "select day::text, views from product_daily_views where product_id = $1 order by day",
     [toUuid("prod", id)],
   );
   return Object.fromEntries(rows.map(({ day, views }) => [day, views]));
@@ -225,14 +225,14 @@ test("several nodes count one viewer once, at the same moment too", async () => 
   await Promise.all(nodes.map((node) => node.flush(ctx)));
   const { rows } = await market.query(
     `select s.views, d.views as "ofDay", (select count(*) from product_views v where v.product_id = s.product_id) as seen
-       from product_stats s join product_days d on d.product_id = s.product_id where s.product_id = any ($1::uuid[])`,
+       from product_stats s join product_daily_views d on d.product_id = s.product_id where s.product_id = any ($1::uuid[])`,
     [ids.map((id) => toUuid("prod", id))],
   );
   assert.equal(rows.length, 5);
   for (const { views, ofDay, seen } of rows) assert.deepEqual([views, ofDay], [seen, seen]);
   const { rows: wrong } = await market.query(
-    `select * from author_days a full join (
-       select p.author_id, d.day, sum(d.views) as views from product_days d join products p on p.id = d.product_id group by 1, 2) as d
+    `select * from author_daily_views a full join (
+       select p.author_id, d.day, sum(d.views) as views from product_daily_views d join products p on p.id = d.product_id group by 1, 2) as d
      using (author_id, day) where a.views is distinct from d.views`,
   );
   assert.deepEqual(wrong, [], "what an author's products have seen adds up");
@@ -285,7 +285,7 @@ suite("a day that is over", () => {
     await eraseViewers(market.service.ctx);
     await eraseViewers(market.service.ctx);
     const left = await market.query(
-      "select from product_views where day = $1 union all select from view_days where day = $1 and sealed_salt is not null",
+      "select from product_views where day = $1 union all select from view_salts where day = $1 and sealed_salt is not null",
       [day],
     );
     assert.equal(left.rowCount, 0);
@@ -331,7 +331,7 @@ suite("a day that is over", () => {
 
   test("of many viewers lets go in batches, and of all of them", async () => {
     const { ctx } = market.service;
-    const [{ day }] = (await market.query("select (max(day) - 400)::text as day from view_days")).rows;
+    const [{ day }] = (await market.query("select (max(day) - 400)::text as day from view_salts")).rows;
     const productId = toUuid("prod", await createProduct(author));
     await market.query(
       "insert into product_views select $1::date, $2, sha256(n::text::bytea) from generate_series(1, 12000) n",
@@ -353,7 +353,7 @@ test("who looked is not in the database: neither their id, nor the same digest f
   );
   assert.equal(new Set(rows.map((row) => row.viewer.toString("hex"))).size, 2);
   const { rows: salts } = await market.query(
-    "select sealed_salt from view_days where sealed_salt is not null",
+    "select sealed_salt from view_salts where sealed_salt is not null",
   );
   assert.ok(salts.length > 0 && salts.every((row) => row.sealed_salt.startsWith("v1.test.")), "sealed");
   const lines = (await dumpDatabase(market)).split("\n").filter((line) => line.startsWith("product_views "));

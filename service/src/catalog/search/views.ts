@@ -22,7 +22,7 @@ const DELETE_BATCH_SIZE = 5_000;
 const sealContext = (day: string) => `views|${day}`;
 
 export const sealedSalts = sealedColumn({
-  table: "view_days",
+  table: "view_salts",
   column: "sealed_salt",
   key: { day: "date" },
   bound: { day: "t.day" },

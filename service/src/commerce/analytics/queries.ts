@@ -26,8 +26,8 @@ export async function sumViews(
 ): Promise<Map<number, number>> {
   const days =
     productId === undefined
-      ? sql`author_days d where d.author_id = ${sellerId}`
-      : sql`product_days d where d.product_id = ${productId}`;
+      ? sql`author_daily_views d where d.author_id = ${sellerId}`
+      : sql`product_daily_views d where d.product_id = ${productId}`;
   const { rows } = await sql<{ bucket: number; views: number }>`
     select width_bucket(d.day, ${dates}::date[]) - 1 as bucket, sum(d.views)::bigint as views
       from ${days} and d.day between ${firstOf(dates)} and ${endDate}

@@ -267,11 +267,11 @@ export async function findLastPaidDay(
 }
 
 export const insertLastAddress = (tx: Tx, userId: string, email: string) =>
-  tx.insertInto("lastAddresses").values({ userId, email }).execute();
+  tx.insertInto("closedAccountEmails").values({ userId, email }).execute();
 
 export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
   const kept = await db
-    .selectFrom("lastAddresses")
+    .selectFrom("closedAccountEmails")
     .select("email")
     .where("userId", "=", userId)
     .executeTakeFirst();
@@ -281,7 +281,7 @@ export async function findLastAddress(db: Queries, userId: string): Promise<stri
 /** Addresses of users without a balance, and without a payout since a moment. */
 export const deletePaidOffAddresses = (db: Queries, paidBefore: Date) =>
   sql`
-    delete from last_addresses a
+    delete from closed_account_emails a
      where not exists (select from payouts p where p.seller_id = a.user_id and p.completed_at > ${paidBefore})
        and not exists (select from ledger_entries e where e.owner_id = a.user_id
                         group by e.currency having sum(e.amount_minor) > 0)`.execute(db);

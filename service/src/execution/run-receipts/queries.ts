@@ -10,15 +10,15 @@ export interface RunReceiptKeyRow {
 }
 
 export const listRunReceiptKeys = (db: Queries): Promise<RunReceiptKeyRow[]> =>
-  db.selectFrom("receiptKeys").selectAll().orderBy("createdAt", "desc").orderBy("kid").execute();
+  db.selectFrom("runReceiptKeys").selectAll().orderBy("createdAt", "desc").orderBy("kid").execute();
 
 /** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
 export const lockRunReceiptKeys = (tx: Tx) =>
-  sql`select pg_advisory_xact_lock(hashtext('receipt_keys'))`.execute(tx);
+  sql`select pg_advisory_xact_lock(hashtext('run_receipt_keys'))`.execute(tx);
 
 /** Unless there is one that is younger. */
 export const insertRunReceiptKey = (tx: Tx, key: RunReceiptKeyRow, unlessSince: Date) =>
   sql`
-    insert into receipt_keys (kid, public_key, sealed_key, created_at)
+    insert into run_receipt_keys (kid, public_key, sealed_key, created_at)
     select ${key.kid}, ${key.publicKey}, ${key.sealedKey}, ${key.createdAt}
-     where not exists (select from receipt_keys where created_at > ${unlessSince})`.execute(tx);
+     where not exists (select from run_receipt_keys where created_at > ${unlessSince})`.execute(tx);

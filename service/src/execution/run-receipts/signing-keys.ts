@@ -17,7 +17,7 @@ const KEY_LIFETIME_DAYS = 365;
 const sealContext = (kid: string) => `receipt-key|${kid}`;
 
 export const sealedRunReceiptKeys = sealedColumn({
-  table: "receipt_keys",
+  table: "run_receipt_keys",
   column: "sealed_key",
   key: { kid: "text" },
   bound: { kid: "t.kid" },

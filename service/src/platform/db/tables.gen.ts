@@ -71,7 +71,7 @@ export interface Authenticators {
   userId: string;
 }
 
-export interface AuthorDays {
+export interface AuthorDailyViews {
   authorId: string;
   day: Timestamp;
   views: ColumnType<number, bigint | number, bigint | number>;
@@ -94,6 +94,11 @@ export interface Categories {
   name: string;
   parent: string | null;
   slug: string;
+}
+
+export interface ClosedAccountEmails {
+  email: string;
+  userId: string;
 }
 
 export interface DiscountCodes {
@@ -289,11 +294,6 @@ export interface JobRuns {
   lastSuccessAt: Timestamp | null;
   periodSeconds: number | null;
   runs: Generated<ColumnType<number, bigint | number, bigint | number>>;
-}
-
-export interface LastAddresses {
-  email: string;
-  userId: string;
 }
 
 export interface LedgerEntries {
@@ -510,7 +510,7 @@ export interface Payouts {
   waitsFor: string | null;
 }
 
-export interface ProductDays {
+export interface ProductDailyViews {
   day: Timestamp;
   productId: string;
   views: ColumnType<number, bigint | number, bigint | number>;
@@ -632,13 +632,6 @@ export interface ReceiptCounters {
   year: number;
 }
 
-export interface ReceiptKeys {
-  createdAt: Timestamp;
-  kid: string;
-  publicKey: string;
-  sealedKey: string;
-}
-
 export interface ReferralCodes {
   code: string;
   createdAt: Timestamp;
@@ -697,6 +690,13 @@ export interface RunnableProducts {
   major: number | null;
   productId: string | null;
   userId: string | null;
+}
+
+export interface RunReceiptKeys {
+  createdAt: Timestamp;
+  kid: string;
+  publicKey: string;
+  sealedKey: string;
 }
 
 export interface SalesCellsNow {
@@ -914,7 +914,7 @@ export interface Users {
   verified: Generated<boolean>;
 }
 
-export interface ViewDays {
+export interface ViewSalts {
   day: Timestamp;
   sealedSalt: string | null;
 }
@@ -1023,10 +1023,11 @@ export interface DB {
   apiKeys: ApiKeys;
   auditLog: AuditLog;
   authenticators: Authenticators;
-  authorDays: AuthorDays;
+  authorDailyViews: AuthorDailyViews;
   backupCodes: BackupCodes;
   blobs: Blobs;
   categories: Categories;
+  closedAccountEmails: ClosedAccountEmails;
   discountCodes: DiscountCodes;
   disputes: Disputes;
   emails: Emails;
@@ -1042,7 +1043,6 @@ export interface DB {
   importedNames: ImportedNames;
   installation: Installation;
   jobRuns: JobRuns;
-  lastAddresses: LastAddresses;
   ledgerEntries: LedgerEntries;
   ledgerTransactions: LedgerTransactions;
   ledgerVerifications: LedgerVerifications;
@@ -1058,7 +1058,7 @@ export interface DB {
   paymentCustomers: PaymentCustomers;
   paymentMethods: PaymentMethods;
   payouts: Payouts;
-  productDays: ProductDays;
+  productDailyViews: ProductDailyViews;
   products: Products;
   productStats: ProductStats;
   productVersions: ProductVersions;
@@ -1068,12 +1068,12 @@ export interface DB {
   providerKeys: ProviderKeys;
   providerReconciliations: ProviderReconciliations;
   receiptCounters: ReceiptCounters;
-  receiptKeys: ReceiptKeys;
   referralCodes: ReferralCodes;
   refunds: Refunds;
   reviewReports: ReviewReports;
   reviews: Reviews;
   runnableProducts: RunnableProducts;
+  runReceiptKeys: RunReceiptKeys;
   salesCellsNow: SalesCellsNow;
   salesMovements: SalesMovements;
   salesSums: SalesSums;
@@ -1092,7 +1092,7 @@ export interface DB {
   tagCounts: TagCounts;
   unappliedDisputes: UnappliedDisputes;
   users: Users;
-  viewDays: ViewDays;
+  viewSalts: ViewSalts;
   webhookAttempts: WebhookAttempts;
   webhookDeliveries: WebhookDeliveries;
   webhookEndpoints: WebhookEndpoints;

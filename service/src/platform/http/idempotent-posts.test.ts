@@ -328,9 +328,9 @@ const NOT_COMPARED: Record<string, string> = {
   search_words: "the first use of a word writes it, for all of them",
   blobs: "the first of equal bytes are kept, for all of them",
   product_views: "views are noted in memory and written twice a second",
-  view_days: "as views",
-  product_days: "as views",
-  author_days: "as views",
+  view_salts: "as views",
+  product_daily_views: "as views",
+  author_daily_views: "as views",
   version: "pg-boss notes there each minute when it looked",
 };
 

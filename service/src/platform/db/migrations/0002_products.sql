@@ -96,7 +96,7 @@ create table product_stats (
 
 -- Views are unique by viewer, product and UTC day. Who a viewer is stands nowhere: only a digest, made with the salt of
 -- the day, sealed by the vault. A day is closed by taking its salt away; then its viewers are deleted, and its sums stay.
-create table view_days (
+create table view_salts (
   day date primary key,
   -- null: the day is closed, and counts no view any more.
   sealed_salt text
@@ -109,15 +109,15 @@ create table product_views (
   primary key (day, product_id, viewer)
 );
 
-create table product_days (
+create table product_daily_views (
   product_id uuid not null references products,
   day date not null,
   views bigint not null,
   primary key (product_id, day)
 );
 
--- The same of all that somebody offers: what a seller's years cost to read does not grow with the products.
-create table author_days (
+-- The sums of an author: to read years of them costs the same however many products there are.
+create table author_daily_views (
   author_id uuid not null references users,
   day date not null,
   views bigint not null,

@@ -28,7 +28,7 @@ create index payouts_seller on payouts (seller_id, id desc);
 create unique index payouts_one_open on payouts (seller_id, currency) where status in ('pending', 'in_transit');
 create unique index payouts_one_per_schedule_day on payouts (seller_id, currency, scheduled_for) where scheduled_for is not null;
 -- Where somebody who left hears of what is still paid to them; gone when nothing is left to be told.
-create table last_addresses (
+create table closed_account_emails (
   user_id uuid primary key references users,
   email text not null
 );

@@ -1,5 +1,5 @@
 -- What receipts of runs are signed with. The newest signs, and all of them are published: a receipt has no end.
-create table receipt_keys (
+create table run_receipt_keys (
   -- RFC 7638: the thumbprint of the public key.
   kid text primary key,
   public_key text not null,
