@@ -25,9 +25,9 @@ const server = createServer((request, response) => {
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { model, stream } = (await json(request)) as Asked;
-  if (stream) return sendWords(response, model);
   const [, delayMs] = /^after-(\d+)$/.exec(model) ?? [];
   if (delayMs) await sleep(Number(delayMs));
+  if (stream) return sendWords(response, model);
   const message = { role: "assistant", content: "An answer." };
   sendJson(response, {
     ...head("chat.completion", model),
