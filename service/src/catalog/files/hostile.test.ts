@@ -248,6 +248,12 @@ suite("an archive is refused that", () => {
       zipOf([{ ...plain, data: Buffer.alloc(20_000_000), size: 1_000 }]),
       /does not unpack/,
     ],
+    // More than one read of the file: refused while the rest is unread.
+    [
+      "inflates past what its headers say, and does not shrink",
+      zipOf([{ ...plain, data: randomBytes(3_000_000), size: 1_000 }]),
+      /does not unpack/,
+    ],
     ["inflates to less than its headers say", zipOf([{ ...plain, size: 100_000 }]), /does not unpack/],
     ["is a zip64", zipOf([{ ...plain, size: 0xffffffff }]), /zip64/],
     [

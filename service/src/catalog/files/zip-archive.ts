@@ -1,4 +1,3 @@
-import { createReadStream } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createInflateRaw } from "node:zlib";
@@ -31,6 +30,7 @@ const UNICODE_PATH_FIELD = 0x7075;
 const UNICODE_PATH_OFFSET = 5;
 
 const MIB = 1024 * 1024;
+const READ_CHUNK_BYTES = 64 * 1024;
 const INFLATE_CHUNK_BYTES = 256 * 1024;
 const MAX_ENTRIES = 2_000;
 const MAX_UNPACKED_BYTES = 500 * MIB;
@@ -81,6 +81,13 @@ async function read(file: FileHandle, position: number, length: number): Promise
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
   if (bytesRead !== length) throw new InvalidArchiveError("is cut off");
   return buffer;
+}
+
+/** A read stream would close the file when its reader stops early, and leaves a listener on it for each entry. */
+async function* readChunks(file: FileHandle, position: number, length: number): AsyncGenerator<Buffer> {
+  const end = position + length;
+  for (let at = position; at < end; at += READ_CHUNK_BYTES)
+    yield await read(file, at, Math.min(READ_CHUNK_BYTES, end - at));
 }
 
 async function findEnd(file: FileHandle, size: number) {
@@ -192,20 +199,17 @@ async function mustInflateToListedSize(
   if (method === STORED) return;
   if (packed === 0) throw sizeMismatch();
   let unpacked = 0;
-  // By its number: each stream of a FileHandle leaves a listener on it, and an archive has up to 2,000.
-  const source = createReadStream("", {
-    fd: file.fd,
-    start: dataAt,
-    end: dataAt + packed - 1,
-    autoClose: false,
-  });
   try {
-    await pipeline(source, createInflateRaw({ chunkSize: INFLATE_CHUNK_BYTES }), async (chunks) => {
-      for await (const chunk of chunks as AsyncIterable<Buffer>) {
-        unpacked += chunk.length;
-        if (unpacked > size) throw sizeMismatch();
-      }
-    });
+    await pipeline(
+      readChunks(file, dataAt, packed),
+      createInflateRaw({ chunkSize: INFLATE_CHUNK_BYTES }),
+      async (chunks) => {
+        for await (const chunk of chunks as AsyncIterable<Buffer>) {
+          unpacked += chunk.length;
+          if (unpacked > size) throw sizeMismatch();
+        }
+      },
+    );
   } catch (error) {
     if (error instanceof InvalidArchiveError) throw error;
     if ((error as { code?: string }).code?.startsWith("Z_")) throw sizeMismatch();
