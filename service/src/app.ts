@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
+import type pg from "pg";
 import { authenticateApiKey } from "./accounts/api-keys/authenticate-key.ts";
 import { keyRoutes } from "./accounts/api-keys/routes.ts";
 import { authenticateAccessToken } from "./accounts/oauth/authenticate-token.ts";
@@ -66,6 +67,7 @@ import { auditRoutes } from "./platform/audit/routes.ts";
 import { describeSkew, measureSkew } from "./platform/db/clock.ts";
 import type { Connection } from "./platform/db/database.ts";
 import { acceptsWrites, isMigrated } from "./platform/db/migrate.ts";
+import { MigrationMismatch } from "./platform/db/migration-mismatch.ts";
 import { addEmailPages } from "./platform/email/pages.ts";
 import { addAssets } from "./platform/http/assets.ts";
 import type { StreamTimeouts } from "./platform/http/event-stream.ts";
@@ -310,13 +312,21 @@ async function findReadinessProblems(ctx: Context, { workers, isEnding }: Servic
   const writable = await acceptsWrites(ctx.pool).catch(() => null);
   const refused = writable === false ? "the database is read-only" : await ctx.refusedWrites.findReason();
   if (refused) problems.push(refused);
-  const migrated = await isMigrated(ctx.pool).catch(() => null);
-  if (migrated === null) problems.push("the database does not answer");
-  if (migrated === false) problems.push("the database lacks migrations");
+  const migrationProblem = await findMigrationProblem(ctx.pool);
+  if (migrationProblem) problems.push(migrationProblem);
   const skew = describeSkew(ctx.clock.skewMs);
   if (skew) problems.push(skew);
   else if (ctx.config.roles.worker && !workers.areRunning()) problems.push("the job queue does not run");
   return problems;
+}
+
+async function findMigrationProblem(pool: pg.Pool): Promise<string | null> {
+  try {
+    return (await isMigrated(pool)) ? null : "the database lacks migrations";
+  } catch (error) {
+    const isMismatch = error instanceof MigrationMismatch;
+    return isMismatch ? "the database has other migrations" : "the database does not answer";
+  }
 }
 
 /** No new connections; what runs may end, and is cut off some seconds after calls to the outside were given up. */

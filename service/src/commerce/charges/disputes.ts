@@ -59,7 +59,7 @@ async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispu
   } catch (err) {
     ctx.log.error(
       { dispute: disputeId, of: orderId, err },
-      "a dispute could not be applied: each round tries it",
+      "a dispute could not be applied: the next job run tries it again",
     );
     await insertUnapplied(ctx.db, {
       providerDisputeId: disputeId,

@@ -51,7 +51,13 @@ test("migrate: a function differs in the database under the same version: refuse
   const market = await openMarket();
   t.after(() => market.close());
   await hasOtherFunction(market, "schedule_queues", 1);
-  await assert.rejects(migrateAgain(market), /^MigrationMismatch: Function schedule_queues was changed/);
+  const readiness = await market.as(null).get("/readyz");
+  assert.equal(readiness.status, 503);
+  assert.match(readiness.text, /the database has other migrations/);
+  await assert.rejects(
+    migrateAgain(market),
+    /^MigrationMismatch: Function schedule_queues was changed .* "-- Version \d+"\.$/,
+  );
 });
 
 test("migrate: a database without functions of rooms gets them, with their triggers", async (t) => {

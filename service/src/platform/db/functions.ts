@@ -56,7 +56,10 @@ export async function listOutdatedFunctions(client: pg.ClientBase | pg.Pool): Pr
   return (await listFunctions()).filter(({ name, version, checksum }) => {
     const current = applied.get(name);
     if (current?.version === version && current.checksum !== checksum)
-      throw new MigrationMismatch(`Function ${name} was changed, but not its version, after it was created`);
+      throw new MigrationMismatch(
+        `Function ${name} was changed after the database had created version ${version}`,
+        `Raise the number in the first line of its file: "-- Version ${version + 1}".`,
+      );
     return current === undefined || current.version < version;
   });
 }
