@@ -4,13 +4,13 @@ import { dayOf, daysAfter, toLongDate } from "./dates.ts";
 
 const moment = new Date("2027-02-28T23:59:59.999Z");
 
-test("days are of 24 hours, before and after", () => {
+test("daysAfter: days of 24 hours, forwards and backwards", () => {
   assert.equal(daysAfter(moment, 1).toISOString(), "2027-03-01T23:59:59.999Z");
   assert.equal(daysAfter(moment, -28).toISOString(), "2027-01-31T23:59:59.999Z");
   assert.deepEqual(daysAfter(moment, 0), moment);
 });
 
-test("a day is told in UTC, for programs and for people", () => {
+test("dayOf and toLongDate: in UTC", () => {
   assert.equal(dayOf(moment), "2027-02-28");
   assert.equal(toLongDate(moment), "28 February 2027");
 });

@@ -1,6 +1,5 @@
 export const DAY_MS = 86_400_000;
 
-/** Adds days of 24 hours; a negative number subtracts them. */
 export const daysAfter = (moment: Date, days: number): Date => new Date(moment.getTime() + days * DAY_MS);
 
 /** "2027-02-03", in UTC. */
@@ -8,5 +7,5 @@ export const dayOf = (moment: Date): string => moment.toISOString().slice(0, 10)
 
 const longDate = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
 
-/** "3 February 2027", in UTC like all dates that we show, so that every reader sees the same day. */
+/** "3 February 2027", in UTC, so that every reader sees the same day. */
 export const toLongDate = (moment: Date): string => longDate.format(moment);

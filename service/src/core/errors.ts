@@ -6,14 +6,11 @@ export interface FieldProblem {
   reason: string;
 }
 
-/** A problem inside some data, before the field of the data is known. */
 export interface ValidationIssue {
-  /** The keys and indexes that lead to the problem. */
   path: readonly PropertyKey[];
   reason: string;
 }
 
-/** A path as clients read it: `steps[1].needs`. */
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
     (text, part) =>
@@ -25,7 +22,7 @@ export interface ErrorDetails {
   [name: string]: unknown;
 }
 
-/** An error of the catalogue, thrown by rooms and sent as it is. Anything else thrown becomes INTERNAL_ERROR. */
+/** An error of the catalogue, returned to the client. Any other error becomes INTERNAL_ERROR. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails | undefined;
@@ -50,7 +47,7 @@ export const httpStatusOf = (code: ErrorCode): number => errorCatalogue[code].st
 /** Enough to correct a request. Without a limit, a body of a million unknown fields would get an even larger response. */
 export const MAX_PROBLEMS = 100;
 
-/** A request breaks a field rule (400) or a rule that needs state (422). The message is about the first problem; `details` lists all. */
+/** 400 for a field rule, 422 for a rule that needs state. The message describes the first problem; `details` lists all. */
 export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {
   const [first] = problems;
   if (!first) throw new TypeError("fieldError needs at least one problem");
@@ -60,7 +57,7 @@ export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problem
   });
 }
 
-/** Some reasons, such as "price must be positive", begin with the field already: it must appear once. */
+/** Some reasons, such as "price must be positive", already begin with the field. */
 const formatProblem = ({ field, reason }: FieldProblem): string =>
   reason === field || reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`;
 
@@ -69,17 +66,16 @@ export const invalidRequest = (field: string, reason: string) =>
 export const ruleViolation = (field: string, reason: string) =>
   fieldError("VALIDATION_ERROR", [{ field, reason }]);
 
-/** The fields of an error, or its message as a problem of `root`. */
+/** Falls back to the message as a problem of `root`. */
 export const fieldProblemsOf = ({ details, message }: ApiError, root: string): FieldProblem[] =>
   (details?.["errors"] as FieldProblem[] | undefined) ?? [{ field: root, reason: message }];
 
-/** Runs both checks of a request and throws their problems together. */
 export async function checkBoth<A, B>(
   first: () => A | Promise<A>,
   second: () => B | Promise<B>,
 ): Promise<[A, B]> {
   const problems: FieldProblem[] = [];
-  const tried = async <T>(check: () => T | Promise<T>): Promise<T | undefined> => {
+  const collect = async <T>(check: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await check();
     } catch (error) {
@@ -88,7 +84,7 @@ export async function checkBoth<A, B>(
       return undefined;
     }
   };
-  const results = [await tried(first), await tried(second)] as [A, B];
+  const results = [await collect(first), await collect(second)] as [A, B];
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
   return results;
 }

@@ -1,18 +1,17 @@
-/** In UTF-16 units. A piece is longer only when it would cut a surrogate pair. */
+/** In UTF-16 code units. A piece is longer only to avoid splitting a surrogate pair. */
 export const BLOCK = 4_096;
 
-/** By its last unit: a pattern would be tried at every other one, too. */
+/** Checks only the last code unit: a regular expression would be tried at every position. */
 function endsInHighSurrogate(text: string): boolean {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 }
 
 /**
- * A text that grows by a word and is read from any place after each. In blocks, because to cut a piece out of a string
- * that was put together copies all of it, which for every word of a long text is far too much.
+ * A text that grows by small pieces and is read from any position after each. It consists of blocks, because slicing a concatenated string
+ * copies all of it.
  */
 export class GrowingText {
-  /** All but the last are full. */
   readonly #blocks: string[] = [""];
   #length = 0;
 
@@ -31,13 +30,13 @@ export class GrowingText {
     this.#blocks.push(last);
   }
 
-  /** What comes next from a place on; a letter of which only half has come waits for its other half, unless that will never come. */
-  after(place: number, isAll: boolean): string {
-    const at = Math.floor(place / BLOCK);
-    const piece = this.#blocks[at]?.slice(place % BLOCK) ?? "";
+  /** Returns the next piece. Half of a surrogate pair waits for its other half unless `isAll`. */
+  after(position: number, isAll: boolean): string {
+    const at = Math.floor(position / BLOCK);
+    const piece = this.#blocks[at]?.slice(position % BLOCK) ?? "";
     if (!endsInHighSurrogate(piece)) return piece;
-    const other = this.#blocks[at + 1]?.slice(0, 1) ?? "";
-    if (other !== "") return piece + other;
+    const lowSurrogate = this.#blocks[at + 1]?.slice(0, 1) ?? "";
+    if (lowSurrogate !== "") return piece + lowSurrogate;
     return isAll ? piece : piece.slice(0, -1);
   }
 

@@ -1,12 +1,10 @@
 import { createSigner } from "./signature.ts";
 
-/** Signed links open one path in a browser, without a header, for a limited time. */
+/** Signed links open one path in a browser without an Authorization header, for a limited time. */
 export interface Links {
-  /** Where clients reach the service: scheme, host and port. */
   origin(): string;
-  /** The full URL of `path` (below the origin), good until `expires`. */
   sign(path: string, expires: Date): string;
-  /** Whether `signature` is valid for this path and time, and the time is not over. */
+  /** Returns false after the expiry. */
   isValid(path: string, query: { expires?: unknown; signature?: unknown }, now: Date): boolean;
 }
 
@@ -27,10 +25,9 @@ export function createLinks(origin: () => string, secrets: Buffer[]): Links {
   };
 }
 
-/** Links of the same quarter of an hour are equal, so that responses that contain them keep their ETag. */
+/** Links of the same quarter of an hour are equal, so that responses with links keep their ETag. */
 const ROUNDED_TO_MS = 15 * 60_000;
 
-/** The expiry of links that must be valid for at least this long. */
 export const linkExpiry = (now: Date, leastMinutes: number): Date =>
   new Date(Math.ceil((now.getTime() + leastMinutes * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS);
 

@@ -1,11 +1,8 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 
-/**
- * What failed and where. Not `detail` and the like: there PostgreSQL quotes the row that it refused, people's texts
- * and all.
- */
+/** Drops `detail` and similar fields, in which PostgreSQL quotes the refused row with users' texts. */
 function withoutValues(error: unknown): unknown {
-  // Libraries throw objects that are no Error, and pg-boss emits copies of its errors.
+  // Libraries throw objects that are not Errors, and pg-boss emits copies of its errors.
   if (typeof (error as Error | null)?.message !== "string") return { message: String(error) };
   const { name, message, stack, cause } = error as Error;
   const { code } = error as { code?: unknown };
@@ -18,14 +15,13 @@ function withoutValues(error: unknown): unknown {
   };
 }
 
-/** A write costs more than the line in it, so lines wait for each other for a moment. */
+/** A write costs more than the line in it, so lines are buffered briefly. */
 const WRITE_AT_BYTES = 8 * 1024;
 const WRITE_EVERY_MS = 100;
 
 const stderr = () =>
   pino.destination({ fd: 2, sync: false, minLength: WRITE_AT_BYTES, periodicFlush: WRITE_EVERY_MS });
 
-/** JSON lines on stderr. Texts of users are removed from what is logged as `err`. */
 export const createLog = (level: string, destination: DestinationStream = stderr()): Logger =>
   pino(
     { level, timestamp: pino.stdTimeFunctions.isoTime, base: null, serializers: { err: withoutValues } },

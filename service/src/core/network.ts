@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import ipaddr from "ipaddr.js";
 
-/** The network that shares a limit: an IPv4 address, or the /64 of an IPv6 address, the least that a subscriber has. */
+/** The unit of rate limits: an IPv4 address, or an IPv6 /64, the smallest network of a subscriber. */
 export function networkOf(ip: string): string {
   if (!ipaddr.isValid(ip)) return "unknown";
   const address = ipaddr.process(ip);
@@ -10,21 +10,18 @@ export function networkOf(ip: string): string {
   return `${network.join(":")}::/64`;
 }
 
-/**
- * The same, but null for this machine: that may be a proxy that nobody told us of, behind which one stranger would use up
- * everybody's.
- */
+/** Null for loopback: an unconfigured proxy may connect from there, and one client would use up the limit of all. */
 export const networkUnlessLoopback = (ip: string): string | null => (isLoopback(ip) ? null : networkOf(ip));
 
 const isLoopback = (ip: string) => ipaddr.isValid(ip) && ipaddr.process(ip).range() === "loopback";
 
 const WITH_PORT = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/;
 
-/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`. Without the port removed, all clients would share one limit. */
+/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`. With the port, all clients would share one limit. */
 export function removePorts(headers: IncomingHttpHeaders): void {
-  const given = headers["x-forwarded-for"];
-  if (given === undefined) return;
-  const addresses = String(given).split(",");
+  const header = headers["x-forwarded-for"];
+  if (header === undefined) return;
+  const addresses = String(header).split(",");
   headers["x-forwarded-for"] = addresses
     .map((entry) => {
       const [, v6, v4] = WITH_PORT.exec(entry.trim()) ?? [];

@@ -1,14 +1,14 @@
 /**
- * Made when it is first asked for: only then it is known where the service listens, and who asks for none of it pays nothing
- * for its library. What failed is tried again.
+ * Caches the result of the first call and retries after a failure. Lazy creation saves the cost of a library that is never used, and the
+ * listening address is known by then.
  */
-export function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
+export function once<T>(create: () => Promise<T>): () => Promise<T> {
+  let cached: Promise<T> | undefined;
   return () => {
-    made ??= make().catch((error) => {
-      made = undefined;
+    cached ??= create().catch((error) => {
+      cached = undefined;
       throw error;
     });
-    return made;
+    return cached;
   };
 }

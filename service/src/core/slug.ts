@@ -1,4 +1,4 @@
-/** A title as part of a file name, in characters that every file system accepts. */
+/** For file names: only characters that every file system accepts. */
 export const slugOf = (title: string): string =>
   title
     .normalize("NFKD")

@@ -8,24 +8,24 @@ const ROUNDS = 200;
 const keyOf = (id: string): MasterKey => ({ id, bytes: randomBytes(32) });
 
 const texts = ["", "sk-1234567890", "naïve 🗝 key", "a.b.c", "x".repeat(100_000)];
-/** Binary in disguise: any text of any length, a new one each time. */
-const someText = () => randomBytes(Math.floor(Math.random() * 200)).toString("base64");
-const someOf = (length: number) => Math.floor(Math.random() * length);
+/** A random text of random length. */
+const randomText = () => randomBytes(Math.floor(Math.random() * 200)).toString("base64");
+const randomBelow = (length: number) => Math.floor(Math.random() * length);
 
 suite("the vault", () => {
   const master = keyOf("one");
   const vault = createVault([master]);
-  const mustNotOpen = (sealed: string, context = CONTEXT) => {
+  const assertDoesNotOpen = (sealed: string, context = CONTEXT) => {
     assert.throws(() => vault.open(sealed, context), Error, `opens: ${sealed} in ${context}`);
   };
 
-  test("opens what it sealed, whatever the text is", () => {
-    for (const text of [...texts, ...Array.from({ length: ROUNDS }, someText)]) {
+  test("open: returns any sealed text", () => {
+    for (const text of [...texts, ...Array.from({ length: ROUNDS }, randomText)]) {
       assert.equal(vault.open(vault.seal(text, CONTEXT), CONTEXT), text);
     }
   });
 
-  test("shows nothing of the text, and never seals the same text to the same words", () => {
+  test("seal: hides the text and never returns the same value twice", () => {
     const seen = new Set(Array.from({ length: ROUNDS }, () => vault.seal("sk-1234567890", CONTEXT)));
     assert.equal(seen.size, ROUNDS);
     for (const sealed of seen) {
@@ -36,56 +36,56 @@ suite("the vault", () => {
     }
   });
 
-  test("does not open a text of which any byte was changed", () => {
+  test("open, any changed byte: throws", () => {
     const sealed = vault.seal("sk-1234567890", CONTEXT);
     const [format, keyId, ...boxes] = sealed.split(".") as [string, string, string, string];
     for (const [which, box] of boxes.entries()) {
       const bytes = Buffer.from(box, "base64url");
       for (let at = 0; at < bytes.length; at++) {
         const changed = Buffer.from(bytes);
-        changed[at]! ^= 1 << someOf(8);
+        changed[at]! ^= 1 << randomBelow(8);
         const parts = boxes.with(which, changed.toString("base64url"));
-        mustNotOpen([format, keyId, ...parts].join("."));
+        assertDoesNotOpen([format, keyId, ...parts].join("."));
       }
     }
   });
 
-  test("does not open a text of which any character was changed, even if it decodes to the same bytes", () => {
+  test("open, any changed character, even if it decodes to the same bytes: throws", () => {
     const sealed = vault.seal("sk-1234567890", CONTEXT);
     for (let at = 0; at < sealed.length; at++) {
       for (const character of "ABCDw-_.! ") {
         if (sealed[at] === character) continue;
-        mustNotOpen(sealed.slice(0, at) + character + sealed.slice(at + 1));
-        mustNotOpen(sealed.slice(0, at) + character + sealed.slice(at));
+        assertDoesNotOpen(sealed.slice(0, at) + character + sealed.slice(at + 1));
+        assertDoesNotOpen(sealed.slice(0, at) + character + sealed.slice(at));
       }
     }
   });
 
-  test("does not open a text that was cut, stretched or put together from two", () => {
+  test("open, a value that was cut, extended or combined from two: throws", () => {
     const sealed = vault.seal("sk-1234567890", CONTEXT);
     const other = vault.seal("sk-0987654321", CONTEXT);
-    for (let length = 0; length < sealed.length; length++) mustNotOpen(sealed.slice(0, length));
-    for (const more of ["A", "AAAA", "=", " ", "!", ".", ".x"]) mustNotOpen(sealed + more);
-    mustNotOpen(`AAAA${sealed}`);
+    for (let length = 0; length < sealed.length; length++) assertDoesNotOpen(sealed.slice(0, length));
+    for (const more of ["A", "AAAA", "=", " ", "!", ".", ".x"]) assertDoesNotOpen(sealed + more);
+    assertDoesNotOpen(`AAAA${sealed}`);
     const [format, keyId, wrapped] = sealed.split(".");
-    mustNotOpen([format, keyId, wrapped, other.split(".")[3]].join("."));
-    mustNotOpen(["v2", keyId, wrapped, sealed.split(".")[3]].join("."));
+    assertDoesNotOpen([format, keyId, wrapped, other.split(".")[3]].join("."));
+    assertDoesNotOpen(["v2", keyId, wrapped, sealed.split(".")[3]].join("."));
     for (const nonsense of ["", ".", "...", "v1...", "v1.one..", "v1.one.AAAA.AAAA", "__proto__.one.a.b"]) {
-      mustNotOpen(nonsense);
+      assertDoesNotOpen(nonsense);
     }
   });
 
-  test("opens a text in its own context alone", () => {
+  test("open, another context: throws", () => {
     const sealed = vault.seal("sk-1234567890", CONTEXT);
     for (let at = 0; at < CONTEXT.length; at++) {
-      mustNotOpen(sealed, CONTEXT.slice(0, at));
-      mustNotOpen(sealed, `${CONTEXT.slice(0, at)}?${CONTEXT.slice(at + 1)}`);
+      assertDoesNotOpen(sealed, CONTEXT.slice(0, at));
+      assertDoesNotOpen(sealed, `${CONTEXT.slice(0, at)}?${CONTEXT.slice(at + 1)}`);
     }
-    mustNotOpen(sealed, `${CONTEXT} `);
-    mustNotOpen(sealed, "execution|owner|row");
+    assertDoesNotOpen(sealed, `${CONTEXT} `);
+    assertDoesNotOpen(sealed, "execution|owner|row");
   });
 
-  test("does not take a tag of fewer than 16 bytes, which could be guessed", () => {
+  test("open, an authentication tag shorter than 16 bytes: throws", () => {
     const withTagOf = (key: Buffer, text: Buffer, authTagLength: number) => {
       const iv = randomBytes(12);
       const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength });
@@ -102,10 +102,10 @@ suite("the vault", () => {
     };
     assert.equal(vault.open(forged(16, "a secret"), CONTEXT), "a secret", "made as the vault makes it");
     for (const tagBytes of [4, 8, 12, 13, 14, 15]) {
-      mustNotOpen(forged(tagBytes, "a secret"));
-      mustNotOpen(forged(tagBytes, ""));
+      assertDoesNotOpen(forged(tagBytes, "a secret"));
+      assertDoesNotOpen(forged(tagBytes, ""));
     }
-    // So short that the last 16 bytes would be 4: refused for the tag's length, before it is compared.
+    // Too short for a tag: refused for its length before any comparison.
     const short = randomBytes(12).toString("base64url");
     assert.throws(() => vault.open(`v1.one.${short}.${short}`, CONTEXT), /tag length/i);
   });
@@ -113,45 +113,45 @@ suite("the vault", () => {
 
 suite("a keyring", () => {
   const old = keyOf("old");
-  const fresh = keyOf("fresh");
+  const newKey = keyOf("fresh");
 
-  test("whose primary was rotated opens what the old one sealed, and seals with the new one", () => {
+  test("a new primary key: old values open, new values use the new key", () => {
     const sealedBefore = createVault([old]).seal("secret", CONTEXT);
-    const rotated = createVault([fresh, old]);
+    const rotated = createVault([newKey, old]);
     assert.equal(rotated.open(sealedBefore, CONTEXT), "secret");
     const sealedAfter = rotated.seal("secret", CONTEXT);
-    assert.equal(createVault([fresh]).open(sealedAfter, CONTEXT), "secret");
+    assert.equal(createVault([newKey]).open(sealedAfter, CONTEXT), "secret");
     assert.throws(() => createVault([old]).open(sealedAfter, CONTEXT));
   });
 
-  test("wraps anew what another key had wrapped, without opening it and for the same context alone", () => {
+  test("rewrap: wraps the data key under the primary key, only with the same context", () => {
     for (const text of texts) {
       const sealed = createVault([old]).seal(text, CONTEXT);
-      const rewrapped = createVault([fresh, old]).rewrap(sealed, CONTEXT);
-      assert.equal(createVault([fresh]).open(rewrapped, CONTEXT), text);
+      const rewrapped = createVault([newKey, old]).rewrap(sealed, CONTEXT);
+      assert.equal(createVault([newKey]).open(rewrapped, CONTEXT), text);
       assert.equal(rewrapped.split(".")[3], sealed.split(".")[3]);
       assert.throws(() => createVault([old]).open(rewrapped, CONTEXT));
-      assert.throws(() => createVault([fresh, old]).rewrap(sealed, `${CONTEXT}?`));
-      assert.throws(() => createVault([fresh]).rewrap(sealed, CONTEXT));
+      assert.throws(() => createVault([newKey, old]).rewrap(sealed, `${CONTEXT}?`));
+      assert.throws(() => createVault([newKey]).rewrap(sealed, CONTEXT));
     }
   });
 
-  test("without the key that sealed does not open, even if another has its name", () => {
+  test("without the sealing key: open throws, even if another key has its id", () => {
     const sealed = createVault([old]).seal("secret", CONTEXT);
-    assert.throws(() => createVault([fresh]).open(sealed, CONTEXT));
-    assert.throws(() => createVault([{ id: "old", bytes: fresh.bytes }]).open(sealed, CONTEXT));
+    assert.throws(() => createVault([newKey]).open(sealed, CONTEXT));
+    assert.throws(() => createVault([{ id: "old", bytes: newKey.bytes }]).open(sealed, CONTEXT));
     const renamed = sealed.replace("v1.old.", "v1.fresh.");
-    assert.throws(() => createVault([fresh, old]).open(renamed, CONTEXT));
+    assert.throws(() => createVault([newKey, old]).open(renamed, CONTEXT));
   });
 
-  test("has the fingerprint of its primary, which tells nothing of the key", () => {
-    const { fingerprint } = createVault([fresh, old]);
-    assert.equal(fingerprint, fingerprintOf(fresh));
+  test("fingerprint: identifies the primary key without revealing it", () => {
+    const { fingerprint } = createVault([newKey, old]);
+    assert.equal(fingerprint, fingerprintOf(newKey));
     assert.notEqual(fingerprint, fingerprintOf(old));
     assert.match(fingerprint, /^[0-9a-f]{16}$/);
-    assert.ok(!fresh.bytes.toString("hex").includes(fingerprint));
-    assert.equal(fingerprintOf({ id: "other name", bytes: fresh.bytes }), fingerprint);
+    assert.ok(!newKey.bytes.toString("hex").includes(fingerprint));
+    assert.equal(fingerprintOf({ id: "other name", bytes: newKey.bytes }), fingerprint);
   });
 
-  test("needs a key", () => assert.throws(() => createVault([]), TypeError));
+  test("without a key: createVault throws", () => assert.throws(() => createVault([]), TypeError));
 });

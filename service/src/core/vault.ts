@@ -1,23 +1,22 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from "node:crypto";
 import { firstOf } from "./required.ts";
 
-/** One key of the keyring: 32 bytes for AES-256. The first key seals; all of them open. */
+/** 32 bytes for AES-256. The first key of the keyring seals; all of them open. */
 export interface MasterKey {
   id: string;
   bytes: Buffer;
 }
 
-/** Envelope encryption (AES-256-GCM): a data key per secret, wrapped by the primary master key. */
+/** Envelope encryption (AES-256-GCM): the primary master key wraps a data key for each secret. */
 export interface Vault {
-  /** `context` binds the sealed text to its row and owner: in another row it does not open. */
+  /** `context` binds the sealed text to its row and owner. */
   seal(plaintext: string, context: string): string;
-  /** Throws when the text was changed, moved to another context, or sealed by a key that is not in the ring. */
+  /** Throws if the text was changed, has another context, or was sealed by a key outside the ring. */
   open(sealed: string, context: string): string;
-  /** Wraps the text's data key under the primary key, without opening the text. Throws like `open`. */
+  /** Wraps the data key under the primary key without opening the text. Throws like `open`. */
   rewrap(sealed: string, context: string): string;
-  /** The names of the keys in the ring, the primary first. */
   keyIds: string[];
-  /** Of the primary key; safe to store and to print. */
+  /** Of the primary key; safe to store and print. */
   fingerprint: string;
 }
 
@@ -26,7 +25,7 @@ const TAG_BYTES = 16;
 const IV_BYTES = 12;
 const CIPHER = "aes-256-gcm";
 
-/** iv · ciphertext · tag. `aad` is no secret, and must be the same to open it. */
+/** Returns iv · ciphertext · tag. `aad` is not secret and must be equal on decryption. */
 export function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   // A KeyObject is several times as fast as bytes.
@@ -44,7 +43,7 @@ export function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
   return Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - TAG_BYTES)), decipher.final()]);
 }
 
-/** Only the form that we write: Node ignores unknown characters, so one sealed value would have many texts. */
+/** Rejects other spellings: Node ignores unknown characters, so one sealed value would have many texts. */
 function decodeBase64url(text: string): Buffer {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.toString("base64url") !== text) throw new Error("not base64url");
@@ -60,7 +59,6 @@ export function createVault(ring: MasterKey[]): Vault {
   const primary = firstOf(ring);
   const byId = new Map(ring.map((key) => [key.id, key]));
 
-  /** The data key of a sealed text, unwrapped by the key of the ring that wrapped it. */
   function unwrap(sealed: string, aad: string): { dataKey: Buffer; box: string } {
     const [format, keyId, wrapped, box, ...more] = sealed.split(".");
     const key = byId.get(keyId ?? "");

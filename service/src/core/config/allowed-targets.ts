@@ -4,31 +4,30 @@ import ipaddr from "ipaddr.js";
 
 declare module "../context.ts" {
   interface Integrations {
-    /** null when the service may call a URL that a user gave, else the reason. */
+    /** Returns the reason if the service must not call a user's URL, else null. */
     findUrlProblem(url: string): string | null;
   }
 }
 
-/** One entry of STOA_ALLOWED_TARGETS; port null = every port. A name allows whatever it resolves to. */
+/** An entry of STOA_ALLOWED_TARGETS; port null: every port. A name allows every address that it resolves to. */
 export type AllowedTarget = ({ name: string } | { network: Network }) & { port: number | null };
 export type AllowedTargets = readonly AllowedTarget[];
 type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefixLength: number];
 
-/** The targets that users' URLs may reach: any public https target, and those that the operator allowed. */
+/** Users' URLs may reach public https targets and those that the operator allows. */
 export interface EgressGuard {
-  /** Private targets that may be reached on any port, over plain HTTP too. */
+  /** Private targets, reachable on any port and over plain HTTP. */
   allowed: AllowedTargets;
-  /** Where this service listens (IP addresses; `0.0.0.0` and `::` mean every local one): refused even if loopback is allowed. */
+  /** The service's own listener, refused even if loopback is allowed. `0.0.0.0` and `::` mean every local address. */
   own: () => { addresses: string[]; port: number } | null;
-  /** Where the internet reaches this service, which may be a load balancer: refused too. */
+  /** The public address of this service, possibly a load balancer; also refused. */
   publicUrl?: URL | null;
-  /** Path prefixes that may be called on the service itself, such as `/dev/hooks/`. */
+  /** Path prefixes on the service itself that remain reachable, such as `/dev/hooks/`. */
   ownPathsAllowed: readonly string[];
-  /** All addresses of a host name; the system's resolver unless given. */
   resolve?: (host: string) => Promise<string[]>;
 }
 
-/** Where a connection goes: a lower-case name or a bare IP address, and whether the service itself may be reached. */
+/** `host`: a lower-case name or a bare IP address. `mayBeOwn`: the service itself is a valid target. */
 export interface Target {
   host: string;
   port: number;
@@ -38,17 +37,17 @@ export interface Target {
 const MAX_URL_LENGTH = 2048;
 const PRIVATE_SUFFIXES = /\.(local|internal|localhost)$/;
 const HOST_NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
-/** Well-known ports of databases, container engines and chat or mail servers, which no webhook or model listens on. */
+/** Well-known ports of databases, container engines, chat and mail servers. */
 const DENIED_PORTS = new Set([
   1433, 1521, 2049, 2375, 2376, 2379, 2380, 2525, 3306, 3389, 5060, 5061, 5432, 5900, 6000, 6379, 6665, 6666,
   6667, 6668, 6669, 6697, 9042, 9200, 9300, 10250, 11211, 27017,
 ]);
-/** Azure's metadata and wire server: a public number that answers only inside. */
+/** Azure's metadata and wire server: a public address that answers only inside Azure. */
 const DENIED_ADDRESSES = new Set(["168.63.129.16"]);
 
 /**
- * STOA_ALLOWED_TARGETS: comma-separated `host`, `host:port`, address, CIDR or `loopback` (127.0.0.0/8, ::1 and localhost).
- * @throws Error that names the entry which is none of these.
+ * Parses comma-separated `host`, `host:port`, address, CIDR or `loopback` (127.0.0.0/8, ::1 and localhost). Throws an Error that names the
+ * wrong entry.
  */
 export function parseAllowedTargets(text: string): AllowedTargets {
   const entries = text.split(",").map((entry) => entry.trim());
@@ -72,7 +71,7 @@ function parseEntry(entry: string): AllowedTarget[] {
 const isNetwork = (entry: string) =>
   ipaddr.IPv4.isValidCIDRFourPartDecimal(entry) || (entry.includes(":") && ipaddr.IPv6.isValidCIDR(entry));
 
-/** As the URL parser writes it, since it is compared with parsed URLs: 0x7f.1 becomes 127.0.0.1. */
+/** Normalized like the parsed URLs that it is compared with: 0x7f.1 becomes 127.0.0.1. */
 const canonicalHost = (host: string) => (host === "" ? "" : (parseUrl(`http://${host}/`)?.hostname ?? ""));
 
 function loopback(port: number | null): AllowedTarget[] {
@@ -91,7 +90,7 @@ function networkOf(address: string): Network {
 const badEntry = (entry: string) =>
   new Error(`STOA_ALLOWED_TARGETS: "${entry}" is not a host, host:port, address, CIDR or "loopback"`);
 
-/** The URL as it will be called: every literal form of an IPv4 address is dotted, a name's trailing dot is gone. */
+/** Normalizes IPv4 literals to dotted form and removes a trailing dot. */
 export function parseUrl(text: string): URL | null {
   const url = URL.parse(text);
   if (url?.hostname.endsWith(".")) url.hostname = url.hostname.slice(0, -1);
@@ -99,8 +98,8 @@ export function parseUrl(text: string): URL | null {
 }
 
 /**
- * Null when the URL may be called, else the reason as a predicate ("points to a private address"), for a 400 when it is
- * saved. Asks no DNS: what a name resolves to is checked when it is dialled.
+ * Returns the reason why the URL must not be saved, such as "points to a private address". Does not use DNS: resolved addresses are
+ * checked on connection.
  */
 export function findUrlProblem(guard: EgressGuard, text: string): string | null {
   if (text.length > MAX_URL_LENGTH) return `is longer than ${MAX_URL_LENGTH} characters`;
@@ -132,7 +131,7 @@ function isPublicName(guard: EgressGuard, target: Target): boolean {
   return own.host === target.host && own.port === target.port;
 }
 
-/** The address that a host name has without DNS. */
+/** localhost and IP literals need no DNS. */
 const knownAddress = (host: string) => (host === "localhost" ? "127.0.0.1" : isIP(host) ? host : null);
 
 function findNameProblem(guard: EgressGuard, target: Target): string | null {
@@ -141,7 +140,7 @@ function findNameProblem(guard: EgressGuard, target: Target): string | null {
   return isFullName && !PRIVATE_SUFFIXES.test(target.host) ? null : "must have a full public host name";
 }
 
-/** Null when this address may be dialled for the target, else the reason; the address itself is not in it. */
+/** Returns the reason why the service must not connect to the address; the reason does not reveal the address. */
 export function findAddressProblem(guard: EgressGuard, target: Target, address: string): string | null {
   if (!ipaddr.isValid(address)) return "has no valid address";
   if (!target.mayBeOwn && isOwn(guard, address, target.port)) return "points to this service itself";

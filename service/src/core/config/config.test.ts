@@ -14,7 +14,7 @@ const KEYS = {
   STOA_SESSION_KEYS: `1:${Buffer.alloc(32, 2).toString("base64")}`,
 };
 
-test("all mistakes are told at once", () => {
+test("several mistakes: one error with all of them", () => {
   const mistakes = { PORT: "x", STOA_ROLES: "api,boss", GITHUB_CLIENT_ID: "a", REDIS_URL: "http://a" };
   assert.throws(
     () => read(mistakes),
@@ -26,7 +26,7 @@ test("all mistakes are told at once", () => {
   );
 });
 
-test("secrets are made once and kept in the data folder, but never beside DATABASE_URL or in production", () => {
+test("secrets: created once in the data folder, but not with DATABASE_URL or in production", () => {
   assert.deepEqual(read({}).masterKeys, read({}).masterKeys);
   assert.deepEqual(read({}).sessionKeys, read({}).sessionKeys);
   for (const place of [
@@ -38,12 +38,12 @@ test("secrets are made once and kept in the data folder, but never beside DATABA
   }
 });
 
-test("two master keys of one name are refused, because one of them could open nothing", () => {
+test("two master keys with one id: refused", () => {
   const twice = `${KEYS.STOA_MASTER_KEYS},1:${Buffer.alloc(32, 3).toString("base64")}`;
   assert.throws(() => read({ ...KEYS, STOA_MASTER_KEYS: twice }), /STOA_MASTER_KEYS names two keys alike/);
 });
 
-test("moderators look first in production, and in a test environment where they are asked to", () => {
+test("moderation: on in production, off in a test environment unless enabled", () => {
   const moderation = (variables: Record<string, string>) => read({ ...KEYS, ...variables }).moderation;
   const production = { STOA_ENVIRONMENT: "production", STOA_MAIL: "off" };
   assert.deepEqual([moderation({}), moderation({ STOA_MODERATION: "on" })], [false, true]);
@@ -59,12 +59,12 @@ suite("STRIPE_SECRET_KEY", () => {
   const keyOf = (STRIPE_SECRET_KEY: string, place: Record<string, string> = {}) =>
     read({ ...webhook, ...place, STRIPE_SECRET_KEY }).stripe?.secretKey;
 
-  test("is of the mode that the environment is for", () => {
+  test("of the environment's mode: accepted", () => {
     for (const key of ["sk_test_a", "rk_test_a"]) assert.equal(keyOf(key), key);
     for (const key of ["sk_live_a", "rk_live_a"]) assert.equal(keyOf(key, production), key);
   });
 
-  test("of the other mode, or for browsers, stops the start and names the mend, but not itself", () => {
+  test("of the other mode or publishable: refused without showing the key", () => {
     for (const [key, place, mend] of [
       ["sk_live_secret", {}, "sk_test_ or rk_test_ where STOA_ENVIRONMENT is test"],
       ["rk_live_secret", {}, "sk_test_"],
@@ -78,13 +78,13 @@ suite("STRIPE_SECRET_KEY", () => {
   });
 });
 
-test("the platform's fee is a tenth, unless the operator says otherwise, from nothing to all", () => {
+test("STOA_FEES: 10 % by default, 0 to 100 %", () => {
   const fee = (STOA_FEES: string) => read({ STOA_FEES }).feeBasisPoints;
   assert.deepEqual(["", "0", "250", "10000"].map(fee), [1_000, 0, 250, 10_000]);
   for (const wrong of ["-1", "10001", "2.5", "10 %"]) assert.throws(() => fee(wrong), /STOA_FEES/);
 });
 
-test("sellers are paid weekly, unless the operator says otherwise", () => {
+test("STOA_PAYOUT_SCHEDULE: weekly by default", () => {
   const schedule = (STOA_PAYOUT_SCHEDULE: string) => read({ STOA_PAYOUT_SCHEDULE }).payoutSchedule;
   assert.deepEqual(["", "daily", "monthly", "off"].map(schedule), ["weekly", "daily", "monthly", null]);
   assert.throws(
@@ -94,18 +94,18 @@ test("sellers are paid weekly, unless the operator says otherwise", () => {
 });
 
 suite("STOA_TRUST_PROXY", () => {
-  test("takes addresses and networks", () => {
+  test("addresses and networks: accepted", () => {
     const { trustProxy } = read({ STOA_TRUST_PROXY: "10.0.0.0/8, 192.0.2.1,2001:db8::/32" });
     assert.deepEqual(trustProxy, ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32"]);
   });
 
   for (const wrong of ["10.0.0.0/33", "2001:db8::/129", "10.0.0.0/", "proxy.example", "true"])
-    test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_TRUST_PROXY: wrong }), /is not known/));
+    test(`${wrong}: refused`, () => assert.throws(() => read({ STOA_TRUST_PROXY: wrong }), /is not known/));
 });
 
 suite("STOA_PUBLIC_URL", () => {
   for (const given of ["https://stoa.example/", "HTTPS://Stoa.Example:443"])
-    test(`${given} is the origin as browsers write it`, () =>
+    test(`${given}: normalized to the browsers' origin`, () =>
       assert.equal(read({ STOA_PUBLIC_URL: given }).publicUrl, "https://stoa.example"));
 
   for (const wrong of [
@@ -114,32 +114,32 @@ suite("STOA_PUBLIC_URL", () => {
     "https://me:pass@stoa.example",
     "ftp://stoa.example",
   ])
-    test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_PUBLIC_URL: wrong }), /STOA_PUBLIC_URL/));
+    test(`${wrong}: refused`, () => assert.throws(() => read({ STOA_PUBLIC_URL: wrong }), /STOA_PUBLIC_URL/));
 });
 
 suite("STOA_PUBLIC_URL in production", () => {
   const production = (more: Record<string, string>) =>
     read({ STOA_ENVIRONMENT: "production", STOA_MAIL: "off", ...KEYS, ...more });
 
-  test("begins with https://, except on the machine itself", () => {
+  test("must begin with https://, except for loopback", () => {
     for (const url of ["http://stoa.example", "http://192.168.1.5:4000", "http://127.0.0.1.evil.example"])
       assert.throws(() => production({ STOA_PUBLIC_URL: url }), /STOA_PUBLIC_URL .* must begin with https:/);
     for (const url of ["https://stoa.example", "http://localhost:4000", "http://127.0.0.1:4000"])
       assert.equal(production({ STOA_PUBLIC_URL: url }).publicUrl, url);
   });
 
-  test("is needed where other machines reach the service", () => {
+  test("required if other machines reach the service", () => {
     for (const HOST of ["0.0.0.0", "::", "192.168.1.5"])
       assert.throws(() => production({ HOST }), /STOA_PUBLIC_URL must be set in production when HOST is/);
     for (const HOST of ["127.0.0.1", "::1", "localhost"]) assert.equal(production({ HOST }).publicUrl, null);
   });
 
-  test("may be plain HTTP in test", () =>
+  test("in a test environment: plain HTTP is accepted", () =>
     assert.equal(read({ STOA_PUBLIC_URL: "http://stoa.lan" }).publicUrl, "http://stoa.lan"));
 });
 
 suite("STOA_TAX_RATES", () => {
-  test("takes percentages by country, of at most two decimals", () => {
+  test("percentages by country with at most two decimals: accepted", () => {
     const { taxRates, taxInclusive } = read({
       STOA_TAX_RATES: "DE=19, FR=5.5,CH=8.10,US=0,JP=10",
       STOA_TAX_INCLUSIVE: "on",
@@ -148,7 +148,7 @@ suite("STOA_TAX_RATES", () => {
     assert.equal(taxInclusive, true);
   });
 
-  test("taxes nothing when it is not set", () => {
+  test("unset: no tax", () => {
     const { taxRates, taxInclusive } = read({});
     assert.deepEqual([taxRates.size, taxInclusive], [0, false]);
   });
@@ -165,10 +165,10 @@ suite("STOA_TAX_RATES", () => {
     "DE=1,DE=2",
     "19",
   ])
-    test(`takes no ${wrong}, and says so`, () =>
+    test(`${wrong}: refused with the reason`, () =>
       assert.throws(() => read({ STOA_TAX_RATES: wrong }), /STOA_TAX_RATES: "[^"]*" /));
 
-  test("tells every mistake of it at once", () => {
+  test("several mistakes: all reported", () => {
     assert.throws(
       () => read({ STOA_TAX_RATES: "XX=1,DE=x", STOA_TAX_INCLUSIVE: "maybe" }),
       /"XX=1"[\s\S]*"DE=x"[\s\S]*STOA_TAX_INCLUSIVE/,
@@ -176,13 +176,13 @@ suite("STOA_TAX_RATES", () => {
   });
 });
 
-suite("webhooks", () => {
-  test("come from no address that the operator names, and with headers that begin with X-Service-", () => {
+suite("settings of webhooks", () => {
+  test("by default: no egress addresses, prefix X-Service-", () => {
     const { egressAddresses, webhookHeaderPrefix } = read({});
     assert.deepEqual([egressAddresses, webhookHeaderPrefix], [[], "X-Service-"]);
   });
 
-  test("take the operator's addresses and prefix", () => {
+  test("the operator's addresses and prefix: used", () => {
     const config = read({
       STOA_EGRESS_ADDRESSES: "192.0.2.1, 198.51.100.0",
       STOA_WEBHOOK_HEADER_PREFIX: "X-Acme-",
@@ -201,18 +201,18 @@ suite("webhooks", () => {
     `${"x".repeat(40)}-`,
     "X-\r\nA-",
   ])
-    test(`have no headers that begin with ${JSON.stringify(wrong)}`, () =>
+    test(`STOA_WEBHOOK_HEADER_PREFIX ${JSON.stringify(wrong)}: refused`, () =>
       assert.throws(() => read({ STOA_WEBHOOK_HEADER_PREFIX: wrong }), /STOA_WEBHOOK_HEADER_PREFIX/));
 
   for (const wrong of ["example.com", "2001:db8::1", "192.0.2.0/24", "192.0.2"])
-    test(`do not come from ${wrong}`, () =>
+    test(`STOA_EGRESS_ADDRESSES ${wrong}: refused`, () =>
       assert.throws(() => read({ STOA_EGRESS_ADDRESSES: wrong }), /STOA_EGRESS_ADDRESSES/));
 });
 
 suite("OTEL_* variables", () => {
   const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: "https://who:SECRET@collector.example:4318/PATH" };
 
-  test("turn telemetry on where they say where to send to, and tell no more of that than its origin", () => {
+  test("with a destination: telemetry is on; only origins are shown", () => {
     const origin = "https://collector.example:4318";
     assert.deepEqual(read(COLLECTOR).telemetry, { serviceName: "stoa", traces: origin, metrics: origin });
     assert.deepEqual(read({ OTEL_TRACES_EXPORTER: "otlp", OTEL_METRICS_EXPORTER: "none" }).telemetry, {
@@ -228,13 +228,13 @@ suite("OTEL_* variables", () => {
   });
 
   for (const [name, given] of Object.entries({
-    "a name alone": { OTEL_SERVICE_NAME: "shop", OTEL_RESOURCE_ATTRIBUTES: "a=b" },
+    "only a service name": { OTEL_SERVICE_NAME: "shop", OTEL_RESOURCE_ATTRIBUTES: "a=b" },
     OTEL_SDK_DISABLED: { ...COLLECTOR, OTEL_SDK_DISABLED: "true" },
     "no exporter": { ...COLLECTOR, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" },
   }))
-    test(`leave telemetry off with ${name}`, () => assert.equal(read(given).telemetry, null));
+    test(`${name}: telemetry is off`, () => assert.equal(read(given).telemetry, null));
 
-  test("leave the service its operator's name", () => {
+  test("a service name of the operator: used", () => {
     for (const named of [
       { OTEL_SERVICE_NAME: "shop" },
       { OTEL_RESOURCE_ATTRIBUTES: "a=b,service.name=shop" },
@@ -242,7 +242,7 @@ suite("OTEL_* variables", () => {
       assert.equal(read({ ...COLLECTOR, ...named }).telemetry?.serviceName, null);
   });
 
-  test("stop the start where they cannot be meant, each mistake told once", () => {
+  test("invalid values: refused, each reported once", () => {
     const wrong = {
       OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
       OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "udp",
@@ -257,7 +257,7 @@ suite("OTEL_* variables", () => {
   });
 });
 
-test("DATABASE_URL may name several servers; DATABASE_DIRECT_URL needs it", () => {
+test("DATABASE_URL: may name several servers; DATABASE_DIRECT_URL requires it", () => {
   const url = "postgres://stoa@one:5432,two:5432/stoa?target_session_attrs=read-write";
   const config = read({ ...KEYS, DATABASE_URL: url, DATABASE_DIRECT_URL: "postgres://three/stoa" });
   assert.deepEqual([config.databaseUrl, config.databaseDirectUrl], [url, "postgres://three/stoa"]);

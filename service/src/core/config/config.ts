@@ -15,8 +15,7 @@ import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 export type Environment = "test" | "production";
 
 /**
- * Every setting of the service, checked. README.md has the table of the environment variables. No other code reads the
- * environment, except OpenTelemetry's SDK with its own variables (OTEL_*): this object only says whether it is on.
+ * All settings; README.md documents the environment variables. No other code reads the environment, except OpenTelemetry's SDK (OTEL_*).
  */
 export interface Config {
   environment: Environment;
@@ -25,55 +24,48 @@ export interface Config {
   dataDir: string;
   /** null: the embedded PostgreSQL in the data folder. */
   databaseUrl: string | null;
-  /** The same database where databaseUrl leads through a connection pooler: for LISTEN, long locks, migrations and backups. */
+  /** Bypasses a connection pooler for LISTEN, long locks, migrations and backups. */
   databaseDirectUrl: string | null;
-  /** How many connections the pool of this process may open. */
   databaseConnections: number;
-  /** How long `/readyz` is 503 after SIGTERM before the listener closes. */
+  /** How long `/readyz` returns 503 after SIGTERM before the listener closes. */
   drainSeconds: number;
-  /** The origin in links that leave the service; null: where it listens. */
+  /** The origin in links; null: the listening address. */
   publicUrl: string | null;
   roles: { api: boolean; worker: boolean };
   masterKeys: MasterKey[];
-  /** The data folder that the master keys come from; null: STOA_MASTER_KEYS. */
+  /** The data folder of the master keys; null: STOA_MASTER_KEYS. */
   secretsDir: string | null;
-  /** Sign links and sessions, each by a key made from them: the first signs, all of them verify. */
+  /** Keys for links and sessions derive from these: the first signs, all of them verify. */
   sessionKeys: Buffer[];
   allowedTargets: string;
   /** `smtp`: sent to smtpUrl. `dev`: stored and shown at /dev/mail. `off`: not sent. */
   mail: "smtp" | "dev" | "off";
   smtpUrl: string | null;
-  /** The From header. */
   mailFrom: string;
-  /** The Redis that counts rate limits for all nodes together; null: each process counts for itself. */
+  /** Counts rate limits for all nodes; null: each process counts for itself. */
   redisUrl: string | null;
-  /** The bucket for files; null: the folder `files` in the data folder, for a single node. */
+  /** null: the folder `files` in the data folder, for a single node. */
   s3Url: string | null;
-  /** Addresses and networks of the reverse proxies whose X-Forwarded-For is trusted; null: none. */
+  /** Reverse proxies whose X-Forwarded-For is trusted. */
   trustProxy: string[] | null;
-  /** The payment provider; null: the fake one in a test environment, none in production. */
+  /** null: the test provider in a test environment, none in production. */
   stripe: StripeSettings | null;
   github: SocialProvider | null;
   google: SocialProvider | null;
-  /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
   planConfig: PlanConfig;
   metricsToken: string | null;
-  /** Where traces and metrics are sent; null: nowhere. */
   telemetry: TelemetrySettings | null;
   sandbox: boolean;
-  /** Whether moderators review products of unverified sellers before buyers see them. */
+  /** Whether moderators review products of unverified sellers before publication. */
   moderation: boolean;
-  /** The platform's fee, in basis points of the price before tax. */
+  /** In basis points of the price before tax. */
   feeBasisPoints: number;
-  /** Tax rates in basis points by the buyer's country; empty: no tax. */
+  /** Basis points by the buyer's country; empty: no tax. */
   taxRates: ReadonlyMap<string, number>;
-  /** Whether prices include tax. */
   taxInclusive: boolean;
-  /** When sellers are paid out; null: only on request. */
+  /** null: payouts only on request. */
   payoutSchedule: PayoutSchedule | null;
-  /** The addresses that our outgoing calls come from, shown for receivers' firewalls. */
   egressAddresses: string[];
-  /** The prefix of the headers of webhook deliveries, such as X-Service-. */
   webhookHeaderPrefix: string;
   currency: string;
   currencies: string[];
@@ -82,21 +74,20 @@ export interface Config {
 
 export type PayoutSchedule = "daily" | "weekly" | "monthly";
 
-/** Our account at Stripe. `apiUrl` is another address than its own, in tests. */
+/** `apiUrl`: another address, in tests. */
 export interface StripeSettings {
   secretKey: string;
   webhookSecret: string;
   apiUrl: string | null;
 }
 
-/** Our client at an identity provider. `issuer` is its address, another one in tests. */
+/** `issuer`: the provider's address; another one in tests. */
 export interface SocialProvider {
   clientId: string;
   clientSecret: string;
   issuer: string;
 }
 
-/** All mistakes in the settings, one line each. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
     super(`Invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
@@ -106,7 +97,6 @@ export class ConfigError extends Error {
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
-/** Client id and secret must be set together. */
 function readSocialProvider(
   read: SettingsReader,
   prefix: "GITHUB" | "GOOGLE",
@@ -124,10 +114,10 @@ function readSocialProvider(
   };
 }
 
-/** Prefixes of Stripe's secret and restricted keys: only live ones move money. */
+/** Stripe's secret and restricted keys: only live ones move money. */
 const STRIPE_KEYS: Record<Environment, RegExp> = { test: /^[sr]k_test_/, production: /^[sr]k_live_/ };
 
-/** A test shop must charge nobody, and a production shop must not give products away. */
+/** A test service must not charge anyone, and a production service must not give products away. */
 function checkStripeKeyMode(read: SettingsReader, environment: Environment, secretKey: string | null): void {
   if (!secretKey || STRIPE_KEYS[environment].test(secretKey)) return;
   const [right, other] = environment === "production" ? ["live", "test"] : ["test", "live"];
@@ -136,7 +126,7 @@ function checkStripeKeyMode(read: SettingsReader, environment: Environment, secr
   );
 }
 
-/** Both or none: a key without the webhook secret could charge, but would never learn of late results. */
+/** A key without the webhook secret could charge, but would miss late results. */
 function readStripeSettings(read: SettingsReader, environment: Environment): StripeSettings | null {
   const secretKey = read.text("STRIPE_SECRET_KEY");
   checkStripeKeyMode(read, environment, secretKey);
@@ -154,9 +144,9 @@ function readStripeSettings(read: SettingsReader, environment: Environment): Str
 function readPlans(read: SettingsReader): PlanConfig {
   const file = read.text("STOA_PLANS_FILE");
   if (!file) return builtInPlans;
-  const { book, problems } = readPlanConfig(file);
+  const { planConfig, problems } = readPlanConfig(file);
   read.problems.push(...problems.map((problem) => `STOA_PLANS_FILE (${file}): ${problem}`));
-  return book;
+  return planConfig;
 }
 
 const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
@@ -185,7 +175,6 @@ function readPayoutSchedule(read: SettingsReader): PayoutSchedule | null {
   return schedule === "off" ? null : schedule;
 }
 
-/** A prefix that makes a valid header name. */
 function readHeaderPrefix(read: SettingsReader): string {
   const prefix = read.text("STOA_WEBHOOK_HEADER_PREFIX") ?? "X-Service-";
   if (!/^[A-Za-z][A-Za-z0-9-]{0,38}-$/.test(prefix) || /^webhook-$/i.test(prefix))
@@ -224,7 +213,6 @@ function readPublicUrl(read: SettingsReader, environment: Environment, host: str
 
 const readDataDir = (read: SettingsReader) => resolve(read.text("STOA_DATA_DIR") ?? "./data");
 
-/** Where the database is, before anything is made there. */
 export function readDatabaseLocation(variables: EnvironmentVariables = process.env) {
   const read = new SettingsReader(variables);
   return { dataDir: readDataDir(read), databaseUrl: read.text("DATABASE_URL") };
@@ -247,7 +235,7 @@ function readRoles(read: SettingsReader) {
 
 const isIpv4 = (address: string) => ipaddr.IPv4.isValidFourPartDecimal(address);
 
-/** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
+/** Throws a ConfigError that lists every mistake. */
 export function readConfig(variables: EnvironmentVariables = process.env): Config {
   const read = new SettingsReader(variables);
   const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
@@ -292,7 +280,7 @@ export function readConfig(variables: EnvironmentVariables = process.env): Confi
 /** Long enough that guessing it costs more than the keys are worth. */
 const MIN_PASSPHRASE_LENGTH = 12;
 
-/** The passphrase that wraps the keys in a backup; null: none. Only commands read it, so it is not in Config. */
+/** The passphrase that wraps the keys in a backup. Only commands read it, so it is not in Config. */
 export function readPassphrase(variables: EnvironmentVariables = process.env): string | null {
   const read = new SettingsReader(variables);
   const passphrase = read.text("STOA_BACKUP_PASSPHRASE");

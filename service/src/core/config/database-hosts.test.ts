@@ -5,8 +5,8 @@ import { createDatabase, TEMPLATE, type TestDatabase } from "../../../test/marke
 import { createClient, isDatabaseUnavailable, openPool } from "../../platform/db/database.ts";
 import { databaseHosts, PrimaryFinder, splitDatabaseUrl } from "./database-hosts.ts";
 
-suite("DATABASE_URL of several servers", () => {
-  test("each server gets the user, the database and the parameters", () => {
+suite("splitDatabaseUrl", () => {
+  test("several servers: each URL has user, database and parameters", () => {
     assert.deepEqual(
       splitDatabaseUrl(
         "postgres://a:b%40c@one,two:5433,[::1]:5434/shop?sslmode=require&target_session_attrs=read-write",
@@ -23,7 +23,7 @@ suite("DATABASE_URL of several servers", () => {
     assert.equal(databaseHosts("postgres://a:secret@one,two:5433/shop?password=secret"), "one,two:5433");
   });
 
-  test("a URL that cannot work is refused with its reason", () => {
+  test("an invalid URL: refused with the reason", () => {
     for (const [url, why] of [
       ["mysql://one/shop", /begins with postgres:\/\//],
       ["postgres://one,two:port/shop", /has the host "two:port"/],
@@ -37,7 +37,7 @@ suite("DATABASE_URL of several servers", () => {
   });
 });
 
-suite("the primary of several servers", () => {
+suite("PrimaryFinder", () => {
   let standby: TestDatabase;
   let primary: TestDatabase;
   before(async () => {
@@ -56,7 +56,7 @@ suite("the primary of several servers", () => {
     await client.end();
   };
 
-  test("a server that is away and one that is read-only are passed over", async () => {
+  test("an unreachable and a read-only server: skipped", async () => {
     await setReadOnly(standby, "on");
     const urls = ["postgres://127.0.0.1:1/shop", standby.url, primary.url];
     assert.equal(await new PrimaryFinder(urls).find(), primary.url);
@@ -69,7 +69,7 @@ suite("the primary of several servers", () => {
     assert.equal(await none.find(), standby.url);
   });
 
-  test("a connection whose server became read-only leaves the pool", async () => {
+  test("a connection whose server became read-only: leaves the pool", async () => {
     const pool = openPool({ target: primary.url, maxConnections: 1 });
     const pid = async () => (await pool.query("select pg_backend_pid() as pid")).rows[0].pid;
     const first = await pid();
@@ -83,8 +83,8 @@ suite("the primary of several servers", () => {
     await pool.end();
   });
 
-  test("a connection goes to the found server, wherever it stands in the list", async () => {
-    // Both have the same socket folder as their host; the port of the first has no socket.
+  test("the primary at any position of the list: connections go to it", async () => {
+    // Both use the same socket folder; the first port has no socket.
     const { searchParams } = new URL(primary.url);
     const [host, port] = [searchParams.get("host")!, searchParams.get("port")!];
     const client = createClient(

@@ -6,14 +6,14 @@ const PROBE_MS = 3_000;
 /** Accepted values of target_session_attrs. The service writes, so each of them means a server that accepts writes. */
 const WRITABLE = ["any", "read-write", "primary"];
 
-/** One URL for each server that a libpq URL names. Throws an Error that says what is wrong with it. */
+/** Returns one URL for each server of a libpq URL. Throws an Error with the problem. */
 export function splitDatabaseUrl(url: string): string[] {
   const [, start, list = "", end] = PARTS.exec(url) ?? [];
   if (start === undefined || end === undefined) throw new Error("is not a URL that begins with postgres://");
-  const { path, wanted } = withoutTargetAttributes(end);
-  if (wanted !== null && !WRITABLE.includes(wanted))
+  const { path, requested } = withoutTargetAttributes(end);
+  if (requested !== null && !WRITABLE.includes(requested))
     throw new Error(
-      `has target_session_attrs=${wanted}; the service writes: it takes ${WRITABLE.join(", ")}`,
+      `has target_session_attrs=${requested}; the service writes: it takes ${WRITABLE.join(", ")}`,
     );
   const hosts = list.split(",");
   const urlOf = (host: string) => start + host + path;
@@ -25,22 +25,22 @@ export function splitDatabaseUrl(url: string): string[] {
 }
 
 /** pg would treat the parameter as one of its own settings. */
-function withoutTargetAttributes(end: string): { path: string; wanted: string | null } {
+function withoutTargetAttributes(end: string): { path: string; requested: string | null } {
   const at = end.indexOf("?");
-  if (at < 0) return { path: end, wanted: null };
+  if (at < 0) return { path: end, requested: null };
   const parameters = end.slice(at + 1).split("&");
   const isTarget = (parameter: string) => parameter.startsWith("target_session_attrs=");
-  const wanted = parameters.find(isTarget)?.split("=")[1] ?? null;
+  const requested = parameters.find(isTarget)?.split("=")[1] ?? null;
   const others = parameters.filter((parameter) => !isTarget(parameter) && parameter !== "");
-  return { path: end.slice(0, at) + (others.length > 0 ? `?${others.join("&")}` : ""), wanted };
+  return { path: end.slice(0, at) + (others.length > 0 ? `?${others.join("&")}` : ""), requested };
 }
 
-/** The servers of a URL for messages: without user, password and parameters. */
+/** For messages: without user, password and parameters. */
 export const databaseHosts = (url: string): string => PARTS.exec(url)?.[2] || "localhost";
 
 /**
- * Finds the server that accepts writes, asking them in their order, as libpq does for `target_session_attrs=read-write`.
- * pg itself connects to one server alone.
+ * Finds the server that accepts writes, in the given order, like libpq's `target_session_attrs=read-write`. pg itself connects to one
+ * server only.
  */
 export class PrimaryFinder {
   readonly urls: string[];
@@ -58,7 +58,7 @@ export class PrimaryFinder {
     return this.#found;
   }
 
-  /** The server was lost or became read-only: the next connection checks all servers again. */
+  /** Call it if the server was lost or became read-only: the next connection checks all servers again. */
   reset(): void {
     this.#found = null;
   }
@@ -81,7 +81,7 @@ async function findWriteProblem(url: string): Promise<string | null> {
     query_timeout: PROBE_MS,
     application_name: "stoa primary search",
   });
-  client.on("error", () => {}); // the query in hand reports it
+  client.on("error", () => {}); // The current query reports it.
   try {
     await client.connect();
     const { rows } = await client.query("show transaction_read_only");
@@ -93,7 +93,7 @@ async function findWriteProblem(url: string): Promise<string | null> {
   }
 }
 
-/** Node reports several refused addresses of one name as an AggregateError, whose message is empty. */
+/** Node reports several refused addresses of one name as an AggregateError with an empty message. */
 export function errorMessageOf(error: unknown): string {
   const { message, errors, code } = error as { message?: string; errors?: unknown[]; code?: string };
   return message || errors?.map(errorMessageOf).join(", ") || code || String(error);

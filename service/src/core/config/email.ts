@@ -30,11 +30,11 @@ function checkSmtpUrl(read: SettingsReader, smtpUrl: string): void {
   }
 }
 
-function readMailFrom(read: SettingsReader, mustBeGiven: boolean): string {
-  const given = read.text("STOA_MAIL_FROM");
-  if (given === null && mustBeGiven)
+function readMailFrom(read: SettingsReader, isRequired: boolean): string {
+  const mailFrom = read.text("STOA_MAIL_FROM");
+  if (mailFrom === null && isRequired)
     read.problems.push("STOA_MAIL_FROM must be set in production: an address that SMTP_URL may send from");
-  if (given !== null && !parseMailbox(given))
+  if (mailFrom !== null && !parseMailbox(mailFrom))
     read.problems.push('STOA_MAIL_FROM is no address such as "Stoa <stoa@example.com>"');
   return given ?? "Stoa <stoa@localhost>";
 }

@@ -9,7 +9,7 @@ import { builtInPlans } from "./plan-config.ts";
 const folder = mkdtempSync(join(tmpdir(), "stoa-plans-"));
 after(() => rmSync(folder, { recursive: true }));
 
-function bookOf(text: unknown) {
+function readPlansFile(text: unknown) {
   const file = join(folder, "plans.json");
   writeFileSync(file, typeof text === "string" ? text : JSON.stringify(text));
   return readConfig({ STOA_PLANS_FILE: file, STOA_DATA_DIR: folder }).planConfig;
@@ -17,7 +17,7 @@ function bookOf(text: unknown) {
 
 const problemsOf = (text: unknown): string => {
   try {
-    bookOf(text);
+    readPlansFile(text);
   } catch (error) {
     assert.ok(error instanceof ConfigError);
     return error.message;
@@ -25,7 +25,7 @@ const problemsOf = (text: unknown): string => {
   assert.fail("it was taken");
 };
 
-test("without a file the plans are those of the specification", () => {
+test("without a file: the plans of the specification", () => {
   const { plans } = readConfig({ STOA_DATA_DIR: folder }).planConfig;
   const quotas = Object.fromEntries(
     Object.entries(plans).map(([plan, offer]) => [
@@ -42,12 +42,12 @@ test("without a file the plans are those of the specification", () => {
   assert.deepEqual(builtInPlans.failedCredentials, { requests: 100, seconds: 600 });
 });
 
-test("a file changes what it names, and leaves the rest as it is", () => {
-  const book = bookOf({
+test("a file: changes only what it contains", () => {
+  const planConfig = readPlansFile({
     plans: { free: { quotas: [{ requests: 7, seconds: 60 }] }, pro: { monthlyPrice: 19.5 } },
     guests: [{ requests: 1, seconds: 1 }],
   });
-  assert.deepEqual(book, {
+  assert.deepEqual(planConfig, {
     ...builtInPlans,
     plans: {
       ...builtInPlans.plans,
@@ -58,7 +58,7 @@ test("a file changes what it names, and leaves the rest as it is", () => {
   });
 });
 
-test("all mistakes of a file are told at once, each with its place, beside those of other settings", () => {
+test("several mistakes: all reported with their path, together with those of other settings", () => {
   const file = join(folder, "wrong.json");
   const wrong = {
     currency: "DOLLARS",
@@ -80,7 +80,7 @@ test("all mistakes of a file are told at once, each with its place, beside those
   assert.throws(
     () => readConfig({ STOA_PLANS_FILE: file, STOA_DATA_DIR: folder, PORT: "x" }),
     ({ message }: Error) => {
-      for (const told of [
+      for (const expected of [
         /PORT is "x"/,
         /STOA_PLANS_FILE \(.*wrong\.json\): currency: /,
         /gold/,
@@ -90,13 +90,13 @@ test("all mistakes of a file are told at once, each with its place, beside those
         /plans\.enterprise\.quotas: must not name the same seconds twice/,
         /sessions: /,
       ])
-        assert.match(message, told);
+        assert.match(message, expected);
       return true;
     },
   );
 });
 
-test("a price must be an amount of the currency", () => {
+test("a price with too many decimals for the currency: refused", () => {
   assert.match(
     problemsOf({ plans: { pro: { monthlyPrice: 9.999 } } }),
     /plans\.pro\.monthlyPrice: is not a valid amount in USD/,
@@ -104,12 +104,12 @@ test("a price must be an amount of the currency", () => {
   assert.match(problemsOf({ currency: "JPY", plans: { pro: { monthlyPrice: 9.5 } } }), /JPY/);
 });
 
-test("the free plan stays free: every account begins with it, and must be able to leave it", () => {
+test("the free plan: must stay free, because every account begins with it", () => {
   for (const monthlyPrice of [5, null])
     assert.match(problemsOf({ plans: { free: { monthlyPrice } } }), /plans\.free\.monthlyPrice: must be 0/);
 });
 
-test("a file that is missing or no JSON is told so", () => {
+test("a missing file or one that is not JSON: refused", () => {
   assert.match(problemsOf("{"), /STOA_PLANS_FILE .*is not readable as JSON/);
   assert.throws(() => readConfig({ STOA_PLANS_FILE: join(folder, "none"), STOA_DATA_DIR: folder }), /ENOENT/);
 });

@@ -7,7 +7,7 @@ const PlanTerms = z.strictObject({
   /** null: by agreement with the operator; the account itself cannot choose or leave it. */
   monthlyPrice: z.number().min(0).nullable(),
   quotas: Quotas,
-  /** Prompt runs at once, per account and process: each holds its output in memory. */
+  /** Concurrent prompt runs of an account in one process: each buffers its output in memory. */
   concurrentRuns: z.int().min(1).max(10_000),
 });
 
@@ -17,44 +17,41 @@ const eachPlan = <S extends z.ZodType>(offer: S) =>
 const PlanConfigSchema = z.strictObject({
   currency: z.string().refine(isCurrency, "is not an ISO 4217 code"),
   plans: eachPlan(PlanTerms),
-  /** The quotas of an account's sessions, whatever its plan. */
   sessions: Quotas,
-  /** The quotas of visitors without an account, by address. */
+  /** Per address. */
   guests: Quotas,
-  /** The limit of wrong credentials from one address. */
+  /** Per address. */
   failedCredentials: Quota,
 });
 
-/** The prices and quotas of plans, and the quotas outside of plans. */
 export type PlanConfig = z.infer<typeof PlanConfigSchema>;
 
-/** The operator's file: only what it changes. */
+/** The operator's file has only the changes. */
 const Changes = PlanConfigSchema.extend({ plans: eachPlan(PlanTerms.partial()).partial() }).partial();
 type Changes = z.infer<typeof Changes>;
 
 const BUILT_IN = new URL("./plans.json", import.meta.url);
 export const builtInPlans: PlanConfig = PlanConfigSchema.parse(JSON.parse(readFileSync(BUILT_IN, "utf8")));
 
-/** The built-in plans with the file's changes, or all problems of the file. */
-export function readPlanConfig(file: string): { book: PlanConfig; problems: string[] } {
+export function readPlanConfig(file: string): { planConfig: PlanConfig; problems: string[] } {
   try {
     return withChanges(JSON.parse(readFileSync(file, "utf8")));
   } catch (error) {
-    return { book: builtInPlans, problems: [`is not readable as JSON: ${(error as Error).message}`] };
+    return { planConfig: builtInPlans, problems: [`is not readable as JSON: ${(error as Error).message}`] };
   }
 }
 
-function withChanges(given: unknown): { book: PlanConfig; problems: string[] } {
-  const { data, error } = Changes.safeParse(given);
-  if (error) return { book: builtInPlans, problems: problemsOf(error) };
-  const book = merge(data);
-  return { book, problems: [...findFreePlanProblem(book), ...findInvalidPrices(book)] };
+function withChanges(changes: unknown): { planConfig: PlanConfig; problems: string[] } {
+  const { data, error } = Changes.safeParse(changes);
+  if (error) return { planConfig: builtInPlans, problems: problemsOf(error) };
+  const planConfig = merge(data);
+  return { planConfig, problems: [...findFreePlanProblem(planConfig), ...findInvalidPrices(planConfig)] };
 }
 
 function merge({ plans: changed = {}, ...rest }: Changes): PlanConfig {
   const offers = plans.map((plan) => [plan, { ...builtInPlans.plans[plan], ...changed[plan] }]);
-  const given = Object.entries(rest).filter(([, value]) => value !== undefined);
-  return { ...builtInPlans, ...Object.fromEntries(given), plans: Object.fromEntries(offers) };
+  const changes = Object.entries(rest).filter(([, value]) => value !== undefined);
+  return { ...builtInPlans, ...Object.fromEntries(changes), plans: Object.fromEntries(offers) };
 }
 
 const problemsOf = ({ issues }: z.ZodError) =>
@@ -73,8 +70,8 @@ function findInvalidPrices({ plans: offers, currency }: PlanConfig): string[] {
     .map((plan) => `plans.${plan}.monthlyPrice: is not a valid amount in ${currency}`);
 }
 
-/** In minor units of the book's currency; null: by agreement with the operator. */
-export function planPriceMinor(book: PlanConfig, plan: Plan): bigint | null {
-  const { monthlyPrice } = book.plans[plan];
-  return monthlyPrice === null ? null : toMinor(monthlyPrice, book.currency);
+/** In minor units; null: by agreement with the operator. */
+export function planPriceMinor(planConfig: PlanConfig, plan: Plan): bigint | null {
+  const { monthlyPrice } = planConfig.plans[plan];
+  return monthlyPrice === null ? null : toMinor(monthlyPrice, planConfig.currency);
 }

@@ -6,15 +6,14 @@ export interface S3Location {
   endpoint: string;
   region: string;
   bucket: string;
-  /** The prefix of every object name: empty, or with a slash at its end. */
   prefix: string;
-  /** null: the credentials of the machine, such as a role or the AWS variables. */
+  /** null: the machine's credentials, such as a role or the AWS variables. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
 }
 
 /**
- * `s3://KEY:SECRET@host:port/bucket/prefix?region=eu-central-1`. It speaks TLS, but on the machine itself, or when told
- * `?tls=false`. Throws what is wrong in words.
+ * `s3://KEY:SECRET@host:port/bucket/prefix?region=eu-central-1`. Uses TLS, except on loopback or with `?tls=false`. Throws an Error with
+ * the problem.
  */
 export function parseS3Url(text: string): S3Location {
   const url = URL.parse(text);

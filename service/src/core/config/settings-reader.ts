@@ -3,7 +3,6 @@ import { splitDatabaseUrl } from "./database-hosts.ts";
 
 export type EnvironmentVariables = Record<string, string | undefined>;
 
-/** Reads single settings and collects their problems. */
 export class SettingsReader {
   readonly problems: string[] = [];
   readonly variables: EnvironmentVariables;
@@ -42,7 +41,7 @@ export class SettingsReader {
     return value.replace(/\/+$/, "");
   }
 
-  /** Of PostgreSQL: libpq's form, which may name several servers. */
+  /** libpq's form, which may name several servers. */
   databaseUrl(name: string): string | null {
     const value = this.text(name);
     try {
@@ -53,7 +52,7 @@ export class SettingsReader {
     return value;
   }
 
-  /** As browsers write it, which is what their Origin header is compared with. */
+  /** Normalized as in the browsers' Origin header, with which it is compared. */
   origin(name: string): string | null {
     const value = this.url(name, ["http:", "https:"]);
     const url = value === null ? null : URL.parse(value);
@@ -71,7 +70,7 @@ export class SettingsReader {
     return (items as T[] | undefined) ?? otherwise;
   }
 
-  /** `id:base64` of 32 bytes, separated by commas. */
+  /** Comma-separated `id:base64` of 32 bytes each. */
   keys(name: string): MasterKey[] {
     const items = this.text(name)?.split(",") ?? [];
     const keys = items.map((item, index) => {

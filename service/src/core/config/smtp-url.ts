@@ -15,8 +15,8 @@ export interface SmtpServer {
 }
 
 /**
- * `smtps://user:password@host:port` speaks TLS from the start, `smtp://…` after STARTTLS, which it demands unless told
- * `?requireTLS=false`. On the machine itself nobody listens in between: there smtp:// is plain. Throws what is wrong in words.
+ * `smtps://user:password@host:port` uses TLS, `smtp://…` requires STARTTLS unless `?requireTLS=false`. On loopback smtp:// is plain.
+ * Throws an Error with the problem.
  */
 export function parseSmtpUrl(text: string): SmtpServer {
   const url = URL.parse(text);

@@ -14,7 +14,6 @@ export function readTaxSettings(read: SettingsReader) {
   return { taxRates: rates, taxInclusive: read.choice("STOA_TAX_INCLUSIVE", ["on", "off"], "off") === "on" };
 }
 
-/** Returns the problem, if there is one. */
 function addRate(rates: Map<string, number>, item: string): string | null {
   const [country = "", percent = "", ...more] = item.split("=");
   const basisPoints = toBasisPoints(percent);

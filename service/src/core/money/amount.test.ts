@@ -6,7 +6,7 @@ import { currencies, formatMoney, isCurrency, MAX_MINOR, roundHalfUp, toDecimal,
 const anyMinor = fc.bigInt({ min: -MAX_MINOR, max: MAX_MINOR });
 const anyCurrency = fc.constantFrom(...currencies);
 
-test("an amount is counted in the minor units of its currency", () => {
+test("toMinor: returns the minor units of the currency", () => {
   assert.equal(toMinor(19.99, "USD"), 1999n);
   assert.equal(toMinor(19.9, "EUR"), 1990n);
   assert.equal(toMinor(500, "JPY"), 500n);
@@ -14,14 +14,14 @@ test("an amount is counted in the minor units of its currency", () => {
   assert.equal(toMinor(-0.05, "USD"), -5n);
 });
 
-test("more decimals than the currency has are refused", () => {
+test("toMinor, more decimals than the currency has: null", () => {
   assert.equal(toMinor(1.5, "JPY"), null);
   assert.equal(toMinor(19.999, "USD"), null);
   assert.equal(toMinor(1.2345, "KWD"), null);
   assert.equal(toMinor(0.1 + 0.2, "USD"), null);
 });
 
-test("what is no finite amount within fifteen digits is refused", () => {
+test("toMinor, not finite or more than 15 digits: null", () => {
   for (const amount of [Number.NaN, Number.POSITIVE_INFINITY, 1e-7, 1e21, 1e13, Number.MAX_VALUE]) {
     assert.equal(toMinor(amount, "USD"), null, String(amount));
   }
@@ -30,12 +30,12 @@ test("what is no finite amount within fifteen digits is refused", () => {
   assert.throws(() => formatMoney(0.5, "USD"), RangeError);
 });
 
-test("zero has no sign", () => {
+test("zero: has no sign", () => {
   assert.equal(toMinor(-0, "USD"), 0n);
   assert.equal(formatMoney(-0, "USD"), "0.00 USD");
 });
 
-test("an amount is written with all decimals of its currency", () => {
+test("formatMoney: all decimals of the currency", () => {
   assert.equal(formatMoney(1999n, "USD"), "19.99 USD");
   assert.equal(formatMoney(5n, "USD"), "0.05 USD");
   assert.equal(formatMoney(-5n, "USD"), "-0.05 USD");
@@ -43,7 +43,7 @@ test("an amount is written with all decimals of its currency", () => {
   assert.equal(formatMoney(1n, "KWD"), "0.001 KWD");
 });
 
-test("an unknown currency is refused everywhere", () => {
+test("an unknown currency: every function throws", () => {
   for (const code of ["XXX", "usd", "", "BGN", "toString"]) {
     assert.equal(isCurrency(code), false, code);
     assert.throws(() => toMinor(1, code), /Unknown currency/);
@@ -52,12 +52,12 @@ test("an unknown currency is refused everywhere", () => {
   }
 });
 
-test("the table names each currency once", () => {
+test("the currency table: each currency once", () => {
   assert.equal(new Set(currencies).size, currencies.length);
   assert.ok(currencies.every((code) => /^[A-Z]{3}$/.test(code)));
 });
 
-test("every amount in every currency survives the way to JSON and back", () => {
+test("any amount in any currency: unchanged through JSON", () => {
   fc.assert(
     fc.property(anyMinor, anyCurrency, (minor, currency) => {
       const amount: number = JSON.parse(JSON.stringify(toDecimal(minor, currency)));
@@ -66,7 +66,7 @@ test("every amount in every currency survives the way to JSON and back", () => {
   );
 });
 
-test("the number in JSON is the number for the person", () => {
+test("toDecimal and formatMoney: the same number", () => {
   fc.assert(
     fc.property(anyMinor, anyCurrency, (minor, currency) => {
       assert.equal(Number(formatMoney(minor, currency).slice(0, -4)), toDecimal(minor, currency));
@@ -74,7 +74,7 @@ test("the number in JSON is the number for the person", () => {
   );
 });
 
-test("a double that is accepted is the amount that was written", () => {
+test("toMinor, any accepted double: the amount as written", () => {
   fc.assert(
     fc.property(fc.double(), anyCurrency, (amount, currency) => {
       const minor = toMinor(amount, currency);
@@ -83,7 +83,7 @@ test("a double that is accepted is the amount that was written", () => {
   );
 });
 
-test("a half rounds up, less rounds down", () => {
+test("roundHalfUp: a half rounds up, less rounds down", () => {
   assert.equal(roundHalfUp(1999n, 2n), 1000n);
   assert.equal(roundHalfUp(1n, 3n), 0n);
   assert.equal(roundHalfUp(2n, 3n), 1n);
@@ -92,7 +92,7 @@ test("a half rounds up, less rounds down", () => {
   assert.throws(() => roundHalfUp(1n, 0n), RangeError);
 });
 
-test("the rounded number is the only one less than half away, or a half below", () => {
+test("roundHalfUp, any fraction: the nearest integer, a half up", () => {
   fc.assert(
     fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
       const twiceError = 2n * (roundHalfUp(numerator, denominator) * denominator - numerator);

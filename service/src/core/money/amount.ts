@@ -1,11 +1,10 @@
 /**
- * Money is a whole number of minor units beside its currency: a bigint, named `…Minor`, of at most fifteen digits.
- * Fifteen, because that many decimal digits survive a JSON number (a double) whatever the exponent; a sixteenth
- * may not: 90071992547409.91 and 90071992547409.92 are the same double.
+ * Money is a bigint of minor units, named `…Minor`, of at most 15 digits: a JSON number (a double) represents 15 decimal digits exactly.
+ * 90071992547409.91 and 90071992547409.92 are the same double.
  */
 export const MAX_MINOR = 999_999_999_999_999n;
 
-/** Minor digits per currency: ISO 4217 list one, January 2026; funds, metals and test codes are left out. */
+/** Decimals by ISO 4217 list one, January 2026, without funds, metals and test codes. */
 const currenciesByExponent: Record<number, string> = {
   0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
   2:
@@ -24,29 +23,24 @@ const exponents = new Map(
   ),
 );
 
-/** Every currency that an amount can have, in alphabetical order. */
 export const currencies: readonly string[] = [...exponents.keys()].sort();
 
-/** Whether `code`, in upper case, is a known currency. */
 export function isCurrency(code: string): boolean {
   return exponents.has(code);
 }
 
-/** The number of decimals of a currency: JPY 0, USD 2, KWD 3. Throws for an unknown one. */
+/** JPY 0, USD 2, KWD 3. Throws for an unknown currency. */
 export function currencyExponent(currency: string): number {
   const exponent = exponents.get(currency);
   if (exponent === undefined) throw new RangeError(`Unknown currency: ${currency}`);
   return exponent;
 }
 
-/**
- * The minor units of an amount as it came in JSON: 19.99 USD is 1999.
- * Null when it is no such amount: more decimals than the currency has, not finite, or past `MAX_MINOR`.
- */
+/** 19.99 USD is 1999. Returns null for more decimals than the currency has, a non-finite number, or more than `MAX_MINOR`. */
 export function toMinor(amount: number, currency: string): bigint | null {
   const exponent = currencyExponent(currency);
-  // The shortest decimal that means this double is what the client wrote; 19.99 * 100 is 1998.9999999999998.
-  // Very small and very large numbers print with an exponent, and are out of range in any currency.
+  // Parses the shortest decimal of the double, which is what the client wrote; 19.99 * 100 is 1998.9999999999998. Exponents are out of
+  // range in any currency.
   const [, sign, whole, fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(amount)) ?? [];
   if (whole === undefined || fraction.length > exponent) return null;
   const digits = BigInt(whole + fraction.padEnd(exponent, "0"));
@@ -54,21 +48,17 @@ export function toMinor(amount: number, currency: string): bigint | null {
   return sign ? -digits : digits;
 }
 
-/**
- * An amount as it is told. Prices in lists, which are read and never reckoned with, are the driver's safe integers;
- * whatever is reckoned with is a bigint.
- */
+/** List queries return prices as safe integers of the driver; code that computes uses bigint. */
 type MinorUnits = bigint | number;
 
-/** The JSON number of an amount, printed from the integer: 1999 USD is 19.99. */
+/** 1999 USD is 19.99. */
 export function toDecimal(minor: MinorUnits, currency: string): number {
   return Number(decimalText(minor, currency));
 }
 
 /**
- * The JSON number of a sum of amounts. Past fifteen digits, where no amount goes, it is the closest one that a double can be: years of
- * a whole market come that far in currencies of many zeros. A double divided by a power of ten is rounded once, as a decimal is that is
- * read, and so both are the same number; dividing is ten times as fast.
+ * Past 15 digits, which only sums reach, it returns the nearest double. Dividing a safe integer by a power of ten rounds once, like
+ * parsing, and is ten times as fast.
  */
 export function toDecimalSum(minor: bigint, currency: string): number {
   const exponent = currencyExponent(currency);
@@ -77,15 +67,12 @@ export function toDecimalSum(minor: bigint, currency: string): number {
 
 const isSafe = (minor: bigint) => minor <= Number.MAX_SAFE_INTEGER && minor >= Number.MIN_SAFE_INTEGER;
 
-/** The amount for a person: "19.99 USD", "500 JPY", always with all of the currency's decimals. */
+/** "19.99 USD", "500 JPY", always with all of the currency's decimals. */
 export function formatMoney(minor: MinorUnits, currency: string): string {
   return `${decimalText(minor, currency)} ${currency}`;
 }
 
-/**
- * The whole number next to an exact fraction; a half goes up. The one rounding rule for money.
- * Up means towards +∞, as in floor(x + ½); amounts are rounded while they are positive and negated afterwards.
- */
+/** The only rounding rule for money: floor(x + ½), towards +∞. Amounts are rounded while positive and negated afterwards. */
 export function roundHalfUp(numerator: bigint, denominator: bigint): bigint {
   if (denominator <= 0n) throw new RangeError("The denominator must be positive");
   return floorDivide(2n * numerator + denominator, 2n * denominator);

@@ -4,16 +4,16 @@ import fc from "fast-check";
 import { runs } from "../../../test/full-size.ts";
 import { stripeLimits, toStripe } from "../../integrations/payments/stripe-amounts.ts";
 import { currencies } from "./amount.ts";
-import { whyNotChargeable } from "./chargeable.ts";
+import { findChargeProblem } from "./chargeable.ts";
 
 const anyMinor = fc.oneof(fc.bigInt({ min: 0n, max: 2_000n }), fc.bigInt({ min: 0n, max: 99_999_999n }));
 
-test("whyNotChargeable: with Stripe's limits, it refuses exactly what Stripe has no amount for, or takes for too little", () => {
+test("findChargeProblem with Stripe's limits: refuses exactly what Stripe refuses", () => {
   fc.assert(
     fc.property(anyMinor, fc.constantFrom(...currencies), (minor, currency) => {
       const limits = stripeLimits(currency);
       const can = toStripe(minor, currency) !== null && (minor === 0n || minor >= limits.minimumMinor);
-      assert.equal(whyNotChargeable(limits, minor, currency) === null, can);
+      assert.equal(findChargeProblem(limits, minor, currency) === null, can);
     }),
     { numRuns: runs(1_000) },
   );

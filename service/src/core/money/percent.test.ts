@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toBasisPoints, toPercent } from "./percent.ts";
 
-test("every percentage of two decimals is its basis points, and back", () => {
+test("any percentage with two decimals: to basis points and back", () => {
   for (let basisPoints = 0; basisPoints <= 10_000; basisPoints++) {
     const percent = toPercent(basisPoints);
     assert.equal(toBasisPoints(String(percent)), basisPoints);
@@ -13,7 +13,7 @@ test("every percentage of two decimals is its basis points, and back", () => {
   }
 });
 
-test("what has more decimals, or is no number, is no percentage", () => {
+test("toBasisPoints, more decimals or no number: null", () => {
   for (const text of ["", "19.999", "-1", "1e1", "19%", " 19", "1000", ".5", "5."])
     assert.equal(toBasisPoints(text), null, text);
 });

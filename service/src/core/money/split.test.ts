@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { MAX_MINOR } from "./amount.ts";
 import { type SaleParts, type SaleSplit, type SaleTerms, shareOf, splitRefund, splitSale } from "./split.ts";
 
-/** As prices are: some yen, some cents, some fils, and the most that there can be. */
+/** Small and usual amounts in all currencies, and the maximum. */
 const anyPrice = fc.oneof(
   fc.bigInt({ min: 1n, max: 20n }),
   fc.bigInt({ min: 1n, max: 99_999n }),
@@ -25,20 +25,20 @@ const anyTerms: fc.Arbitrary<SaleTerms> = fc
     discountMinor: shareOf(terms.priceMinor, discountBasisPoints),
   }));
 
-/** Sales of something, with the amounts in which all of it is given back. */
+/** Sales with the amounts of their refunds. */
 const anyRefunded = fc
   .tuple(anyTerms.map(splitSale), fc.array(fc.integer({ min: 1, max: 10_000 }), { maxLength: 12 }))
   .filter(([{ totalMinor }]) => totalMinor > 0n)
   .map(([sale, steps]) => ({ sale, amounts: amountsOf(sale.totalMinor, steps) }));
 
-/** A sale so small that each of its units can be given back alone. */
+/** Sales small enough to refund unit by unit. */
 const anySmall = anyTerms
   .map((terms) => splitSale({ ...terms, priceMinor: terms.priceMinor % 50n, discountMinor: 0n }))
   .filter(({ totalMinor }) => totalMinor > 0n);
 
 const names = ["feeMinor", "commissionMinor", "taxMinor", "sellerMinor"] as const;
 const sumOf = (parts: SaleParts) => names.reduce((sum, name) => sum + parts[name], 0n);
-const nothing: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
+const NO_PARTS: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
 
 function amountsOf(totalMinor: bigint, steps: number[]): bigint[] {
   const amounts: bigint[] = [];
@@ -52,7 +52,6 @@ function amountsOf(totalMinor: bigint, steps: number[]): bigint[] {
   return [...amounts, rest];
 }
 
-/** The parts of each refund, one after the other. */
 function refundsOf(sale: SaleSplit, amounts: bigint[]): SaleParts[] {
   let before = 0n;
   return amounts.map((amount) => {
@@ -62,21 +61,21 @@ function refundsOf(sale: SaleSplit, amounts: bigint[]): SaleParts[] {
   });
 }
 
-const added = (one: SaleParts, other: SaleParts): SaleParts => ({
+const add = (one: SaleParts, other: SaleParts): SaleParts => ({
   feeMinor: one.feeMinor + other.feeMinor,
   commissionMinor: one.commissionMinor + other.commissionMinor,
   taxMinor: one.taxMinor + other.taxMinor,
   sellerMinor: one.sellerMinor + other.sellerMinor,
 });
 
-test("a share is rounded half-up once", () => {
+test("shareOf: rounds half up once", () => {
   assert.equal(shareOf(1999n, 1_000), 200n);
   assert.equal(shareOf(1994n, 1_000), 199n);
   assert.equal(shareOf(1995n, 1_000), 200n);
   assert.equal(shareOf(MAX_MINOR, 10_000), MAX_MINOR);
 });
 
-test("a sale in dollars, with a discount, a tax on top, a fee and a commission", () => {
+test("splitSale in dollars: discount, tax on top, fee and commission", () => {
   const split = splitSale({
     ...{ priceMinor: 1999n, discountMinor: 1000n, tax: { basisPoints: 1_900, inclusive: false } },
     ...{ feeBasisPoints: 1_000, commissionBasisPoints: 2_000 },
@@ -87,7 +86,7 @@ test("a sale in dollars, with a discount, a tax on top, a fee and a commission",
   });
 });
 
-test("a sale in yen whose price holds the tax", () => {
+test("splitSale in yen: included tax", () => {
   const split = splitSale({
     ...{ priceMinor: 500n, discountMinor: 0n, tax: { basisPoints: 1_000, inclusive: true } },
     ...{ feeBasisPoints: 1_000, commissionBasisPoints: 0 },
@@ -98,7 +97,7 @@ test("a sale in yen whose price holds the tax", () => {
   });
 });
 
-test("a commission takes no more than the fee leaves", () => {
+test("splitSale, commission above the rest: limited to what the fee leaves", () => {
   const split = splitSale({
     ...{ priceMinor: 100n, discountMinor: 0n, tax: { basisPoints: 0, inclusive: false } },
     ...{ feeBasisPoints: 6_000, commissionBasisPoints: 5_000 },
@@ -106,7 +105,7 @@ test("a commission takes no more than the fee leaves", () => {
   assert.deepEqual([split.feeMinor, split.commissionMinor, split.sellerMinor], [60n, 40n, 0n]);
 });
 
-test("a discount is never below nothing or above the price", () => {
+test("splitSale, discount below 0 or above the price: throws", () => {
   const terms = {
     ...{ priceMinor: 100n, tax: { basisPoints: 0, inclusive: false } },
     ...{ feeBasisPoints: 0, commissionBasisPoints: 0 },
@@ -115,7 +114,7 @@ test("a discount is never below nothing or above the price", () => {
   assert.throws(() => splitSale({ ...terms, discountMinor: -1n }), RangeError);
 });
 
-test("the parts of a sale sum to its total, which is the price less the discount and with the tax, and none is below zero", () => {
+test("splitSale, any terms: the parts are not negative and sum to the total", () => {
   fc.assert(
     fc.property(anyTerms, (terms) => {
       const split = splitSale(terms);
@@ -127,7 +126,7 @@ test("the parts of a sale sum to its total, which is the price less the discount
   );
 });
 
-test("a tax inside the price is the same share of the net as one on top of it, to half a unit", () => {
+test("splitSale, included tax: the same share of the net as a tax on top, within half a unit", () => {
   fc.assert(
     fc.property(anyTerms, ({ tax, ...terms }) => {
       const { taxMinor, totalMinor } = splitSale({ ...terms, tax: { ...tax, inclusive: true } });
@@ -138,16 +137,16 @@ test("a tax inside the price is the same share of the net as one on top of it, t
   );
 });
 
-test("refunds that end whole give every part back exactly, however they are cut", () => {
+test("splitRefund, any refunds of the whole: return every part exactly", () => {
   fc.assert(
     fc.property(anyRefunded, ({ sale, amounts }) => {
-      const back = refundsOf(sale, amounts).reduce(added, nothing);
+      const back = refundsOf(sale, amounts).reduce(add, NO_PARTS);
       for (const name of names) assert.equal(back[name], sale[name], name);
     }),
   );
 });
 
-test("the parts of each refund sum to its amount, and nobody gains by one", () => {
+test("splitRefund, any refunds: the parts of each are not negative and sum to its amount", () => {
   fc.assert(
     fc.property(anyRefunded, ({ sale, amounts }) => {
       for (const [at, parts] of refundsOf(sale, amounts).entries()) {
@@ -158,14 +157,14 @@ test("the parts of each refund sum to its amount, and nobody gains by one", () =
   );
 });
 
-test("unit by unit nobody gains either, and everybody stays within two units of their share", () => {
+test("splitRefund, unit by unit: each part stays within two units of its share", () => {
   fc.assert(
     fc.property(anySmall, (sale) => {
       const units = Array.from({ length: Number(sale.totalMinor) }, () => 1n);
-      let back = nothing;
+      let back = NO_PARTS;
       for (const [at, parts] of refundsOf(sale, units).entries()) {
         for (const name of names) assert.ok(parts[name] >= 0n, `${name} is ${parts[name]}`);
-        back = added(back, parts);
+        back = add(back, parts);
         for (const name of names) {
           const error = back[name] * sale.totalMinor - sale[name] * BigInt(at + 1);
           assert.ok(error < 2n * sale.totalMinor && error > -2n * sale.totalMinor, name);
@@ -175,23 +174,23 @@ test("unit by unit nobody gains either, and everybody stays within two units of 
   );
 });
 
-test("one refund is worth as much as the same amount in two", () => {
+test("splitRefund: one refund equals two of the same sum", () => {
   fc.assert(
     fc.property(anyRefunded, fc.integer({ min: 1, max: 9_999 }), ({ sale }, cut) => {
       const first = (sale.totalMinor * BigInt(cut)) / 10_000n;
       if (first === 0n) return;
       const rest = sale.totalMinor - first;
-      const both = added(splitRefund(sale, 0n, first), splitRefund(sale, first, rest));
+      const both = add(splitRefund(sale, 0n, first), splitRefund(sale, first, rest));
       assert.deepEqual(both, splitRefund(sale, 0n, sale.totalMinor));
     }),
   );
 });
 
-test("more than was paid, or nothing, cannot be refunded", () => {
-  const sale = { ...nothing, sellerMinor: 90n, feeMinor: 10n, totalMinor: 100n };
+test("splitRefund, zero or more than the rest: throws", () => {
+  const sale = { ...NO_PARTS, sellerMinor: 90n, feeMinor: 10n, totalMinor: 100n };
   assert.throws(() => splitRefund(sale, 0n, 101n), RangeError);
   assert.throws(() => splitRefund(sale, 60n, 41n), RangeError);
   assert.throws(() => splitRefund(sale, 60n, 0n), RangeError);
   assert.throws(() => splitRefund(sale, -1n, 1n), RangeError);
-  assert.deepEqual(splitRefund(sale, 60n, 40n), { ...nothing, sellerMinor: 36n, feeMinor: 4n });
+  assert.deepEqual(splitRefund(sale, 60n, 40n), { ...NO_PARTS, sellerMinor: 36n, feeMinor: 4n });
 });

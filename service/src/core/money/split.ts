@@ -1,13 +1,11 @@
 import { roundHalfUp } from "./amount.ts";
 
-/** A rate in basis points: 10,000 are the whole. */
 const WHOLE = 10_000n;
 
-/** The share of an amount, rounded half-up once on the exact fraction. */
+/** Rounds half up, once, on the exact fraction. */
 export const shareOf = (amountMinor: bigint, basisPoints: number): bigint =>
   roundHalfUp(amountMinor * BigInt(basisPoints), WHOLE);
 
-/** The input of a split: minor units of one currency, and basis points. */
 export interface SaleTerms {
   priceMinor: bigint;
   discountMinor: bigint;
@@ -16,7 +14,7 @@ export interface SaleTerms {
   commissionBasisPoints: number;
 }
 
-/** The parts of a total: they sum to it by construction, because the seller's is what remains. */
+/** The parts sum to the total by construction: the seller's part is the rest. */
 export interface SaleParts {
   feeMinor: bigint;
   commissionMinor: bigint;
@@ -31,8 +29,8 @@ export interface SaleSplit extends SaleParts {
 }
 
 /**
- * Parts what a buyer pays. The fee is the platform's share of the net price, which is without discount and tax; the commission is the
- * same of the seller's part, at most all of it; the seller has the rest.
+ * The fee is a share of the net price, without discount and tax. The commission is a share of the net price too, at most what the fee
+ * leaves. The seller receives the rest.
  */
 export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): SaleSplit {
   const discounted = priceMinor - discountMinor;
@@ -56,8 +54,8 @@ export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerm
 }
 
 /**
- * The parts of a refund that comes after `before` were refunded: what is due of each by now less what was due before, so that many
- * small refunds end where one large one does, and the last leaves nothing behind. No part is ever below zero.
+ * Each part is its share of all refunds so far less its share of the earlier ones. Many small refunds therefore sum to one large one; no
+ * part is negative.
  */
 export function splitRefund(
   sale: SaleParts & { totalMinor: bigint },
@@ -78,9 +76,8 @@ export function splitRefund(
 }
 
 /**
- * What of each part is due once so much of the total is refunded. It is parted in two each time, the one side rounded and the other
- * what remains: tax and net, fee and the rest, commission and seller. So each only grows from refund to refund; three parts that
- * are rounded at once may take more than there is, and the fourth would have to give.
+ * Splits in two at each step, rounding one side: tax and net, fee and rest, commission and seller. Each part then only grows. Rounding
+ * three parts at once could exceed the total.
  */
 function partsAfterRefund(sale: SaleParts & { totalMinor: bigint }, refunded: bigint): SaleParts {
   const taxMinor = proportion(sale.taxMinor, refunded, sale.totalMinor);
@@ -91,7 +88,6 @@ function partsAfterRefund(sale: SaleParts & { totalMinor: bigint }, refunded: bi
   return { feeMinor, commissionMinor, taxMinor, sellerMinor: net - feeMinor - commissionMinor };
 }
 
-/** The same share of `part` as `some` is of `whole`. */
 const proportion = (part: bigint, some: bigint, whole: bigint): bigint =>
   part === 0n ? 0n : roundHalfUp(part * some, whole);
 

@@ -1,7 +1,7 @@
 import { type Attributes, metrics } from "@opentelemetry/api";
 import { Counter, Histogram, Registry } from "prom-client";
 
-/** One metric, recorded once for both exports: OpenTelemetry where that is on, and /metrics (docs/decisions/0056-metrics-of-two-exports.md). */
+/** Records a value for both exports: OpenTelemetry, if enabled, and /metrics (docs/decisions/0056-metrics-of-two-exports.md). */
 type RecordValue = (value: number, attributes: Attributes) => void;
 
 interface MetricDefinition {
@@ -9,31 +9,28 @@ interface MetricDefinition {
   /** UCUM, as OpenTelemetry writes units. */
   unit: string;
   description: string;
-  /** The attributes that /metrics shows; the others would make too many rows. */
+  /** The attributes at /metrics; more would create too many time series. */
   labels: string[];
 }
 
-// As the GenAI conventions advise, at https://github.com/open-telemetry/semantic-conventions-genai (docs/gen-ai/gen-ai-metrics.md).
+// Buckets of the GenAI conventions, https://github.com/open-telemetry/semantic-conventions-genai (docs/gen-ai/gen-ai-metrics.md).
 const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 const WORKFLOW_SECONDS = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 
 const CALL = ["gen_ai.operation.name", "gen_ai.provider.name"];
 
-/** The metrics of runs and provider calls in this process. */
 export class Metrics {
-  /** As /metrics shows them. */
   readonly registry = new Registry();
-  /** Seconds of a call of a provider, repeats included. */
+  /** Seconds of a provider call, including repeats. */
   readonly callDuration: RecordValue;
   readonly tokens: RecordValue;
-  /** Seconds until the first text of a streamed call. */
   readonly firstChunk: RecordValue;
   readonly circuitOpenings: RecordValue;
   readonly runs: RecordValue;
-  /** Seconds from its start to its end, all waits included. */
+  /** Seconds from start to end, including waits. */
   readonly workflowDuration: RecordValue;
-  /** At /metrics alone, by the job's name. */
+  /** Only at /metrics. */
   readonly jobRuns: Counter<"name">;
   readonly jobFailures: Counter<"name">;
 
@@ -82,36 +79,36 @@ export class Metrics {
 const histogramFactory =
   (registry: Registry) =>
   (buckets: number[], { name, unit, description, labels }: MetricDefinition): RecordValue => {
-    const sent = metrics
+    const otel = metrics
       .getMeter("stoa")
       .createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: buckets } });
-    const shown = new Histogram({
+    const prometheus = new Histogram({
       ...{ name: prometheusName(name) + (unit === "s" ? "_seconds" : ""), help: description, buckets },
       labelNames: labels.map(prometheusName),
       registers: [registry],
     });
     return (value, attributes) => {
-      sent.record(value, attributes);
-      shown.observe(prometheusLabels(attributes, labels), value);
+      otel.record(value, attributes);
+      prometheus.observe(prometheusLabels(attributes, labels), value);
     };
   };
 
 const counterFactory =
   (registry: Registry) =>
   ({ name, unit, description, labels }: MetricDefinition): RecordValue => {
-    const sent = metrics.getMeter("stoa").createCounter(name, { unit, description });
-    const shown = new Counter({
+    const otel = metrics.getMeter("stoa").createCounter(name, { unit, description });
+    const prometheus = new Counter({
       ...{ name: `${prometheusName(name)}_total`, help: description },
       labelNames: labels.map(prometheusName),
       registers: [registry],
     });
     return (value, attributes) => {
-      sent.add(value, attributes);
-      shown.inc(prometheusLabels(attributes, labels), value);
+      otel.add(value, attributes);
+      prometheus.inc(prometheusLabels(attributes, labels), value);
     };
   };
 
-/** As collectors write OpenTelemetry's names for Prometheus. */
+/** The name that collectors derive from OpenTelemetry's for Prometheus. */
 const prometheusName = (name: string) => name.replaceAll(".", "_");
 
 const prometheusLabels = (attributes: Attributes, labels: string[]): Record<string, string> =>

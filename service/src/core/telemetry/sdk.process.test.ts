@@ -3,7 +3,7 @@ import { registerHooks } from "node:module";
 import { after, before, test } from "node:test";
 import { until } from "../../../test/until.ts";
 
-/** Everything that is loaded from here on. */
+/** All modules loaded from here on. */
 const loaded: string[] = [];
 registerHooks({
   load(url, context, next) {
@@ -14,7 +14,7 @@ registerHooks({
 const { openMarket } = await import("../../../test/market.ts");
 const { sendsTo, startCollector } = await import("../../../test/collector.ts");
 
-const isOfTheSdk = (url: string) => /@opentelemetry\/(?!api\/)/.test(url);
+const isSdkModule = (url: string) => /@opentelemetry\/(?!api\/)/.test(url);
 
 let collector: Awaited<ReturnType<typeof startCollector>>;
 let market: Awaited<ReturnType<typeof openMarket>>;
@@ -27,30 +27,30 @@ after(async () => {
   await collector.close();
 });
 
-const asks = async () => assert.equal((await market.as(null).get("/v1/openapi.json")).status, 200);
+const request = async () => assert.equal((await market.as(null).get("/v1/openapi.json")).status, 200);
 
-test("without a word of where to send to, nothing of the SDK is loaded; with one it is", async () => {
-  await asks();
+test("no destination: the SDK is not loaded; with a destination it is", async () => {
+  await request();
   assert.ok(
     loaded.some((url) => url.includes("@opentelemetry/api/")),
     "the API is",
   );
-  assert.deepEqual(loaded.filter(isOfTheSdk), []);
+  assert.deepEqual(loaded.filter(isSdkModule), []);
   const { stop } = await sendsTo(collector, { OTEL_SDK_DISABLED: "true" });
   await stop();
-  assert.deepEqual(loaded.filter(isOfTheSdk), []);
+  assert.deepEqual(loaded.filter(isSdkModule), []);
 });
 
-test("a collector that refuses, or takes and never answers, costs a line of the log and holds nothing up", async () => {
+test("a collector that refuses or never answers: one log line, and nothing waits for it", async () => {
   collector.behaviour = "refuse";
   const { logs, stop } = await sendsTo(collector, {
     OTEL_SDK_DISABLED: "false",
     OTEL_LOG_LEVEL: "error",
     OTEL_METRICS_EXPORTER: "none",
   });
-  assert.ok(loaded.some(isOfTheSdk));
+  assert.ok(loaded.some(isSdkModule));
   for (let refusal = 1; refusal <= 5; refusal++) {
-    await asks();
+    await request();
     await until(`refusal ${refusal}`, () => collector.bodies[refusal - 1]);
   }
   await until("a line", () => logs[0]);
@@ -59,9 +59,9 @@ test("a collector that refuses, or takes and never answers, costs a line of the 
     [[40, "400"]],
   );
   collector.behaviour = "hang";
-  await asks();
+  await request();
   await until("a request that hangs", () => collector.bodies[5]);
-  await asks();
+  await request();
   await stop();
   assert.ok(collector.hanging() > 0, "the end came before the SDK's own patience was at its end");
 });

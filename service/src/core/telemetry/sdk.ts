@@ -4,19 +4,17 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 
 export interface Telemetry {
-  /** Sends what is still queued, for as long as a shutdown can wait. */
+  /** Sends what is queued, within LAST_FLUSH_MS. */
   stop(): Promise<void>;
 }
 
-/** The longest wait for a collector when the process ends. */
 const LAST_FLUSH_MS = 2_000;
 /** An unavailable collector fails every few seconds: one log line a minute is enough. */
 const WARN_EVERY_MS = 60_000;
 
 /**
- * Starts OpenTelemetry's SDK for the whole process, where the settings name somebody to send to; else nothing is loaded. It
- * reads the OTEL_* variables by itself, and sends in the background: what nobody takes is dropped. Its calls go to whom the
- * operator named, without the guarded fetch of `integrations/egress/`.
+ * Loads the SDK only if a destination is configured. The SDK reads OTEL_* itself and drops what it cannot send.
+ * It bypasses the guarded fetch of `integrations/egress/`, because the operator chose the destination.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export async function startTelemetry(
@@ -28,7 +26,7 @@ export async function startTelemetry(
   const { serviceName } = telemetry;
   // Our log goes to stderr only.
   const sdk = new NodeSDK({ ...(serviceName && { serviceName }), logRecordProcessors: [] });
-  // In the place of the printer that OTEL_LOG_LEVEL put there.
+  // Replaces the logger that OTEL_LOG_LEVEL installed.
   diag.setLogger(createDiagLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   sdk.start();
   return {
@@ -37,29 +35,28 @@ export async function startTelemetry(
   };
 }
 
-/** Logs, at most once a minute, why telemetry cannot be sent. */
 function createDiagLogger(log: Logger): DiagLogger {
-  let untold = 0;
+  let suppressed = 0;
   let nextAt = Number.NEGATIVE_INFINITY;
-  const tell = (said: string) => {
+  const warn = (text: string) => {
     if (performance.now() < nextAt) {
-      untold++;
+      suppressed++;
       return;
     }
-    log.warn({ reason: parseReason(said), untold }, "telemetry was not sent, or not as it should be");
-    untold = 0;
+    log.warn({ reason: parseReason(text), suppressed }, "telemetry was not sent, or not as it should be");
+    suppressed = 0;
     nextAt = performance.now() + WARN_EVERY_MS;
   };
   const ignore = () => {};
-  return { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
+  return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** The SDK logs an error as JSON with everything in it, and a refused header with its value in parentheses: neither may reach the log. */
-function parseReason(said: string): string {
+/** The SDK logs an error as JSON with all its fields, and a refused header with its value in parentheses: neither may reach the log. */
+function parseReason(text: string): string {
   try {
-    const { code, message } = JSON.parse(said);
+    const { code, message } = JSON.parse(text);
     return String(code ?? message);
   } catch {
-    return said.replace(/\(.*\)/s, "(…)");
+    return text.replace(/\(.*\)/s, "(…)");
   }
 }

@@ -36,7 +36,7 @@ let provider: ProviderServer;
 let receiver: WebhookReceiver;
 let market: Market;
 let author: Client;
-let wish: RunInput;
+let input: RunInput;
 before(async () => {
   collector = await startCollector();
   telemetry = await sendsTo(collector, { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" });
@@ -44,7 +44,7 @@ before(async () => {
   receiver = await startWebhookReceiver();
   market = await openMarket({ providers: providersAt(provider), breaker: {} });
   author = await market.createUser();
-  wish = {
+  input = {
     productId: await createDraft(author),
     apiKeyId: await createProviderKey(author),
     options: { model: "gpt-5-mini", maxTokens: 50, temperature: 0.5 },
@@ -56,7 +56,7 @@ after(async () => {
   for (const server of [collector, provider, receiver]) await server.close();
 });
 
-/** A caller's own trace, as their request tells it. */
+/** A trace of the caller. */
 function newTrace() {
   const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
   return { traceId, spanId, traceparent: `00-${traceId}-${spanId}-01` };
@@ -71,13 +71,13 @@ const spanOf = (traceId: string, name: string) =>
 const pointWhere = (name: string, holds: (point: SentPoint) => boolean) =>
   until(`a point of ${name}`, () => collector.metric(name)?.points.find(holds));
 
-/** Each is the child of the one before. */
-function mustBeNested(...spans: SentSpan[]): void {
+/** Each span is the child of the one before. */
+function assertNested(...spans: SentSpan[]): void {
   for (const [at, span] of spans.entries())
     if (at > 0) assert.equal(span.parentSpanId, spans[at - 1]!.spanId, `${span.name} is a child`);
 }
 
-function mustTell(span: SentSpan, attributes: Record<string, unknown>): void {
+function assertAttributes(span: SentSpan, attributes: Record<string, unknown>): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (value instanceof RegExp) assert.match(String(span.attributes[name]), value, name);
     else assert.deepEqual(span.attributes[name], value, `${span.name}: ${name}`);
@@ -93,15 +93,15 @@ const REQUEST = "POST /v1/ai/execute";
 const CHAT = "chat gpt-5-mini";
 
 suite("a trace", () => {
-  test("goes on with the caller's own through the request and the run to the provider's call", async () => {
+  test("of a request with traceparent: continues through the run to the provider call", async () => {
     const { traceId, spanId, traceparent } = newTrace();
-    const reply = await run(author, wish, { traceparent });
+    const reply = await run(author, input, { traceparent });
     assert.equal(reply.status, 200, reply.text);
     const request = await spanOf(traceId, REQUEST);
     const ran = await spanOf(traceId, "run prompt");
     const call = await spanOf(traceId, CHAT);
     assert.equal(request.parentSpanId, spanId);
-    mustBeNested(request, ran, call);
+    assertNested(request, ran, call);
     assert.deepEqual(
       [request, ran, call].map(({ kind }) => kind),
       [KIND.server, KIND.internal, KIND.client],
@@ -121,7 +121,7 @@ suite("a trace", () => {
       "stoa.execution.type": "PROMPT",
       "stoa.execution.mode": "sync",
       "stoa.execution.status": "completed",
-      "stoa.product.id": wish.productId,
+      "stoa.product.id": input.productId,
       "stoa.product.version": reply.body.data.metadata.productVersion,
     });
     assert.deepEqual(call.attributes, {
@@ -139,70 +139,73 @@ suite("a trace", () => {
     });
   });
 
-  test("is not told to the provider", async () => {
+  test("traceparent: not sent to the provider", async () => {
     const { traceparent } = newTrace();
     provider.requests.length = 0;
-    await run(author, wish, { traceparent, baggage: "who=me" });
+    await run(author, input, { traceparent, baggage: "who=me" });
     const [{ headers }] = provider.requests as [(typeof provider.requests)[number]];
     for (const name of ["traceparent", "tracestate", "baggage"]) assert.equal(headers[name], undefined, name);
   });
 
-  test("of a stream tells how long its first words took", async () => {
+  test("of a stream: has the time to the first chunk", async () => {
     const { traceId, traceparent } = newTrace();
-    await readWholeStream(await streamRun(market.origin, author, wish, { traceparent }));
+    await readWholeStream(await streamRun(market.origin, author, input, { traceparent }));
     const call = await spanOf(traceId, CHAT);
-    mustTell(call, { "gen_ai.request.stream": true, "gen_ai.usage.output_tokens": 5 });
+    assertAttributes(call, { "gen_ai.request.stream": true, "gen_ai.usage.output_tokens": 5 });
     assert.ok((call.attributes["gen_ai.response.time_to_first_chunk"] as number) > 0);
-    mustTell(await spanOf(traceId, "run prompt"), { "stoa.execution.mode": "stream" });
+    assertAttributes(await spanOf(traceId, "run prompt"), { "stoa.execution.mode": "stream" });
   });
 
-  test("of a run that goes on without its caller holds it all", async () => {
+  test("of an asynchronous run: contains run and provider call", async () => {
     const { traceId, traceparent } = newTrace();
-    await run(author, wish, { traceparent, prefer: "respond-async" });
-    mustBeNested(
+    await run(author, input, { traceparent, prefer: "respond-async" });
+    assertNested(
       await spanOf(traceId, REQUEST),
       await spanOf(traceId, "run prompt"),
       await spanOf(traceId, CHAT),
     );
   });
 
-  test("of a run that fails tells the fault by its code, and by no word", async () => {
+  test("of a failed run: has the error code, no message", async () => {
     const { traceId, traceparent } = newTrace();
     provider.next("bad-key");
-    assert.equal((await run(author, wish, { traceparent })).status, 424);
+    assert.equal((await run(author, input, { traceparent })).status, 424);
     for (const name of ["run prompt", CHAT]) {
       const span = await spanOf(traceId, name);
       assert.equal(span.isError, true, name);
-      mustTell(span, { "error.type": "PROVIDER_KEY_INVALID" });
+      assertAttributes(span, { "error.type": "PROVIDER_KEY_INVALID" });
     }
-    mustTell(await spanOf(traceId, CHAT), { "http.response.status_code": 401, "stoa.provider.attempts": 1 });
+    assertAttributes(await spanOf(traceId, CHAT), {
+      "http.response.status_code": 401,
+      "stoa.provider.attempts": 1,
+    });
     const request = await spanOf(traceId, REQUEST);
     assert.equal(request.isError, false, "a refusal is no fault of the service");
-    mustTell(request, { "http.response.status_code": 424 });
+    assertAttributes(request, { "http.response.status_code": 424 });
   });
 
-  test("of a stream that is cut is an error, with how long its first words took", async () => {
+  test("of an interrupted stream: is an error with the time to the first chunk", async () => {
     const { traceId, traceparent } = newTrace();
     provider.next({ stream: { pieces: ["One ", "two."], breaks: "cut", after: 1 } });
-    await (await streamRun(market.origin, author, wish, { traceparent })).ended;
+    await (await streamRun(market.origin, author, input, { traceparent })).ended;
     const call = await spanOf(traceId, CHAT);
     assert.equal(call.isError, true);
-    mustTell(call, { "error.type": "PROVIDER_BAD_RESPONSE" });
+    assertAttributes(call, { "error.type": "PROVIDER_BAD_RESPONSE" });
     assert.ok((call.attributes["gen_ai.response.time_to_first_chunk"] as number) > 0);
   });
 
-  test("of a run that is canceled says so", async () => {
+  test("of a canceled run: error.type is canceled", async () => {
     const { traceId, traceparent } = newTrace();
     provider.next("hang");
     const arrived = provider.nextRequest();
-    const { executionId } = (await run(author, wish, { traceparent, prefer: "respond-async" })).body.data;
+    const { executionId } = (await run(author, input, { traceparent, prefer: "respond-async" })).body.data;
     await arrived;
     await author.post(`/v1/ai/executions/${executionId}/cancel`);
     for (const name of ["run prompt", CHAT])
-      mustTell(await spanOf(traceId, name), { "error.type": "canceled" });
+      assertAttributes(await spanOf(traceId, name), { "error.type": "canceled" });
   });
 
-  test("of a run by way of MCP holds it, too", async () => {
+  test("of a run by MCP: contains the run", async () => {
     const productId = await createProduct(author);
     const buyer = await market.createUser();
     await buyProduct(buyer, productId);
@@ -215,31 +218,31 @@ suite("a trace", () => {
     assert.equal(request.name, "POST /mcp");
   });
 
-  test("tells a path by its pattern, and no query", async () => {
+  test("a path: reported as its pattern, without query", async () => {
     const { traceId, traceparent } = newTrace();
-    await market.as(null).get(`/v1/products/${wish.productId}?api_key=${author.key}`, { traceparent });
+    await market.as(null).get(`/v1/products/${input.productId}?api_key=${author.key}`, { traceparent });
     const span = await spanOf(traceId, "GET /v1/products/:productId");
-    mustTell(span, { "http.response.status_code": 200 });
-    assert.ok(!JSON.stringify(span).includes(wish.productId));
+    assertAttributes(span, { "http.response.status_code": 200 });
+    assert.ok(!JSON.stringify(span).includes(input.productId));
   });
 
-  test("of a path that does not exist tells its method alone", async () => {
+  test("an unknown path: reported with its method only", async () => {
     const { traceId, traceparent } = newTrace();
     await author.get("/v1/nothing/PATHMARK", { traceparent });
     const span = await spanOf(traceId, "GET");
     assert.equal(span.attributes["http.route"], undefined);
-    mustTell(span, { "http.response.status_code": 404 });
+    assertAttributes(span, { "http.response.status_code": 404 });
     assert.ok(!JSON.stringify(span).includes("PATHMARK"));
   });
 
-  test("is named in the log line of its request", async () => {
+  test("the request's log line: has the trace id", async () => {
     const { traceId, traceparent } = newTrace();
     await author.get("/v1/ai/keys", { traceparent });
     await spanOf(traceId, "GET /v1/ai/keys");
     assert.ok(market.logs.some((line) => JSON.parse(line).trace === traceId));
   });
 
-  test("is not begun for probes", async () => {
+  test("probes: have no trace", async () => {
     const { traceId, traceparent } = newTrace();
     for (const path of ["/healthz", "/readyz", "/metrics"]) await market.as(null).get(path, { traceparent });
     await author.get("/v1/ai/keys", { traceparent });
@@ -248,8 +251,8 @@ suite("a trace", () => {
   });
 });
 
-suite("a workflow's run", () => {
-  test("is a trace of its own that points to the request, with its steps and their calls", async () => {
+suite("a workflow run", () => {
+  test("has its own trace with steps and calls, linked to the request", async () => {
     const { traceId, traceparent } = newTrace();
     const workflowId = await createWorkflow(author, {
       steps: [
@@ -259,7 +262,7 @@ suite("a workflow's run", () => {
       result: "steps.join.output",
     });
     const worker = startWorker(market);
-    const openai = wish.apiKeyId!;
+    const openai = input.apiKeyId!;
     const headers = { prefer: "wait=30", traceparent };
     const reply = await postExecution(author, workflowId, { apiKeys: { openai } }, headers);
     assert.equal(reply.body.data.status, "completed", reply.text);
@@ -283,12 +286,16 @@ suite("a workflow's run", () => {
     });
     const prompt = await spanOf(drive.traceId, "step prompt");
     const join = await spanOf(drive.traceId, "step transform");
-    mustBeNested(drive, prompt, await spanOf(drive.traceId, CHAT));
-    mustBeNested(drive, join);
-    mustTell(prompt, { "stoa.step.id": "outline", "stoa.step.result": "completed", "stoa.step.attempt": 1 });
+    assertNested(drive, prompt, await spanOf(drive.traceId, CHAT));
+    assertNested(drive, join);
+    assertAttributes(prompt, {
+      "stoa.step.id": "outline",
+      "stoa.step.result": "completed",
+      "stoa.step.attempt": 1,
+    });
   });
 
-  test("that another one calls points to the step that called it", async () => {
+  test("called by another run: linked to the calling step", async () => {
     const inner = await createWorkflow(author, { steps: [transformStep("one", "1")] });
     const step = { id: "called", type: "product", productId: inner, variables: {} };
     const outer = await createWorkflow(author, { steps: [step] });
@@ -299,11 +306,11 @@ suite("a workflow's run", () => {
     const drive = await spanWhere("the run", ({ attributes }) => attributes["stoa.product.id"] === inner);
     const caller = await spanWhere("the step", ({ spanId }) => spanId === drive.links[0]?.spanId);
     assert.equal(caller.name, "step product");
-    mustTell(caller, { "stoa.step.result": "called" });
-    mustTell(drive, { "stoa.workflow.depth": 2 });
+    assertAttributes(caller, { "stoa.step.result": "called" });
+    assertAttributes(drive, { "stoa.workflow.depth": 2 });
   });
 
-  test("that fails says so, by codes", async () => {
+  test("failed: has error codes", async () => {
     const workflowId = await createWorkflow(author, { steps: [transformStep("bad", 'int("words")')] });
     const worker = startWorker(market);
     const reply = await postExecution(author, workflowId, {}, { prefer: "wait=30" });
@@ -316,12 +323,12 @@ suite("a workflow's run", () => {
     const step = await spanOf(drive.traceId, "step transform");
     for (const span of [drive, step]) {
       assert.equal(span.isError, true, span.name);
-      mustTell(span, { "error.type": "EXPRESSION_FAILED" });
+      assertAttributes(span, { "error.type": "EXPRESSION_FAILED" });
     }
   });
 });
 
-test("a delivery is a span that tells its event, its attempt and its host, and no path", async () => {
+test("a delivery: a span with event, attempt and host, without path", async () => {
   const { deliver, happens, hasEndpoint } = webhookHelpers(
     () => market,
     () => receiver,
@@ -333,7 +340,7 @@ test("a delivery is a span that tells its event, its attempt and its host, and n
   const span = await spanWhere("the delivery", ({ name }) => name === "deliver webhook");
   assert.equal(span.kind, KIND.client);
   assert.equal(span.isError, true);
-  mustTell(span, {
+  assertAttributes(span, {
     "http.request.method": "POST",
     "http.response.status_code": 503,
     "error.type": "503",
@@ -350,7 +357,7 @@ test("a delivery is a span that tells its event, its attempt and its host, and n
   for (const mark of ["PATHMARK", "QUERYMARK"]) assert.ok(!all.includes(mark), mark);
 });
 
-test("a job is a span of its name, and one that fails tells why by a code", async () => {
+test("a job: a span with its name, and the error code if it fails", async () => {
   const { ctx } = market.service;
   const fail = () => Promise.reject(Object.assign(new Error("WORDMARK"), { code: "E_BROKEN" }));
   const queue = await startJobWorker(ctx, [], [{ ...sendEmailJob, run: fail }]);
@@ -362,11 +369,11 @@ test("a job is a span of its name, and one that fails tells why by a code", asyn
   assert.ok(!Buffer.concat(collector.bodies).toString().includes("WORDMARK"));
 });
 
-suite("the metrics", () => {
+suite("metrics", () => {
   const isCall = ({ attributes }: SentPoint) => attributes["gen_ai.provider.name"] === "openai";
   const advised = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-  test("are those of the GenAI conventions, with their units and bounds", async () => {
+  test("have the names, units and bounds of the GenAI conventions", async () => {
     const isDone = ({ attributes }: SentPoint) => attributes["error.type"] === undefined;
     const done = await pointWhere(
       "gen_ai.client.operation.duration",
@@ -400,7 +407,7 @@ suite("the metrics", () => {
     );
   });
 
-  test("count runs by their type and how they ended", async () => {
+  test("count runs by type and status", async () => {
     for (const [type, status] of [
       ["PROMPT", "completed"],
       ["PROMPT", "failed"],
@@ -417,11 +424,11 @@ suite("the metrics", () => {
     }
   });
 
-  test("count how often a provider was left alone, and /metrics shows the same", async () => {
+  test("count circuit openings; /metrics has the same number", async () => {
     const apiKeyId = await createProviderKey(author);
     for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
       for (let call = 0; call < 3; call++) provider.next({ status: 500 });
-      await run(author, { ...wish, apiKeyId });
+      await run(author, { ...input, apiKeyId });
     }
     const opening = await pointWhere("stoa.provider.circuit.openings", isCall);
     assert.deepEqual([opening.value, opening.attributes["server.address"]], [1, "127.0.0.1"]);

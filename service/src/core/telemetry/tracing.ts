@@ -9,7 +9,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 
-/** The tracer of the SDK that the process started (sdk.ts). Without one, these functions do nothing. */
+/** Without an SDK (sdk.ts) all functions here do nothing. */
 export const tracer = trace.getTracer("stoa");
 
 /** An error code of ours or of the system; never a message. */
@@ -18,17 +18,15 @@ const errorTypeOf = (error: unknown): string => {
   return typeof code === "string" ? code : "_OTHER";
 };
 
-/** Without a description: messages may contain texts of users. */
+/** Without a description: messages may contain users' texts. */
 export function markFailed(span: Span, errorType: string): void {
   span.setAttribute("error.type", errorType);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Runs `work` so that spans which start meanwhile are children of this one. */
 export const withSpan = <T>(span: Span, work: () => T): T =>
   context.with(trace.setSpan(context.active(), span), work);
 
-/** Runs work as a span, which ends with the work and records an error by its code only. */
 export async function inSpan<T>(
   name: string,
   attributes: Attributes,
@@ -45,20 +43,19 @@ export async function inSpan<T>(
   }
 }
 
-/** The current span as another process can point to it (W3C Trace Context); undefined: there is none. */
+/** W3C Trace Context; undefined: no current span. */
 export function currentTraceparent(): string | undefined {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);
   return carrier.traceparent;
 }
 
-/** Links the current span to the span that caused it. */
 export function addSpanLink(span: Span, traceparent: string | undefined): void {
   const cause = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, { traceparent }));
   if (cause) span.addLink({ context: cause });
 }
 
-/** A host and its port; never a path or a query, which may hold somebody's secret. */
+/** Host and port only: a path or query may contain a secret. */
 export function serverAttributes(address: string | undefined): Attributes {
   const url = address === undefined ? null : URL.parse(address);
   if (!url) return {};
