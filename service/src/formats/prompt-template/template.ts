@@ -8,17 +8,12 @@ import {
 import { type Message, messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
 
 /**
- * The template language `template/1`, for texts of authors whom nobody vets: variables and nothing else.
- *
- * - `{{name}}` stands for a value, `{{name=default}}` for a value or its default. Spaces and tabs may stand
- *   around the name and the `=`. A name is `[A-Za-z_][A-Za-z0-9_]{0,63}`.
- * - A default is anything up to the next `}}`, line breaks and `{{` too, without the spaces and tabs at its
- *   two ends; `{{name=}}` has the empty default.
- * - `\{{` is a literal `{{`. There is no other escape, so a backslash elsewhere is a backslash.
- * - A `{{` that fits nothing above is literal text, and reading goes on at its second brace: `{{{name}}}` is
- *   the value in single braces, as a JSON example in a prompt wants it.
- *
- * Rendering is one pass over the parts. What a value or a default holds is never read as template again.
+ * The template language `template/1` has only variables, because authors are untrusted.
+ * - `{{name}}` is a value, `{{name=default}}` a value or its default, with optional spaces and tabs around the name and the `=`.
+ * - A default ends at the next `}}` and may contain line breaks and `{{`. `{{name=}}` has the empty default.
+ * - `\{{` is a literal `{{`. There is no other escape.
+ * - Any other `{{` is literal, and parsing continues at its second brace: `{{{name}}}` is the value in single braces.
+ * Rendering never parses values or defaults as templates.
  */
 export type Template = readonly (string | TemplateVariable)[];
 
@@ -31,11 +26,10 @@ export type TemplateValues = ReadonlyMap<string, string> | Readonly<Record<strin
 
 export type ContentFormat = "text" | "messages";
 
-// Sticky, and each piece is bounded or followed by a character that it cannot match, so a failed match costs no more
-// than the characters it read.
+// Sticky and without backtracking: a failed match costs no more than the characters that it read.
 const TAG_START = /\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*(\}\}|=)/y;
 
-/** Every text is a template. Linear in the length of the text. */
+/** Every text is a valid template. Linear in the length of the text. */
 export function parseTemplate(text: string): Template {
   const parts: (string | TemplateVariable)[] = [];
   const lastClose = text.lastIndexOf("}}");
@@ -74,7 +68,7 @@ function readTag(
   const [start, name = "", end] = match;
   const afterStart = at + start.length;
   if (end === "}}") return { variable: { name }, end: afterStart };
-  // Checked before searching: otherwise each of thousands of `{{a=` without an end would scan the rest of the text.
+  // Checked before the search: otherwise thousands of `{{a=` without an end would each scan the rest of the text.
   if (lastClose < afterStart) return undefined;
   const close = text.indexOf("}}", afterStart);
   return { variable: { name, default: trimBlanks(text.slice(afterStart, close)) }, end: close + 2 };
@@ -90,10 +84,7 @@ function trimBlanks(text: string): string {
 
 const isBlank = (character: string | undefined) => character === " " || character === "\t";
 
-/**
- * Each variable once, in order of appearance, with the first default that is written, so that one input field can show
- * it.
- */
+/** Lists each variable once, in order of appearance, with its first default. */
 export function listTemplateVariables(...templates: Template[]): TemplateVariable[] {
   const byName = new Map<string, TemplateVariable>();
   for (const part of templates.flat()) {
@@ -116,14 +107,14 @@ const renderParts = (template: Template, values: TemplateValues): string[] =>
 
 function ownValue(values: TemplateValues, name: string): string | undefined {
   if (values instanceof Map) return values.get(name);
-  // Own properties only: `{{constructor}}` must not reach a prototype.
+  // `{{constructor}}` must not reach a prototype.
   return Object.hasOwn(values, name) ? (values as Readonly<Record<string, string>>)[name] : undefined;
 }
 
-/** All messages together. A long value that occurs 20,000 times in a prompt would otherwise make gigabytes. */
+/** Of all messages together. A long value that occurs 20,000 times would otherwise produce gigabytes. */
 const MAX_PROMPT_CHARACTERS = 4_000_000;
 
-/** Values cannot change the roles. Throws VALIDATION_ERROR for `variables` when the prompt becomes too long. */
+/** Values cannot change the roles. Throws VALIDATION_ERROR for `variables` if the prompt becomes too long. */
 export function renderMessages(messages: readonly Message[], values: TemplateValues): Message[] {
   let left = MAX_PROMPT_CHARACTERS;
   return messages.map(({ role, content }) => {
@@ -134,10 +125,7 @@ export function renderMessages(messages: readonly Message[], values: TemplateVal
   });
 }
 
-/**
- * `text` is one user message, `messages` a JSON list. Throws INVALID_REQUEST that lists every issue by its path, such
- * as `content[1].role`.
- */
+/** `text` is one user message, `messages` a JSON list. Throws INVALID_REQUEST with every issue and its path, such as `content[1].role`. */
 export function parseMessages(contentFormat: ContentFormat, content: string): Message[] {
   if (contentFormat === "text") return [{ role: "user", content }];
   const checked = checkMessages(parseJson(content), "content");
@@ -156,7 +144,7 @@ function parseJson(content: string): unknown {
 
 export type CheckedMessages = { messages: Message[] } | { problems: FieldProblem[] };
 
-/** `field` is the path of the list in the request. */
+/** `field`: the path of the list in the request. */
 export function checkMessages(list: unknown, field: string): CheckedMessages {
   if (!Array.isArray(list)) return { problems: [{ field, reason: "must be a JSON array of messages" }] };
   const problems = list.flatMap((message, index) => findMessageProblems(message, `${field}[${index}]`));

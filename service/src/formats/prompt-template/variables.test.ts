@@ -5,7 +5,7 @@ import { checkVariables, deriveVariables } from "./variables.ts";
 
 const topic: Variable = { name: "topic", required: true };
 
-/** The reasons by name, or none. */
+/** The reasons by field; empty: no problems. */
 function problemsOf(declared: Variable[], given: Record<string, unknown>): Record<string, string> {
   const checked = checkVariables(declared, given);
   if ("values" in checked) return {};
@@ -18,7 +18,7 @@ function valuesOf(declared: Variable[], given: Record<string, unknown>): Record<
   return Object.fromEntries(checked.values);
 }
 
-test("given values are taken, defaults fill in, and what is optional may be left out", () => {
+test("checkVariables: uses given values and defaults; optional variables may be missing", () => {
   const declared = [
     topic,
     { name: "tone", required: false, default: "kind" },
@@ -32,11 +32,11 @@ test("given values are taken, defaults fill in, and what is optional may be left
   });
 });
 
-test("a required variable with a default may be left out", () => {
+test("checkVariables, required variable with a default: may be missing", () => {
   assert.deepEqual(valuesOf([{ ...topic, default: "dogs" }], {}), { topic: "dogs" });
 });
 
-test("every problem is listed by its field", () => {
+test("checkVariables, several problems: one for each field", () => {
   const declared: Variable[] = [
     topic,
     { name: "tone", required: false, enum: ["kind", "dry"] },
@@ -53,12 +53,12 @@ test("every problem is listed by its field", () => {
 });
 
 for (const value of [null, undefined, 1, true, [], {}, ["x"]]) {
-  test(`${JSON.stringify(value)} is not a string`, () => {
+  test(`checkVariables, ${JSON.stringify(value)}: must be a string`, () => {
     assert.deepEqual(problemsOf([topic], { topic: value }), { "variables.topic": "must be a string" });
   });
 }
 
-test("maxLength counts characters, not UTF-16 units", () => {
+test("maxLength: counts characters, not UTF-16 code units", () => {
   const declared = [{ ...topic, maxLength: 2 }];
   assert.deepEqual(problemsOf(declared, { topic: "😀😀" }), {});
   assert.deepEqual(problemsOf(declared, { topic: "😀😀x" }), {
@@ -66,14 +66,14 @@ test("maxLength counts characters, not UTF-16 units", () => {
   });
 });
 
-test("a value has at most 32 KiB in UTF-8", () => {
+test("a value over 32 KiB in UTF-8: refused", () => {
   assert.deepEqual(problemsOf([topic], { topic: "ä".repeat(16_384) }), {});
   assert.deepEqual(problemsOf([topic], { topic: `${"ä".repeat(16_384)}x` }), {
     "variables.topic": "must have at most 32768 bytes in UTF-8",
   });
 });
 
-test("all values together have at most 256 KiB in UTF-8, and the largest is named", () => {
+test("all values over 256 KiB in UTF-8: refused, naming the largest", () => {
   const declared = Array.from({ length: 9 }, (_, index) => ({ name: `v${index}`, required: true }));
   const given = Object.fromEntries(declared.map(({ name }) => [name, "x".repeat(32_768)]));
   assert.deepEqual(problemsOf(declared, { ...given, v8: "" }), {});
@@ -82,13 +82,13 @@ test("all values together have at most 256 KiB in UTF-8, and the largest is name
   assert.match(problemsOf(declared, given)["variables.v0"] ?? "", /all variables together/);
 });
 
-test("NUL and lone surrogates are no text", () => {
+test("NUL and lone surrogates: refused", () => {
   for (const value of ["a\0b", "\ud800", "x\udc00"]) {
     assert.match(problemsOf([topic], { topic: value })["variables.topic"] ?? "", /must be text/);
   }
 });
 
-test("names of object members are names like others", () => {
+test("names of Object.prototype: treated like other names", () => {
   const given = JSON.parse('{"__proto__":"x","constructor":"y"}');
   assert.deepEqual(problemsOf([], given), {
     "variables.__proto__": "is no variable of this prompt",
@@ -110,7 +110,7 @@ test("names of object members are names like others", () => {
   );
 });
 
-test("no reason quotes a value", () => {
+test("problems: never quote a value", () => {
   const declared: Variable[] = [
     { ...topic, enum: ["a"] },
     { name: "b", required: true, maxLength: 3 },
@@ -120,7 +120,7 @@ test("no reason quotes a value", () => {
   assert.ok(!JSON.stringify(problems).includes("secret"));
 });
 
-test("the variables of a prompt follow from its messages: required is what has no default", () => {
+test("deriveVariables: required without a default", () => {
   const messages = [
     { role: "system", content: "Be {{tone=kind}}." },
     { role: "user", content: "On {{topic}}, {{tone}}" },

@@ -8,7 +8,7 @@ export type CheckedVariables = { values: ReadonlyMap<string, string> } | { probl
 export const MAX_VALUE_BYTES = 32 * 1024;
 export const MAX_VALUES_BYTES = 256 * 1024;
 
-/** For a prompt that declares no variables: each name in it, required when it has no default. */
+/** For a prompt without declared variables: a name without a default is required. */
 export function deriveVariables(messages: readonly Message[]): Variable[] {
   const templates = messages.map(({ content }) => parseTemplate(content));
   return listTemplateVariables(...templates).map((variable) => ({
@@ -17,58 +17,54 @@ export function deriveVariables(messages: readonly Message[]): Variable[] {
   }));
 }
 
-/**
- * Returns the values with defaults, or all problems. An optional variable without a default has no value. Problems
- * never quote a value, since they end up in responses and logs.
- */
+/** Returns the values with defaults, or all problems. Problems never quote a value, because they appear in responses and logs. */
 export function checkVariables(
   declared: readonly Variable[],
-  given: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
 ): CheckedVariables {
   const problems = [
-    ...findUnknownVariables(declared, given),
-    ...declared.flatMap((variable) => findVariableProblems(variable, given)),
-    ...findTotalSizeProblems(declared, given),
+    ...findUnknownVariables(declared, input),
+    ...declared.flatMap((variable) => findVariableProblems(variable, input)),
+    ...findTotalSizeProblems(declared, input),
   ];
   if (problems.length > 0) return { problems };
-  return { values: new Map(declared.flatMap((variable) => toValueEntry(variable, given))) };
+  return { values: new Map(declared.flatMap((variable) => toValueEntry(variable, input))) };
 }
 
 function findUnknownVariables(
   declared: readonly Variable[],
-  given: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
 ): FieldProblem[] {
   const names = new Set(declared.map(({ name }) => name));
-  return Object.keys(given)
+  return Object.keys(input)
     .filter((name) => !names.has(name))
     .map((name) => toVariableProblem(name, "is no variable of this prompt"));
 }
 
-function findVariableProblems(variable: Variable, given: Readonly<Record<string, unknown>>): FieldProblem[] {
+function findVariableProblems(variable: Variable, input: Readonly<Record<string, unknown>>): FieldProblem[] {
   const { name } = variable;
-  if (!Object.hasOwn(given, name)) {
+  if (!Object.hasOwn(input, name)) {
     return variable.required && variable.default === undefined
       ? [toVariableProblem(name, "is required")]
       : [];
   }
-  const value = given[name];
+  const value = input[name];
   if (typeof value !== "string") return [toVariableProblem(name, "must be a string")];
   return findValueReasons(value, variable).map((reason) => toVariableProblem(name, reason));
 }
 
 function findValueReasons(value: string, { enum: allowed, maxLength }: Variable): string[] {
-  // Only the narrower limit is reported.
   if (maxLength !== undefined && isLongerThan(value, maxLength))
     return [`must have at most ${maxLength} characters`];
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
     return [`must have at most ${MAX_VALUE_BYTES} bytes in UTF-8`];
-  // PostgreSQL cannot store either, and a provider would get another text than the one that was checked.
+  // PostgreSQL cannot store either, and a provider would receive another text than the checked one.
   if (!value.isWellFormed() || value.includes("\0")) return ["must be text without NUL and lone surrogates"];
   if (allowed && !allowed.includes(value)) return [`must be one of ${allowed.join(", ")}`];
   return [];
 }
 
-/** Stops counting at the limit: the value may be as long as a request body. */
+/** Stops at the limit: the value may be as long as a request body. */
 function isLongerThan(value: string, maxLength: number): boolean {
   if (value.length <= maxLength) return false;
   let count = 0;
@@ -78,11 +74,11 @@ function isLongerThan(value: string, maxLength: number): boolean {
 
 function findTotalSizeProblems(
   declared: readonly Variable[],
-  given: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
 ): FieldProblem[] {
   const texts = declared
-    .filter(({ name }) => Object.hasOwn(given, name))
-    .map(({ name }) => ({ name, bytes: countBytes(given[name]) }));
+    .filter(({ name }) => Object.hasOwn(input, name))
+    .map(({ name }) => ({ name, bytes: countBytes(input[name]) }));
   const total = texts.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= MAX_VALUES_BYTES) return [];
   const largest = texts.reduce((most, text) => (text.bytes > most.bytes ? text : most));
@@ -96,8 +92,8 @@ function findTotalSizeProblems(
 
 const countBytes = (value: unknown) => (typeof value === "string" ? Buffer.byteLength(value) : 0);
 
-function toValueEntry(variable: Variable, given: Readonly<Record<string, unknown>>): [string, string][] {
-  const value = Object.hasOwn(given, variable.name) ? given[variable.name] : variable.default;
+function toValueEntry(variable: Variable, input: Readonly<Record<string, unknown>>): [string, string][] {
+  const value = Object.hasOwn(input, variable.name) ? input[variable.name] : variable.default;
   return typeof value === "string" ? [[variable.name, value]] : [];
 }
 

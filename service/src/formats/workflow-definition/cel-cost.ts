@@ -14,8 +14,8 @@ const EACH_FUNCTION = "@each";
 const APPEND_FUNCTION = "@append";
 
 /**
- * Makes an evaluation end the same way on any machine under any load. A time limit is not enough: a text search is one
- * operation that cannot be interrupted, and a heap overflow in one step kills the process.
+ * Ends an evaluation at the same point on any machine. A time limit alone cannot: a text search is one uninterruptible operation, and a
+ * heap overflow in one step kills the process.
  */
 export class CostMeter {
   #left = MAX_COST;
@@ -26,13 +26,13 @@ export class CostMeter {
 
   spend(work: number): void {
     this.#left -= work;
-    // Thrown and not returned: in CEL, `error || true` is true.
+    // Thrown, not returned: in CEL, `error || true` is true.
     if (this.#left < 0)
-      throw new EvaluationError("has more to do than an expression may: split it over steps");
+      throw new EvaluationError("exceeds the cost limit of an expression: split it into several steps");
   }
 }
 
-/** Each call pays before it runs and for its result. Two more functions are used in expanded macros. */
+/** Each call pays before it runs and again for its result. Expanded macros use the two additional functions. */
 export function createMeteredFunctions(
   library: CelLibrary,
   functions: readonly CelFunc[],
@@ -53,10 +53,7 @@ export function createMeteredFunctions(
   ];
 }
 
-/**
- * An exception of `call` ends the evaluation. One of the function itself would become a CEL error, and `error || true`
- * is true.
- */
+/** An exception of `call` ends the evaluation. An exception of the function becomes a CEL error, and `error || true` is true. */
 const withCall = (func: CelFunc, call: CelFunc["call"]): CelFunc =>
   Object.create(func, { call: { value: call } });
 
@@ -71,11 +68,11 @@ function createWeigher({ isCelList, isCelMap }: CelLibrary): Weigher {
 
 function meterFunction(func: CelFunc, weightOf: Weigher, meter: CostMeter): CelFunc {
   if (FREE_FUNCTIONS.includes(func.name)) return func;
-  const hiddenWork = extraCosts[func.name];
+  const extraCost = extraCosts[func.name];
   return withCall(func, (id, target, args) => {
     let work = 1 + weightOf(target);
     for (const arg of args) work += weightOf(arg);
-    if (hiddenWork) work += hiddenWork(target ?? args[0], args[0]);
+    if (extraCost) work += extraCost(target ?? args[0], args[0]);
     meter.spend(work);
     const result = func.call(id, target, args);
     if (result !== undefined) meter.spend(weightOf(result as CelValue));
@@ -85,15 +82,15 @@ function meterFunction(func: CelFunc, weightOf: Weigher, meter: CostMeter): CelF
 
 type ExtraCost = (text: CelValue | undefined, pattern: CelValue | undefined) => number;
 
-/** Worst case, such as `aaba` in a text of `a`. */
+/** The worst case, such as `aaba` in a text of `a`. */
 const comparisonCost: ExtraCost = (text, pattern) => {
   if (typeof text !== "string" || typeof pattern !== "string" || pattern.length > text.length) return 0;
   return (pattern.length * (text.length - pattern.length + 1)) / COMPARISONS_PER_VISIT;
 };
-/** For texts with more digits than any number has. */
+/** Bounds texts with more digits than any number has. */
 const digitCost: ExtraCost = (text) => (typeof text === "string" ? text.length * VISITS_PER_DIGIT : 0);
 
-/** Work beyond reading each argument once. */
+/** Costs beyond reading each argument once. */
 const extraCosts: Record<string, ExtraCost> = {
   contains: comparisonCost,
   indexOf: comparisonCost,
@@ -103,10 +100,10 @@ const extraCosts: Record<string, ExtraCost> = {
   int: digitCost,
   uint: digitCost,
 };
-/** They do not read their arguments' contents. */
+/** These functions do not read their arguments' contents. */
 const FREE_FUNCTIONS = ["size", "type", "dyn"];
 
-/** `map` and `filter` append to a list that nothing else refers to, so it grows in place. */
+/** `map` and `filter` append to a list without other references, so it grows in place. */
 function createAppender(celList: CelLibrary["celList"]) {
   const arrays = new WeakMap<CelList, CelValue[]>();
   return (list: CelList, more: CelList): CelList => {
@@ -115,17 +112,14 @@ function createAppender(celList: CelLibrary["celList"]) {
       array.push(...more);
       return list;
     }
-    const begun = [...list, ...more];
-    const own = celList(begun);
-    arrays.set(own, begun);
+    const items = [...list, ...more];
+    const own = celList(items);
+    arrays.set(own, items);
     return own;
   };
 }
 
-/**
- * Rewrites macros so that they pay for all iterations before the first. Changes the tree and returns its number of
- * nodes.
- */
+/** Makes macros pay for all iterations before the first. Changes the tree and returns its number of nodes. */
 export function meterLoops(library: CelLibrary, expr: Expr | undefined): number {
   if (!expr) return 0;
   const { exprKind } = expr;
@@ -162,6 +156,6 @@ function countLoop(library: CelLibrary, loop: Comprehension, count: CountNodes):
   call.function = EACH_FUNCTION;
   call.args[0] = range;
   loop.iterRange = paid;
-  // The body was counted with the loop, and each iteration pays for it.
+  // Counts the body once: each iteration pays for it at run time.
   return inRange + nodes;
 }

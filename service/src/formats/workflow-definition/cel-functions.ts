@@ -3,13 +3,13 @@ import type { CelLibrary } from "./cel.ts";
 import { createTimeMethods } from "./cel-time.ts";
 import { EvaluationError } from "./evaluation-error.ts";
 
-/** Part of the library but not of the language: its result has no JSON and no memory limit. */
+/** Excluded from the language: the result has no JSON and no memory limit. */
 export const EXCLUDED_FUNCTION = "bytes";
 const MAX_REPLACED_CHARACTERS = 8 * 1024 * 1024;
 
 /**
- * JSON has one kind of number, so whether 10 is an int or a double is chance: arithmetic accepts both. The other
- * functions replace library functions of quadratic time.
+ * Arithmetic accepts int and double together, because JSON has one kind of number. The other functions replace library functions of
+ * quadratic time.
  */
 export function createCustomFunctions(library: CelLibrary): CelFunc[] {
   const { celFunc, celList, celMethod, listType } = library;
@@ -55,14 +55,14 @@ function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: CelLibrary): C
   ]);
 }
 
-/** Unicode characters, not UTF-16 units. */
+/** Counts Unicode characters, not UTF-16 code units. */
 const countCharacters = (text: string) =>
   BigInt(text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0));
 
 function replaceText(text: string, from: string, to: string, count: number): string {
   const times = Math.min(count, text.split(from).length);
   if (text.length + times * to.length > MAX_REPLACED_CHARACTERS)
-    throw new EvaluationError("makes a text that is too long");
+    throw new EvaluationError("creates a text that is too long");
   let left = count;
   return text.replaceAll(from, (found) => (left-- > 0 ? to : found));
 }

@@ -3,24 +3,21 @@ import type { CelLibrary } from "./cel.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Of a date whose UTC fields hold the local time. */
-const dateFields: Record<string, (wall: Date) => number> = {
-  getFullYear: (wall) => wall.getUTCFullYear(),
-  getMonth: (wall) => wall.getUTCMonth(),
-  getDate: (wall) => wall.getUTCDate(),
-  getDayOfMonth: (wall) => wall.getUTCDate() - 1,
-  getDayOfWeek: (wall) => wall.getUTCDay(),
-  getDayOfYear: (wall) => Math.floor((wall.getTime() - startOfYear(wall)) / DAY_MS),
-  getHours: (wall) => wall.getUTCHours(),
-  getMinutes: (wall) => wall.getUTCMinutes(),
-  getSeconds: (wall) => wall.getUTCSeconds(),
-  getMilliseconds: (wall) => wall.getUTCMilliseconds(),
+/** The UTC fields of the date contain the local time. */
+const dateFields: Record<string, (local: Date) => number> = {
+  getFullYear: (local) => local.getUTCFullYear(),
+  getMonth: (local) => local.getUTCMonth(),
+  getDate: (local) => local.getUTCDate(),
+  getDayOfMonth: (local) => local.getUTCDate() - 1,
+  getDayOfWeek: (local) => local.getUTCDay(),
+  getDayOfYear: (local) => Math.floor((local.getTime() - startOfYear(local)) / DAY_MS),
+  getHours: (local) => local.getUTCHours(),
+  getMinutes: (local) => local.getUTCMinutes(),
+  getSeconds: (local) => local.getUTCSeconds(),
+  getMilliseconds: (local) => local.getUTCMilliseconds(),
 };
 
-/**
- * In UTC or in the named zone. The library computes with local dates of the process, where daylight saving skips an
- * hour: 2:30 of another zone became 3:30.
- */
+/** The library computes with the process's local dates, where daylight saving skips an hour: 2:30 in another zone became 3:30. */
 export function createTimeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: CelLibrary): CelFunc[] {
   const method = [...celEnv().funcs].find(({ name }) => name === "getFullYear");
   const timestamp = method?.target as CelType;
@@ -55,7 +52,6 @@ function toLocalTime(date: Date, zone: string): Date {
   return new Date(date.getTime() + (sign === "-" ? -offsetMs : offsetMs));
 }
 
-/** Throws for an unknown zone. */
 function toZoneTime(date: Date, timeZone: string): Date {
   const numeric = {
     year: "numeric",
@@ -73,8 +69,8 @@ function toZoneTime(date: Date, timeZone: string): Date {
   const parts = format.formatToParts(date);
   const fieldOf = (name: keyof Intl.DateTimeFormatPartTypesRegistry) =>
     Number(parts.find(({ type }) => type === name)?.value);
-  const wall = new Date(date);
-  wall.setUTCFullYear(fieldOf("year"), fieldOf("month") - 1, fieldOf("day"));
-  wall.setUTCHours(fieldOf("hour"), fieldOf("minute"), fieldOf("second"));
-  return wall;
+  const local = new Date(date);
+  local.setUTCFullYear(fieldOf("year"), fieldOf("month") - 1, fieldOf("day"));
+  local.setUTCHours(fieldOf("hour"), fieldOf("minute"), fieldOf("second"));
+  return local;
 }

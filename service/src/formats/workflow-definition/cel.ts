@@ -8,13 +8,12 @@ export type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr
 export type CelLibrary = typeof import("@bufbuild/cel");
 
 export interface Cel extends CelLibrary {
-  /** The library's functions, its text functions, and ours. */
   functions: readonly CelFunc[];
 }
 
 let loaded: Promise<Cel> | undefined;
 
-/** The library takes a tenth of a second and about 25 MB, so the first workflow loads it. */
+/** The library takes 100 ms and about 25 MB, so the first workflow loads it. */
 export function loadCel(): Promise<Cel> {
   loaded ??= load();
   return loaded;

@@ -12,7 +12,7 @@ interface Definition extends Record<string, unknown> {
   steps: Step[];
 }
 
-/** The example of the guide, as data. */
+/** The example of the guide. */
 const example = (): Definition => ({
   format: "workflow/1",
   input: {
@@ -58,13 +58,13 @@ const example = (): Definition => ({
   result: "steps.join.output",
 });
 
-/** `field: reason` of each problem; none of a workflow that is right. */
+/** `field: reason` of each problem. */
 async function problemsOf(content: string | object): Promise<string[]> {
   const checked = await checkWorkflow(typeof content === "string" ? content : JSON.stringify(content));
   return "workflow" in checked ? [] : checked.problems.map(({ field, reason }) => `${field}: ${reason}`);
 }
 
-/** The example with some of its fields written over, by path. */
+/** The example with some fields replaced, by path. */
 function changed(changes: Record<string, unknown>): Definition {
   const definition = example();
   for (const [path, value] of Object.entries(changes)) {
@@ -84,7 +84,7 @@ const withValue = (value: string) => changed({ "steps.3.value": value });
 const withInput = (input: Record<string, unknown>) =>
   changed({ input: { ...(example()["input"] as object), ...input } });
 
-test("a workflow comes out as the data that it is, with what it leaves out filled in", async () => {
+test("checkWorkflow, valid definition: returns it with defaults", async () => {
   const checked = await checkWorkflow(JSON.stringify(example()));
   assert.ok("workflow" in checked, JSON.stringify(checked));
   assert.partialDeepStrictEqual(checked.workflow, example());
@@ -93,7 +93,7 @@ test("a workflow comes out as the data that it is, with what it leaves out fille
   assert.equal(drafts!.onError, "fail");
 });
 
-test("every type of step with every field is taken", async () => {
+test("checkWorkflow, every type of step with every field: valid", async () => {
   const common = {
     when: "input.topic != ''",
     retry: { max: 2, backoffSeconds: 0.5 },
@@ -125,45 +125,45 @@ test("every type of step with every field is taken", async () => {
   assert.deepEqual(await problemsOf(changed({ steps, result: "steps.e.output" })), []);
 });
 
-const right: [says: string, definition: Definition][] = [
-  ["a step of another's output by brackets", withValue('steps["drafts"]["output"][0]')],
-  ["an ancestor over others", withValue("steps.outline.output.parts")],
-  ["names that macros bind", withValue("steps.drafts.output.filter(d, d != '').map(item, item + 'x')")],
+const valid: [says: string, definition: Definition][] = [
+  ["another step's output by brackets", withValue('steps["drafts"]["output"][0]')],
+  ["an indirect ancestor", withValue("steps.outline.output.parts")],
+  ["names bound by macros", withValue("steps.drafts.output.filter(d, d != '').map(item, item + 'x')")],
   ["a macro inside a macro", withValue("steps.drafts.output.map(d, [d].all(e, e == input.topic))")],
-  ["a name that a macro binds over one of ours", withValue("[1].map(input, input + 1)")],
+  ["a macro variable that shadows input", withValue("[1].map(input, input + 1)")],
   ["text functions", withValue("steps.drafts.output.join('\\n').trim().split(' ')")],
   ["types", withValue("type(input.topic) == string && type([]) == list")],
   ["maps and has()", withValue("has(input.tone) ? {'a': input.tone} : {'b': null}")],
   ["any step in the result", changed({ result: "steps.outline.output" })],
-  ["any input where none is named", changed({ input: { type: "object" }, result: "input.anything" })],
+  ["any input without named properties", changed({ input: { type: "object" }, result: "input.anything" })],
   [
-    "other inputs where they are allowed",
+    "other inputs that are allowed",
     changed({ ...withInput({ additionalProperties: true }), result: "input.x" }),
   ],
-  ["variables that no message uses", changed({ "steps.0.vars.more": "1" })],
-  ["a default in the place of a variable", changed({ "steps.0.messages.0.content": "{{topic}} {{x=1}}" })],
+  ["unused variables", changed({ "steps.0.vars.more": "1" })],
+  ["a default instead of a variable", changed({ "steps.0.messages.0.content": "{{topic}} {{x=1}}" })],
   [
     "local references",
     withInput({ properties: { topic: { $ref: "#/$defs/t" }, tone: true }, $defs: { t: { type: "string" } } }),
   ],
 ];
-for (const [says, definition] of right) {
-  test(`right: ${says}`, async () => assert.deepEqual(await problemsOf(definition), []));
+for (const [says, definition] of valid) {
+  test(`valid: ${says}`, async () => assert.deepEqual(await problemsOf(definition), []));
 }
 
-const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
-  ["no object", [], "content: must be an object"],
+const invalid: [says: string, definition: unknown, ...problems: string[]][] = [
+  ["not an object", [], "content: must be an object"],
   ["another format", changed({ format: "workflow/2" }), "content.format: must be workflow/1"],
   ["no result", changed({ result: undefined }), "content.result: is required"],
   ["no steps", changed({ steps: [], result: "1" }), "content.steps: must have at least 1 item"],
-  ["a field that is not known", changed({ "steps.1.need": [] }), "content.steps[1].need: is not known here"],
+  ["an unknown field", changed({ "steps.1.need": [] }), "content.steps[1].need: is not known here"],
   [
     "a field of another type of step",
     changed({ "steps.3.items": "[1]" }),
     "content.steps[3].items: is not known here",
   ],
   [
-    "a type that is not known",
+    "an unknown type",
     changed({ "steps.3.type": "http" }),
     "content.steps[3].type: must be one of prompt, transform, map, approval, delay, product",
   ],
@@ -174,23 +174,23 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   ],
   ["a provider that is not known", changed({ "steps.0.provider": "skynet" }), "content.steps[0].provider: "],
   [
-    "an approval without an end",
+    "an approval without a timeout",
     changed({ "steps.2.timeoutSeconds": undefined }),
     "content.steps[2].timeoutSeconds: is required",
   ],
   [
-    "too long a wait",
+    "a delay that is too long",
     changed({ "steps.2.timeoutSeconds": 604_801 }),
     "content.steps[2].timeoutSeconds: must be at most 604800",
   ],
   ["a great number", changed({ "steps.1.maxConcurrency": 1_000 }), "content.steps[1].maxConcurrency: "],
   [
-    "no product's id",
+    "an invalid product id",
     changed({ "steps.3": { id: "join", type: "product", productId: "x" } }),
     "content.steps[3].productId: must be the id of a product",
   ],
   [
-    "no version",
+    "an invalid version",
     changed({
       "steps.3": {
         id: "join",
@@ -207,27 +207,27 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[3].id: must begin with a letter",
   ],
   [
-    "an id that looks like another",
+    "an id with a look-alike letter",
     changed({ "steps.3.id": "оutline", result: "1" }),
     "content.steps[3].id: must begin with a letter",
   ],
   [
-    "an id that CEL could not read",
+    "an id that is a CEL word",
     changed({ "steps.3.id": "in", result: "1" }),
     "content.steps[3].id: is a word of CEL: choose another",
   ],
   [
-    "an id that appears twice",
+    "a duplicate id",
     changed({ "steps.3": { id: "drafts", type: "delay", seconds: 1 }, result: "1" }),
     "content.steps[3].id: is the id of steps[1] too: choose another",
   ],
   [
-    "a need that is nowhere",
+    "an unknown step in needs",
     changed({ "steps.3.needs": ["drafts", "fine"] }),
     "content.steps[3].needs: names fine, but no step has this id",
   ],
   [
-    "a need that appears twice",
+    "a duplicate in needs",
     changed({ "steps.3.needs": ["drafts", "drafts"] }),
     "content.steps[3].needs: names drafts twice",
   ],
@@ -237,82 +237,74 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[3].needs: names join, which is this step itself",
   ],
   [
-    "a circle",
+    "a cycle",
     changed({ "steps.0.needs": ["ok"] }),
     "content.steps[0].needs: is circular: outline → ok → drafts → outline",
   ],
   [
-    "messages that nobody opens",
+    "messages without a user message",
     changed({ "steps.0.messages": [{ role: "assistant", content: "{{topic}}" }] }),
     "content.steps[0].messages: must hold at least one user message",
   ],
   [
-    "late instructions",
+    "a system message after others",
     changed({ "steps.0.messages.1": { role: "system", content: "x" } }),
     "content.steps[0].messages[1].role: a system message must come before all others",
   ],
-  [
-    "a role that is not known",
-    changed({ "steps.0.messages.0.role": "robot" }),
-    "content.steps[0].messages[0].role: ",
-  ],
+  ["an unknown role", changed({ "steps.0.messages.0.role": "robot" }), "content.steps[0].messages[0].role: "],
   [
     "a variable without a value",
     changed({ "steps.1.do.vars": { q: "item" } }),
     "content.steps[1].do.vars: lacks p, which the messages use",
   ],
   [
-    "a variable without a value whose name every object has",
+    "a variable without a value, named like a member of Object.prototype",
     changed({ "steps.1.do.messages.0.content": "{{constructor}}" }),
     "content.steps[1].do.vars: lacks constructor, which the messages use",
   ],
   [
-    "a variable of no name",
+    "an invalid variable name",
     changed({ "steps.0.vars.a b": "1" }),
     "content.steps[0].vars.a b: must be a name such as topic",
   ],
   [
-    "options of a run",
+    "an option of runs",
     changed({ "steps.0.options": { store: false } }),
     "content.steps[0].options.store: is not known here",
   ],
   [
-    "an expression with an open end",
+    "an unclosed expression",
     withValue("steps.drafts.output ="),
-    "content.steps[3].value: is no CEL expression: line 1, column 21: found =",
+    "content.steps[3].value: is not a valid CEL expression: line 1, column 21: found =",
   ],
   [
-    "an expression on two lines",
+    "a syntax error on the second line",
     withValue("1 +\n 2 2"),
-    "content.steps[3].value: is no CEL expression: line 2, column 4: found 2",
+    "content.steps[3].value: is not a valid CEL expression: line 2, column 4: found 2",
   ],
   [
-    "a long expression",
+    "an expression that is too long",
     withValue(`'${"x".repeat(2_047)}'`),
     "content.steps[3].value: must have at most 2048 characters",
   ],
   [
-    "a deep expression",
+    "an expression nested too deep",
     withValue(`${"(".repeat(1_000)}1${")".repeat(1_000)}`),
     "content.steps[3].value: is nested deeper than 100 levels",
   ],
+  ["an unknown name", withValue("inputs.topic"), "content.steps[3].value: uses inputs, which is unknown: "],
   [
-    "a name that is not known",
-    withValue("inputs.topic"),
-    "content.steps[3].value: uses inputs, which is not known: ",
-  ],
-  [
-    "a prototype",
+    "a name of Object.prototype",
     withValue("constructor.name"),
-    "content.steps[3].value: uses constructor, which is not known: ",
+    "content.steps[3].value: uses constructor, which is unknown: ",
   ],
   [
-    "an input that is not there",
+    "an unknown input",
     withValue("input.topik"),
     "content.steps[3].value: uses input.topik, but input.properties has no topik",
   ],
   [
-    "a step that is not there",
+    "an unknown step",
     withValue('steps["draft"].output'),
     "content.steps[3].value: uses steps.draft, but no step has this id",
   ],
@@ -322,69 +314,69 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.steps[3].value: uses steps.drafts without its output: write steps.drafts.output",
   ],
   [
-    "all steps",
+    "steps as a whole",
     withValue("size(steps)"),
     "content.steps[3].value: uses steps as a whole: name one, as in steps.draft.output",
   ],
   [
-    "a step that is computed",
+    "a computed step id",
     withValue("steps[input.topic].output"),
     "content.steps[3].value: uses steps as a whole: name one, as in steps.draft.output",
   ],
   [
-    "a step that need not have ended",
+    "a step that is not an ancestor",
     changed({ "steps.3.needs": [] }),
-    "content.steps[3].value: uses steps.drafts, which is no ancestor: add drafts to needs",
+    "content.steps[3].value: uses steps.drafts, which is not an ancestor: add drafts to needs",
   ],
   [
-    "a step itself",
+    "the step itself",
     withValue("steps.join.output"),
-    "content.steps[3].value: uses steps.join, which is no ancestor: ",
+    "content.steps[3].value: uses steps.join, which is not an ancestor: ",
   ],
   [
     "item outside of a map",
     changed({ "steps.1.items": "item" }),
-    "content.steps[1].items: uses item, which is there in the do of a map alone",
+    "content.steps[1].items: uses item, which exists only in the do of a map",
   ],
   [
-    "a name that a macro bound elsewhere",
+    "a macro variable outside of its macro",
     withValue("[1].all(v, v > 0) && v"),
-    "content.steps[3].value: uses v, which is not known: ",
+    "content.steps[3].value: uses v, which is unknown: ",
   ],
   [
-    "a function that is not known",
+    "an unknown function",
     withValue("fetch('http://x')"),
-    "content.steps[3].value: uses the function fetch, which is not known",
+    "content.steps[3].value: uses the function fetch, which is unknown",
   ],
   [
-    "a function with too much",
+    "a function with too many arguments",
     withValue("size(1, 2)"),
-    "content.steps[3].value: gives size() not what it takes",
+    "content.steps[3].value: calls size() with wrong arguments",
   ],
   [
-    "a macro as a function",
+    "a macro called as a function",
     withValue("has(1)"),
-    "content.steps[3].value: uses has in a way that it is not meant for",
+    "content.steps[3].value: uses the macro has incorrectly",
   ],
   [
-    "macros three deep",
+    "macros nested three levels deep",
     withValue("[1].map(a, [1].map(b, [1].map(c, 1)))"),
     "content.steps[3].value: has a map, filter, all or exists three levels deep: ",
   ],
   [
-    "a message of CEL",
+    "a protobuf message",
     withValue("google.protobuf.Struct{}"),
-    "content.steps[3].value: makes a google.protobuf.Struct, which is not known: ",
+    "content.steps[3].value: creates a google.protobuf.Struct, which is unknown: ",
   ],
-  ["an input that is no object", withInput({ type: "array" }), 'content.input.type: must be "object"'],
-  ["an input that is no schema", changed({ input: 5 }), "content.input: must be a JSON Schema: an object"],
+  ["an input that is not an object", withInput({ type: "array" }), 'content.input.type: must be "object"'],
+  ["an input that is not a schema", changed({ input: 5 }), "content.input: must be a JSON Schema: an object"],
   [
-    "a type that no value has",
+    "an unknown schema type",
     withInput({ properties: { topic: { type: "text" }, tone: true } }),
     "content.input.properties.topic.type: must be one or several of ",
   ],
   [
-    "a keyword that is not known",
+    "an unknown keyword",
     withInput({ properties: { topic: { maxlength: 5 }, tone: true } }),
     "content.input.properties.topic.maxlength: is not a supported JSON Schema keyword",
   ],
@@ -394,48 +386,48 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
     "content.input.properties.topic.pattern: is not supported",
   ],
   [
-    "a schema from elsewhere",
+    "an external reference",
     withInput({ properties: { topic: { $ref: "https://x.example/s" }, tone: true } }),
     "content.input.properties.topic.$ref: must be of the form #/$defs/name",
   ],
   [
-    "a reference to nothing",
+    "an unknown reference",
     withInput({ properties: { topic: { $ref: "#/$defs/t" }, tone: true } }),
     "content.input.properties.topic.$ref: names t, which $defs lacks",
   ],
   [
-    "a schema that holds itself",
+    "a circular schema",
     withInput({ $defs: { a: { items: { $ref: "#/$defs/b" } }, b: { $ref: "#/$defs/a" } } }),
     "content.input.$defs.b.$ref: is circular",
   ],
   [
-    "a default that is refused",
+    "a default that its schema refuses",
     withInput({ properties: { topic: { type: "string", default: 5 }, tone: true } }),
     "content.input.properties.topic.default: must be a string",
   ],
   [
-    "a required input that is nowhere",
+    "an unknown required input",
     withInput({ required: ["topik"] }),
     "content.input.required[0]: names topik, which properties lacks",
   ],
   [
-    "an input of no name",
+    "an invalid input name",
     withInput({ properties: { topic: true, tone: true, "a-b": true } }),
     "content.input.properties.a-b: must have a name such as topic",
   ],
   [
-    "an output that is no schema",
+    "an output that is not a schema",
     changed({ "steps.0.output": { type: "text" } }),
     "content.steps[0].output.type: must be one or several of ",
   ],
   [
-    "an output of a do that is no schema",
+    "an output of a map's step that is not a schema",
     changed({ "steps.1.do.output": { minLength: -1 } }),
     "content.steps[1].do.output.minLength: must be 0 or a greater integer",
   ],
 ];
-for (const [says, definition, ...expected] of wrong) {
-  test(`wrong: ${says}`, async () => {
+for (const [says, definition, ...expected] of invalid) {
+  test(`invalid: ${says}`, async () => {
     const problems = await problemsOf(definition as object);
     assert.equal(problems.length, expected.length, problems.join("\n"));
     for (const [index, problem] of problems.entries()) {
@@ -444,7 +436,7 @@ for (const [says, definition, ...expected] of wrong) {
   });
 }
 
-test("all issues are told at once, in the order of the text, what is missing after what is there", async () => {
+test("several issues: all reported in document order, missing fields last", async () => {
   const definition = changed({
     "steps.3.value": "steps.nowhere.output +",
     "steps.0.id": "1st",
@@ -469,16 +461,16 @@ test("all issues are told at once, in the order of the text, what is missing aft
   ]);
 });
 
-test("what is no JSON is told as an issue of the content", async () => {
+test("content that is not JSON: reported as an issue of the content", async () => {
   assert.deepEqual(await problemsOf('{\n "format": workflow/1'), [
-    "content: is no JSON: see line 2, column 12",
+    "content: is not valid JSON: see line 2, column 12",
   ]);
   assert.deepEqual(await problemsOf('{"steps":[{"id":"a","id":"b"}]}'), [
     "content.steps[0].id: appears twice in its object",
   ]);
 });
 
-test("expressions have at most 20,000 characters together", async () => {
+test("expressions over 20,000 characters together: refused", async () => {
   const steps = Array.from({ length: 11 }, (_, index) => ({
     ...{ id: `s${index}`, type: "transform" },
     value: `'${"x".repeat(index === 10 ? 97 : 1_988)}'`,
@@ -490,7 +482,7 @@ test("expressions have at most 20,000 characters together", async () => {
   ]);
 });
 
-test("what is wrong with the whole is told before what is wrong with its parts", async () => {
+test("issues of the whole: before issues of its parts", async () => {
   const names = Array.from({ length: 101 }, (_, index) => [`v${index}`, index === 100 ? "nowhere" : "1"]);
   const variables = Object.fromEntries(names);
   const step = { id: "a", type: "product", productId: `prod_0${"a".repeat(25)}`, variables };
@@ -499,7 +491,7 @@ test("what is wrong with the whole is told before what is wrong with its parts",
   assert.match(part!, /^content\.steps\[0\]\.variables\.v100: uses nowhere/);
 });
 
-test("hostile definitions are refused without long thought", async () => {
+test("hostile definitions: refused quickly", async () => {
   const long = (length: number, item: (index: number) => unknown) =>
     Array.from({ length }, (_, index) => item(index));
   const defs = Object.fromEntries(
@@ -534,7 +526,7 @@ test("hostile definitions are refused without long thought", async () => {
   }
 });
 
-test("all defaults of a definition together are checked in bounded time", async () => {
+test("many defaults: checked in bounded time", async () => {
   const list = (length: number, item: (index: number) => unknown) =>
     Array.from({ length }, (_, index) => item(index));
   const doubled = list(9, (index) => [
@@ -568,7 +560,7 @@ interface Graph {
   order: number[];
 }
 
-/** Steps of a DAG, in any order of the text. Each reads what it needs and, now and then, an ancestor beyond. */
+/** A random DAG in random text order. Steps read their needs and some further ancestors. */
 const graphs: fc.Arbitrary<Graph> = fc.integer({ min: 3, max: 12 }).chain((size) =>
   fc.record({
     size: fc.constant(size),
@@ -604,13 +596,13 @@ function definitionOf(graph: Graph): Definition {
 
 type Injection = (definition: Definition, graph: Graph, at: number) => string[];
 
-/** Puts one issue into a right definition; answers the fields that must be told, and no others. */
+/** Adds one issue to a valid definition. Returns the expected fields. */
 const injections: Record<string, Injection> = {
-  "a reference to nothing"({ steps }, _graph, at) {
+  "an unknown step in needs"({ steps }, _graph, at) {
     steps[at]!.needs!.push("nowhere");
     return [`content.steps[${at}].needs`];
   },
-  "an id that appears twice"({ steps }, _graph, at) {
+  "a duplicate id"({ steps }, _graph, at) {
     steps.push({ id: steps[at]!.id, type: "delay", seconds: 1 });
     return [`content.steps[${steps.length - 1}].id`];
   },
@@ -618,49 +610,49 @@ const injections: Record<string, Injection> = {
     steps[at]!["colour"] = "red";
     return [`content.steps[${at}].colour`];
   },
-  "a broken expression"({ steps }, _graph, at) {
+  "an invalid expression"({ steps }, _graph, at) {
     steps[at]!["when"] = "input. == 1";
     return [`content.steps[${at}].when`];
   },
-  "a step that need not have ended"({ steps }, graph, at) {
+  "a step that is not an ancestor"({ steps }, graph, at) {
     const known = ancestors(graph, graph.order[at]!);
     const other = graph.order.find((index) => !known.has(index))!;
     steps[at]!["when"] = `steps.s${other}.output == 1`;
     return [`content.steps[${at}].when`];
   },
-  "a circle"(definition, graph, at) {
+  "a cycle"(definition, graph, at) {
     const known = [...ancestors(graph, graph.order[at]!)];
     const [end] = known;
     if (end === undefined) return [];
-    // From the farthest there may be several ways around; each step of the shortest is told once, at the first.
+    // There may be several paths back; the shortest is reported once, at its first step.
     const foot = graph.order.indexOf(end);
     definition.steps[foot]!.needs!.push(definition.steps[at]!.id);
-    return ["circle"];
+    return ["cycle"];
   },
 };
 
 for (const [says, inject] of Object.entries(injections)) {
-  test(`of any graph, ${says} is told at its place and nothing else is`, async () => {
+  test(`any graph with ${says}: only this issue, at its path`, async () => {
     await fc.assert(
       fc.asyncProperty(graphs, fc.nat(), async (graph, seed) => {
         const definition = definitionOf(graph);
         assert.deepEqual(await problemsOf(definition), []);
         const expected = inject(definition, graph, seed % graph.size);
         const problems = await problemsOf(definition);
-        if (expected[0] !== "circle") {
+        if (expected[0] !== "cycle") {
           assert.deepEqual(
             problems.map((problem) => problem.split(": ")[0]),
             expected,
           );
-        } else assertCircles(definition, problems);
+        } else assertCycles(definition, problems);
       }),
       { numRuns: runs(60) },
     );
   });
 }
 
-/** Each circle that is told goes along needs, and begins at its first step in the text. */
-function assertCircles({ steps }: Definition, problems: string[]): void {
+/** Each reported cycle follows needs and starts at its first step in the text. */
+function assertCycles({ steps }: Definition, problems: string[]): void {
   assert.ok(problems.length > 0);
   for (const problem of problems) {
     const [, index, way] =

@@ -12,12 +12,12 @@ import { createStepNodes, findGraphIssues, listAncestors, type StepNode } from "
 import { MAX_STEPS, Workflow } from "./workflow-schema.ts";
 
 const MAX_PROBLEMS = 50;
-/** Parsing takes about five microseconds a character, and one request must not block the process. */
+/** Parsing takes about 5 µs a character, and one request must not block the process. */
 const MAX_EXPRESSIONS_CHARACTERS = 20_000;
 
 export type CheckedWorkflow = { workflow: Workflow } | { problems: FieldProblem[] };
 
-/** Returns the workflow of a product's `content`, or all problems by their place in the text. */
+/** Returns the workflow in a product's `content`, or all problems in document order. */
 export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
   const read = parseJsonText(content);
   if ("issues" in read) return { problems: toProblems(read.issues) };
@@ -31,7 +31,7 @@ export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
 const toProblems = (issues: readonly ValidationIssue[]) =>
   issues.slice(0, MAX_PROBLEMS).map((issue) => toProblem("content", issue));
 
-/** Runs also when the schema has issues, so that the author sees all of them at once. The input may have any shape. */
+/** Also runs if the schema has issues, so that the author sees all at once. The input may have any shape. */
 function findSemanticIssues(definition: unknown, check: ExpressionCheck): ValidationIssue[] {
   if (!isObject(definition)) return [];
   const { input } = definition;
@@ -47,18 +47,17 @@ function findSemanticIssues(definition: unknown, check: ExpressionCheck): Valida
   ];
 }
 
-/** Also of the step inside a map. */
 function findStepIssues(step: unknown, path: Path): ValidationIssue[] {
   if (!isObject(step)) return [];
   return [
     ...(isObject(step["output"]) ? findSchemaIssues(step["output"], [...path, "output"]) : []),
     ...findMessageIssues(step, path),
-    // Once: the schema refuses a map in a map.
+    // The schema refuses a map in a map.
     ...(path.at(-1) === "do" ? [] : findStepIssues(step["do"], [...path, "do"])),
   ];
 }
 
-/** Each variable of the messages has a value or a default. */
+/** Each variable of the messages needs a value or a default. */
 function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, path: Path): ValidationIssue[] {
   if (!Array.isArray(messages) || !isObject(vars)) return [];
   const texts = messages.flatMap((message) =>
@@ -69,13 +68,13 @@ function findMessageIssues({ messages, vars = {} }: Record<string, unknown>, pat
     .map(({ name }) => ({ path: [...path, "vars"], reason: `lacks ${name}, which the messages use` }));
 }
 
-/** A runner needs a key of each of these providers. */
+/** A run needs a key for each of these providers. */
 export function listProviders({ steps }: Workflow): Provider[] {
   const all = steps.map((step) => (step.type === "map" ? step.do : step));
   return providers.filter((id) => all.some((step) => step.type === "prompt" && step.provider === id));
 }
 
-/** The providers that `compatibility` does not name. */
+/** The providers that `compatibility` lacks. */
 export const listMissingProviders = (workflow: Workflow, compatibility: readonly string[]): Provider[] =>
   listProviders(workflow).filter((id) => !anyModelProviders.has(id) && !compatibility.includes(id));
 

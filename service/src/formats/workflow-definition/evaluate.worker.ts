@@ -1,4 +1,4 @@
-/** Runs in a worker thread, which evaluation-thread.ts stops from outside. */
+/** Runs in a worker thread; evaluation-thread.ts enforces the time limit. */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { required } from "../../core/required.ts";
@@ -17,22 +17,22 @@ const run = await createExpressionRunner();
 warmUp();
 
 const port = required(parentPort, "the port of the thread that started this one");
-port.on("message", (question: EvaluationRequest) => port.postMessage(evaluate(question)));
+port.on("message", (request: EvaluationRequest) => port.postMessage(evaluate(request)));
 port.postMessage("ready");
 
 function evaluate({ expression, bindings }: EvaluationRequest): EvaluationResponse {
   try {
     const values = JSON.parse(bindings);
-    // The time for parsing the input does not count.
+    // Parsing the input does not count.
     clock[0] = isCpuTime ? toMs(process.threadCpuUsage()) : wallClockMs();
     return { value: run(expression, values) };
   } catch (error) {
-    // Messages of the library may quote what the expression read.
+    // Messages of the library may quote values.
     return { reason: error instanceof EvaluationError ? error.reason : "cannot be evaluated" };
   }
 }
 
-/** A first run takes ten times as long, and the first user must not pay for it. */
+/** The first runs take ten times as long as later ones. */
 function warmUp(): void {
   for (let round = 0; round < 20; round++) {
     run(

@@ -1,6 +1,6 @@
 /**
- * `reason` completes a sentence about the expression: `reads a field that is not there`. It never quotes a value: the
- * data belongs to the user who runs the workflow, and its author must not see it.
+ * `reason` completes a sentence about the expression: `reads a field that is not there`. It never quotes a value: the data belongs to the
+ * user who runs the workflow, not to its author.
  */
 export class EvaluationError extends Error {
   readonly reason: string;
@@ -17,18 +17,27 @@ const TYPES = /^[\w.(), <>]*$/;
 
 /** The library's messages quote values, so only the kind of error is reported. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/^(no such |field .*not found|unresolved attribute)/s, "reads a name that is not there: ask has() first"],
+  [
+    /^(no such |field .*not found|unresolved attribute)/s,
+    "reads a name that does not exist: check it with has() first",
+  ],
   [/^index .* out of bounds/s, "reads past the end of a list or a text"],
   [/(divide|modulus) by zero$/, "divides by zero"],
-  [/^(u?int overflow|duration out of range|.*outside.*range)/s, "makes a number or a time that is too large"],
-  [/^type mismatch: expected bool/, "needs true or false where it has something else"],
-  [/^type mismatch: iterable/, "goes through what is no list and no map"],
-  [/^map key conflict/, "makes a map with the same key twice"],
-  [/^unsupported key type/, "makes a map with a key that is no text, whole number or bool"],
-  [/^(Unable to convert|Failed to|Cannot convert|invalid )/, "turns a text or number into what it is not"],
-  [/^error parsing regexp|RE2|regexp/i, "has a regular expression that cannot be read"],
+  [
+    /^(u?int overflow|duration out of range|.*outside.*range)/s,
+    "computes a number or a time that is too large",
+  ],
+  [/^type mismatch: expected bool/, "uses a value that is not true or false as a condition"],
+  [/^type mismatch: iterable/, "iterates over a value that is not a list or map"],
+  [/^map key conflict/, "creates a map with the same key twice"],
+  [/^unsupported key type/, "creates a map with a key that is not a text, whole number or bool"],
+  [
+    /^(Unable to convert|Failed to|Cannot convert|invalid )/,
+    "converts a value that does not match the target type",
+  ],
+  [/^error parsing regexp|RE2|regexp/i, "has an invalid regular expression"],
   [/^Maximum call stack/, "is nested too deep"],
-  [/^Invalid string length/, "makes a text that is too long"],
+  [/^Invalid string length/, "creates a text that is too long"],
 ];
 
 export function toReason(message: string): string {

@@ -3,21 +3,20 @@ import { Worker } from "node:worker_threads";
 import { EvaluationError } from "./evaluation-error.ts";
 
 /**
- * CPU time, so that waiting for the processor does not count. It ends what cel-cost.ts does not count. The cost limit
- * comes first, because its message is the same on any machine.
+ * CPU time, so that waiting for a processor does not count. It bounds what cel-cost.ts does not count; the cost limit triggers first, with
+ * the same message on any machine.
  */
 const MAX_CPU_MS = 200;
-/** Wall-clock time of a request. */
 const MAX_WAIT_MS = 2_000;
-/** The thread's own heap: far more than the time limit allows to fill. */
+/** Far more than an evaluation can fill within the time limit. */
 const MAX_HEAP_MB = 256;
 const MAX_YOUNG_HEAP_MB = 32;
 const NOT_STARTED = -1;
 
 export interface ThreadData {
-  /** When the thread started the evaluation. The thread writes it, this side reads it. */
+  /** The start of the evaluation, written by the thread. */
   clock: Float64Array;
-  /** Whether the clock is CPU time. Node 22 cannot read the CPU time of another thread: there it is wall-clock time. */
+  /** Node 22 cannot read the CPU time of another thread and uses wall-clock time. */
   isCpuTime: boolean;
 }
 
@@ -54,7 +53,7 @@ export class EvaluationThread {
       execArgv: [],
     });
     this.#isReady = new Promise((resolve) => this.#worker.once("message", resolve)).then(() =>
-      this.#worker.on("message", (answer: EvaluationResponse) => this.#settle(answer)),
+      this.#worker.on("message", (response: EvaluationResponse) => this.#settle(response)),
     );
     this.#worker.on("error", (error) => this.#end(isOutOfMemory(error) ? tooMuchMemory() : error));
     this.#worker.on("exit", () => this.#end(new Error("a thread that evaluates expressions has ended")));
@@ -65,28 +64,28 @@ export class EvaluationThread {
     return this.#hasEnded;
   }
 
-  /** Throws an EvaluationError, or the error that kept the thread from starting. */
-  async evaluate(question: EvaluationRequest): Promise<unknown> {
-    if (this.#hasEnded) throw new Error("a thread that has ended was asked");
+  /** Throws an EvaluationError, or the error that stopped the thread from starting. */
+  async evaluate(request: EvaluationRequest): Promise<unknown> {
+    if (this.#hasEnded) throw new Error("evaluate() was called on a thread that has ended");
     // A pending evaluation keeps the process alive; an idle thread does not.
     this.#worker.ref();
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject, until: Number.POSITIVE_INFINITY };
-      void this.#isReady.then(() => this.#post(question));
+      void this.#isReady.then(() => this.#post(request));
     });
   }
 
   /** Rejects a pending evaluation. */
   async close(): Promise<void> {
-    this.#end(new EvaluationError("was given up, because the service shuts down"));
+    this.#end(new EvaluationError("was canceled because the service is shutting down"));
     await this.#worker.terminate();
   }
 
-  #post(question: EvaluationRequest): void {
+  #post(request: EvaluationRequest): void {
     if (!this.#pending) return;
     this.#pending.until = performance.now() + MAX_WAIT_MS;
     this.#clock[0] = NOT_STARTED;
-    this.#worker.postMessage(question);
+    this.#worker.postMessage(request);
     this.#scheduleCheck(MAX_CPU_MS);
   }
 
@@ -94,13 +93,13 @@ export class EvaluationThread {
     this.#timer = setTimeout(() => this.#checkLimits(), ms);
   }
 
-  /** A response comes before the first check, almost always. */
+  /** Almost always the response comes before the first check. */
   async #checkLimits(): Promise<void> {
-    const asked = this.#pending;
-    if (!asked) return;
-    const leftMs = MAX_CPU_MS - (await this.#readUsedMs(asked.until));
-    if (this.#pending !== asked) return;
-    if (leftMs > 0 && performance.now() < asked.until) this.#scheduleCheck(leftMs + 1);
+    const pending = this.#pending;
+    if (!pending) return;
+    const leftMs = MAX_CPU_MS - (await this.#readUsedMs(pending.until));
+    if (this.#pending !== pending) return;
+    if (leftMs > 0 && performance.now() < pending.until) this.#scheduleCheck(leftMs + 1);
     else this.#end(new EvaluationError(`takes more than ${MAX_CPU_MS} ms`));
   }
 
@@ -108,36 +107,35 @@ export class EvaluationThread {
   async #readUsedMs(until: number): Promise<number> {
     const tooLate = sleep(Math.max(0, until - performance.now()), null, { ref: false });
     const nowMs = this.#isCpuTime ? await Promise.race([this.#readCpuMs(), tooLate]) : wallClockMs();
-    const [begunAt = NOT_STARTED] = this.#clock;
-    return nowMs !== null && begunAt !== NOT_STARTED ? nowMs - begunAt : 0;
+    const [startedAt = NOT_STARTED] = this.#clock;
+    return nowMs !== null && startedAt !== NOT_STARTED ? nowMs - startedAt : 0;
   }
 
-  /** null: the thread has ended. */
   async #readCpuMs(): Promise<number | null> {
     const usage = await this.#worker.cpuUsage().catch(() => null);
     return usage && toMs(usage);
   }
 
-  #settle(answer: EvaluationResponse): void {
-    const asked = this.#takePending();
+  #settle(response: EvaluationResponse): void {
+    const pending = this.#clearPending();
     this.#worker.unref();
-    if ("value" in answer) asked?.resolve(answer.value);
-    else asked?.reject(new EvaluationError(answer.reason));
+    if ("value" in response) pending?.resolve(response.value);
+    else pending?.reject(new EvaluationError(response.reason));
   }
 
   #end(why: unknown): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#takePending()?.reject(why as Error);
+    this.#clearPending()?.reject(why as Error);
     this.#worker.unref();
     void this.#worker.terminate();
   }
 
-  #takePending(): PendingEvaluation | null {
+  #clearPending(): PendingEvaluation | null {
     clearTimeout(this.#timer);
-    const asked = this.#pending;
+    const pending = this.#pending;
     this.#pending = null;
-    return asked;
+    return pending;
   }
 }
 

@@ -14,7 +14,7 @@ after(() => evaluator.close());
 const evaluate = (expression: string, bindings: Partial<Bindings> = {}, whose = "somebody") =>
   evaluator.evaluate(expression, { input: {}, steps: {}, ...bindings }, whose);
 
-/** The reason why there is no value; fails where there is one. */
+/** Fails if the expression has a value. */
 async function reasonOf(expression: string, bindings: Partial<Bindings> = {}, whose?: string) {
   const value = evaluate(expression, bindings, whose);
   return value.then(
@@ -100,21 +100,21 @@ const values: [expression: string, value: unknown][] = [
   ["'%s is %d'.format([input.topic, input.parts])", "autumn is 5"],
 ];
 
-test("an expression gives values of JSON", async () => {
+test("valid expressions: return JSON values", async () => {
   for (const [expression, value] of values) {
     assert.deepEqual(await evaluate(expression, bindings), value, expression);
   }
 });
 
 const issues: [expression: string, reason: string][] = [
-  ["input.missing", "reads a name that is not there: ask has() first"],
-  ["steps.skipped.output.parts", "reads a name that is not there: ask has() first"],
-  ["steps.other.output", "reads a name that is not there: ask has() first"],
-  ["constructor", "reads a name that is not there: ask has() first"],
-  ["__proto__", "reads a name that is not there: ask has() first"],
-  ["input.constructor", "reads a name that is not there: ask has() first"],
-  ["input.__proto__.x", "reads a name that is not there: ask has() first"],
-  ["input['hasOwnProperty']", "reads a name that is not there: ask has() first"],
+  ["input.missing", "reads a name that does not exist: check it with has() first"],
+  ["steps.skipped.output.parts", "reads a name that does not exist: check it with has() first"],
+  ["steps.other.output", "reads a name that does not exist: check it with has() first"],
+  ["constructor", "reads a name that does not exist: check it with has() first"],
+  ["__proto__", "reads a name that does not exist: check it with has() first"],
+  ["input.constructor", "reads a name that does not exist: check it with has() first"],
+  ["input.__proto__.x", "reads a name that does not exist: check it with has() first"],
+  ["input['hasOwnProperty']", "reads a name that does not exist: check it with has() first"],
   ["input.list[7]", "reads past the end of a list or a text"],
   ["'abc'.substring(9)", "reads past the end of a list or a text"],
   ["input.topic + 1", "cannot do _+_ with (string, int)"],
@@ -122,36 +122,36 @@ const issues: [expression: string, reason: string][] = [
   ["-input.topic", "cannot do -_ with (string)"],
   ["1 / 0", "divides by zero"],
   ["1 % 0", "divides by zero"],
-  ["9223372036854775807 + 1", "makes a number or a time that is too large"],
-  ["input.topic && true", "needs true or false where it has something else"],
-  ["input.parts.map(x, x)", "goes through what is no list and no map"],
-  ["{'a': 1, 'a': 2}", "makes a map with the same key twice"],
-  ["{1.5: 2}", "makes a map with a key that is no text, whole number or bool"],
-  ["int(input.topic)", "turns a text or number into what it is not"],
-  ["bool(input.topic)", "turns a text or number into what it is not"],
-  ["timestamp(input.topic)", "turns a text or number into what it is not"],
-  ["duration(input.topic)", "turns a text or number into what it is not"],
-  ["'a'.matches('(')", "has a regular expression that cannot be read"],
-  ["'a'.matches('(?=a)')", "has a regular expression that cannot be read"],
+  ["9223372036854775807 + 1", "computes a number or a time that is too large"],
+  ["input.topic && true", "uses a value that is not true or false as a condition"],
+  ["input.parts.map(x, x)", "iterates over a value that is not a list or map"],
+  ["{'a': 1, 'a': 2}", "creates a map with the same key twice"],
+  ["{1.5: 2}", "creates a map with a key that is not a text, whole number or bool"],
+  ["int(input.topic)", "converts a value that does not match the target type"],
+  ["bool(input.topic)", "converts a value that does not match the target type"],
+  ["timestamp(input.topic)", "converts a value that does not match the target type"],
+  ["duration(input.topic)", "converts a value that does not match the target type"],
+  ["'a'.matches('(')", "has an invalid regular expression"],
+  ["'a'.matches('(?=a)')", "has an invalid regular expression"],
   ["bytes(input.topic)", "uses bytes(), whose values have no JSON"],
-  ["type(input)", "gives what is no value of JSON, such as a type"],
-  ["b'abc'", "gives what is no value of JSON, such as a type"],
-  ["9007199254740993", "gives a whole number past 2^53, which JSON does not hold: use string()"],
-  ["1.0 / 0.0", "gives a number that JSON does not have, as after a division by 0.0"],
-  ["'a\\x00'", "gives a text with a NUL character"],
-  ["{'__proto__': 1}", "gives an object with a name that cannot be used"],
-  ["{1: 'a', '1': 'b'}", "gives an object with the same name twice"],
-  ["1 +", "is no CEL expression"],
+  ["type(input)", "returns a value that JSON cannot represent, such as a type"],
+  ["b'abc'", "returns a value that JSON cannot represent, such as a type"],
+  ["9007199254740993", "returns a whole number past 2^53, which JSON cannot represent: use string()"],
+  ["1.0 / 0.0", "returns a number that JSON cannot represent, such as after a division by 0.0"],
+  ["'a\\x00'", "returns a text with a NUL character"],
+  ["{'__proto__': 1}", "returns an object with a name that cannot be used"],
+  ["{1: 'a', '1': 'b'}", "returns an object with the same name twice"],
+  ["1 +", "is not a valid CEL expression"],
   ["'a' ".repeat(600), "is longer than 2048 characters"],
 ];
 
-test("what keeps an expression from having a value is told in words", async () => {
+test("failing expressions: report the reason", async () => {
   for (const [expression, reason] of issues) {
     assert.equal(await reasonOf(expression, bindings), reason, expression);
   }
 });
 
-test("no reason quotes a value", async () => {
+test("reasons: never quote a value", async () => {
   const secret = "5ecret";
   const expressions = [
     "input[input.secret]",
@@ -176,11 +176,11 @@ test("no reason quotes a value", async () => {
   }
 });
 
-test("any value of JSON goes in and comes out as it was", async () => {
+test("any JSON value: returned unchanged", async () => {
   const json = fc.jsonValue({ maxDepth: 4 }).filter((value) => !JSON.stringify(value).includes("__proto__"));
   await fc.assert(
     fc.asyncProperty(json, async (value) => {
-      // JSON has no -0, and a half of a surrogate pair is mended.
+      // JSON has no -0, and lone surrogates are replaced.
       const expected = JSON.parse(JSON.stringify(value), (_, item) =>
         typeof item === "string" ? item.toWellFormed() : Object.is(item, -0) ? 0 : item,
       );
@@ -199,55 +199,51 @@ const inner = "a".repeat(50_000);
 
 const SLOW = "[1, 2, 3, 4, 5, 6].exists(x, input.text.matches('(a+)+$'))";
 const slow = { text: `${long}b` };
-/** Of each kind of trouble one; what the static rules refuse stands here too, in case it slips through. */
+/** One of each kind, including those that the static check refuses. */
 const hostile: [what: string, expression: string, input?: unknown][] = [
   ["a catastrophic regular expression", SLOW, slow],
   [
-    "one that is given",
+    "a regular expression from the input",
     "[1, 2, 3, 4, 5, 6].exists(x, input.text.matches(input.re))",
     { text: `${long}b`, re: "(a+)+$" },
   ],
-  ["a great regular expression", "input.text.matches('((a{100}){100}){100}')", { text: long }],
+  ["a large regular expression", "input.text.matches('((a{100}){100}){100}')", { text: long }],
   ["nested maps", "input.list.map(a, input.list.map(b, input.list.map(c, c)))", { list: numbers }],
   ["nested alls", "input.list.all(a, input.list.all(b, input.list.all(c, true)))", { list: numbers }],
   [
-    "errors that || forgives",
+    "errors ignored by ||",
     "input.list.all(a, input.list.all(b, input.list.all(c, c / 0 > 1 || true)))",
     { list: numbers },
   ],
   ["a list of lists", `input.list.map(a, input.list.map(b, [${"[a, b], ".repeat(60)}a]))`, { list: numbers }],
   ["10 MB of text", "size(input.text)", { text: "a".repeat(10_000_000) }],
-  ["a text that grows", "input.text.replace('a', input.text)", { text: long }],
-  ["a text that is joined", `[${"input.text, ".repeat(100)}''].join('').contains('b')`, { text: long }],
-  ["a text that is added up", `(${"input.text + ".repeat(100)}'').contains('b')`, { text: long }],
+  ["a growing text", "input.text.replace('a', input.text)", { text: long }],
+  ["a joined text", `[${"input.text, ".repeat(100)}''].join('').contains('b')`, { text: long }],
+  ["a concatenated text", `(${"input.text + ".repeat(100)}'').contains('b')`, { text: long }],
   ["a slow search", "input.text.contains(input.found)", { text: long, found: `${inner}b${inner}` }],
   [
-    "a slow search from behind",
+    "a slow search from the end",
     "input.text.lastIndexOf(input.found)",
     { text: long, found: `${inner}b${inner}` },
   ],
   ["a slow split", "input.text.split(input.found)", { text: long, found: `${inner}b${inner}` }],
   ["a long number", "int(input.digits)", { digits: "9".repeat(1_500_000) }],
-  [
-    "the same text again and again",
-    "input.list.map(a, input.list.map(b, input.text))",
-    { list: numbers, text: long },
-  ],
-  ["a list that is added up", `size(${"input.list + ".repeat(130)}[])`, { list: Array(100_000).fill(0) }],
+  ["a repeated text", "input.list.map(a, input.list.map(b, input.text))", { list: numbers, text: long }],
+  ["a concatenated list", `size(${"input.list + ".repeat(130)}[])`, { list: Array(100_000).fill(0) }],
   ["a list of letters", `[${"input.text.split(''), ".repeat(20)}[]]`, { text: long }],
   ["depth of a value", "input", JSON.parse(`${"[".repeat(5_000)}1${"]".repeat(5_000)}`)],
-  ["many small things", "input.map(x, x)", Array(600_000).fill({})],
+  ["many small values", "input.map(x, x)", Array(600_000).fill({})],
 ];
 
-test("hostile expressions are stopped, and who is beside them does not wait", {
+test("hostile expressions: stopped; other accounts do not wait", {
   timeout: 120_000,
 }, async () => {
-  let areStopped = false;
-  let honest = 0;
-  const beside = async () => {
-    while (!areStopped) {
+  let isDone = false;
+  let completed = 0;
+  const evaluateOther = async () => {
+    while (!isDone) {
       assert.equal(await evaluate("input.list.filter(x, x > 1).size()", bindings, "honest"), 2);
-      honest++;
+      completed++;
     }
   };
   const stopped = async () => {
@@ -255,14 +251,14 @@ test("hostile expressions are stopped, and who is beside them does not wait", {
       for (const [what, expression, input = {}] of hostile)
         assert.ok(await reasonOf(expression, { input }, "hostile"), what);
     } finally {
-      areStopped = true;
+      isDone = true;
     }
   };
-  await Promise.all([beside(), stopped()]);
-  assert.ok(honest > hostile.length, `${honest} answers`);
+  await Promise.all([evaluateOther(), stopped()]);
+  assert.ok(completed > hostile.length, `${completed} answers`);
 });
 
-test("who has many expressions that must be stopped waits for them alone", { timeout: 120_000 }, async () => {
+test("an account with many slow expressions: only it waits", { timeout: 120_000 }, async () => {
   let stopped = 0;
   const flood = Array.from({ length: 3 }, async () => {
     assert.equal(await reasonOf(SLOW, { input: slow }, "hostile"), "takes more than 200 ms");
@@ -279,7 +275,7 @@ test("who has many expressions that must be stopped waits for them alone", { tim
   await Promise.all(flood);
 });
 
-test("turns go round: who asked for much is not in the way of who asks for little", async () => {
+test("accounts take turns: few expressions do not wait for many", async () => {
   const order: string[] = [];
   const ask = async (whose: string) => {
     await evaluate("1", {}, whose);
@@ -289,7 +285,7 @@ test("turns go round: who asked for much is not in the way of who asks for littl
   assert.ok(order.lastIndexOf("c") < 50, order.slice(0, 60).join());
 });
 
-test("threads that have nothing to do keep no process alive", async () => {
+test("idle threads: do not keep the process alive", async () => {
   const program = `
     const { Evaluator } = await import(${JSON.stringify(new URL("./evaluator.ts", import.meta.url).href)});
     console.log(await new Evaluator().evaluate("6 * 7", { input: {}, steps: {} }, "somebody"));`;
@@ -297,16 +293,16 @@ test("threads that have nothing to do keep no process alive", async () => {
   assert.equal(stdout.trim(), "42");
 });
 
-test("an evaluator that is closed gives no more values", async () => {
+test("a closed evaluator: rejects", async () => {
   const closed = new Evaluator();
-  const asked = Array.from({ length: 5 }, () => closed.evaluate("1", { input: {}, steps: {} }, "somebody"));
-  await Promise.all([closed.close(), ...asked.map((value) => assert.rejects(value, EvaluationError))]);
+  const results = Array.from({ length: 5 }, () => closed.evaluate("1", { input: {}, steps: {} }, "somebody"));
+  await Promise.all([closed.close(), ...results.map((value) => assert.rejects(value, EvaluationError))]);
   await assert.rejects(closed.evaluate("1", { input: {}, steps: {} }, "somebody"), {
-    reason: "was given up, because the service shuts down",
+    reason: "was canceled because the service is shutting down",
   });
 });
 
-test("an expression ends in the same way however often it is asked", async () => {
+test("the same expression: the same result every time", async () => {
   const input = { list: numbers };
   const [passes, fails] = [
     "input.list.map(a, input.list.map(b, a + b)).size()",
@@ -314,16 +310,16 @@ test("an expression ends in the same way however often it is asked", async () =>
   ];
   for (let round = 0; round < 2; round++) {
     assert.equal(await evaluate(passes, { input }), 200);
-    assert.match(await reasonOf(fails, { input }), /has more to do/);
+    assert.match(await reasonOf(fails, { input }), /exceeds the cost limit/);
   }
 });
 
-test("long lists take time by their length, and not by its square", async () => {
+test("long lists: linear time", async () => {
   const list = Array.from({ length: 20_000 }, (_, index) => index);
   assert.equal(await evaluate("input.map(x, x + 1).filter(x, x % 2 == 0).size()", { input: list }), 10_000);
 });
 
-test("times are read in UTC, also where the process is in a zone that has no such hour", async () => {
+test("times: in UTC, also if the process's time zone skips the hour", async () => {
   const program = new URL("./expression-runner.ts", import.meta.url).href;
   const code = `
     const { createExpressionRunner } = await import("${program}");
@@ -337,7 +333,7 @@ test("times are read in UTC, also where the process is in a zone that has no suc
   assert.deepEqual(JSON.parse(stdout), [2, 11, 2]);
 });
 
-test("a thread that has nothing to do is ended, and another one started when it is needed", async () => {
+test("an idle thread: ends, and another one starts when needed", async () => {
   const short = new Evaluator({ idleMs: 0 });
   for (let round = 0; round < 2; round++) {
     assert.equal(await short.evaluate("6 * 7", { input: {}, steps: {} }, "somebody"), 42);
@@ -346,10 +342,10 @@ test("a thread that has nothing to do is ended, and another one started when it 
   await short.close();
 });
 
-test("what a function gives is paid for, however little it was given", async () => {
+test("the result of a function: counts towards the cost limit", async () => {
   const input = { list: numbers, text: "a".repeat(30), piece: "b".repeat(100_000) };
   const replacing = (letter: string) =>
     `input.list.all(x, type(input.text.replace('${letter}', input.piece)) == string)`;
-  assert.match(await reasonOf(replacing("a"), { input }), /has more to do/);
+  assert.match(await reasonOf(replacing("a"), { input }), /exceeds the cost limit/);
   assert.equal(await evaluate(replacing("c"), { input }), true);
 });

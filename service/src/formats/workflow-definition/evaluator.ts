@@ -3,18 +3,18 @@ import { EvaluationError } from "./evaluation-error.ts";
 import { type EvaluationRequest, EvaluationThread } from "./evaluation-thread.ts";
 import { isObject } from "./issue-order.ts";
 
-/** JSON text of what an expression reads. */
+/** JSON text. */
 const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
 const MAX_EXPRESSION_CHARACTERS = 2_048;
-/** One can be busy with expressions that must be stopped while the other serves everybody else. */
+/** While one thread runs an expression up to its limit, the other serves other accounts. */
 const MAX_THREADS = 2;
-/** An idle thread holds about 50 MB. */
+/** An idle thread uses about 50 MB. */
 const IDLE_MS = 60_000;
 
-/** As JSON values. */
+/** JSON values. */
 export interface Bindings {
   input: unknown;
-  /** Of finished steps; null: the step was skipped. */
+  /** The output of a skipped step is null. */
   steps: Readonly<Record<string, { output: unknown }>>;
   item?: unknown;
   index?: number;
@@ -28,9 +28,8 @@ interface EvaluationJob {
 }
 
 /**
- * Evaluates expressions that `checkWorkflow` accepted, in worker threads with a cost limit and 200 ms of CPU time.
- * Threads start on demand, end after an idle minute and keep no process alive. Accounts take turns and use one thread
- * at most, so that nobody waits for all expressions of another account.
+ * Evaluates expressions in worker threads with a cost limit and 200 ms of CPU time. Threads start on demand and end after an idle minute.
+ * Accounts take turns and use one thread at most.
  */
 export class Evaluator {
   /** By account, in the order of their turns. */
@@ -49,14 +48,11 @@ export class Evaluator {
     return this.#all.size;
   }
 
-  /**
-   * Times and durations are returned as text. `whose` is the id of the account, for fair turns. Throws an
-   * EvaluationError with the `reason`.
-   */
-  evaluate(expression: string, bindings: Bindings, whose: string): Promise<unknown> {
+  /** Returns times and durations as text. `accountId` is for fair turns. Throws an EvaluationError. */
+  evaluate(expression: string, bindings: Bindings, accountId: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const jobs = this.#waiting.get(whose) ?? [];
-      this.#waiting.set(whose, jobs);
+      const jobs = this.#waiting.get(accountId) ?? [];
+      this.#waiting.set(accountId, jobs);
       jobs.push({ expression, bindings, resolve, reject });
       this.#runNext();
     });
@@ -71,26 +67,26 @@ export class Evaluator {
 
   #runNext(): void {
     if (this.#isClosed) this.#rejectWaiting();
-    for (const [whose, jobs] of this.#waiting) {
-      if (this.#running.has(whose)) continue;
+    for (const [accountId, jobs] of this.#waiting) {
+      if (this.#running.has(accountId)) continue;
       const thread = this.#findThread();
       if (!thread) return;
-      this.#waiting.delete(whose);
+      this.#waiting.delete(accountId);
       const job = required(jobs.shift(), "a waiting job");
-      // To the end of the queue, when the account has more.
-      if (jobs.length > 0) this.#waiting.set(whose, jobs);
-      void this.#run(job, whose, thread);
+      // Back to the end of the queue if the account has more.
+      if (jobs.length > 0) this.#waiting.set(accountId, jobs);
+      void this.#run(job, accountId, thread);
     }
   }
 
-  async #run(job: EvaluationJob, whose: string, thread: EvaluationThread): Promise<void> {
-    this.#running.add(whose);
+  async #run(job: EvaluationJob, accountId: string, thread: EvaluationThread): Promise<void> {
+    this.#running.add(accountId);
     try {
       job.resolve(await thread.evaluate(toEvaluationRequest(job)));
     } catch (error) {
       job.reject(error);
     }
-    this.#running.delete(whose);
+    this.#running.delete(accountId);
     this.#release(thread);
     this.#runNext();
   }
@@ -113,7 +109,7 @@ export class Evaluator {
 
   #findThread(): EvaluationThread | null {
     for (const thread of this.#all) if (thread.hasEnded) this.#end(thread);
-    // The one that was used last, so that the other can end.
+    // The most recently used thread, so that the other one can end.
     const idle = [...this.#idle.keys()].at(-1);
     if (idle) {
       this.#reserve(idle);
@@ -126,7 +122,7 @@ export class Evaluator {
   }
 
   #rejectWaiting(): void {
-    const issue = new EvaluationError("was given up, because the service shuts down");
+    const issue = new EvaluationError("was canceled because the service is shutting down");
     for (const jobs of this.#waiting.values()) for (const job of jobs) job.reject(issue);
     this.#waiting.clear();
   }
@@ -152,10 +148,10 @@ function stringifyBindings(bindings: Bindings): string {
   }
 }
 
-/** Anything but `input.name`. */
+/** Matches everything but `input.name`. */
 const WHOLE_INPUT = /\binput\b(?!\.[A-Za-z_])/;
 
-/** An expression cannot read what it does not name, so only that is sent. A name may be escaped as `\x61`. */
+/** Sends only named values: an expression cannot read others. A name may be escaped as `\x61`. */
 function selectReadBindings(expression: string, { input, steps, ...others }: Bindings): Bindings {
   const isWhole = WHOLE_INPUT.test(expression) || !isObject(input);
   return {

@@ -5,15 +5,12 @@ export interface ExpressionScope {
   /** null: the input's schema allows any name. */
   inputs: ReadonlySet<string> | null;
   steps: { has(id: string): boolean };
-  /** The steps that must have ended before; null: all. */
+  /** Steps that must have ended before; null: all. */
   ended: ReadonlySet<string> | null;
   inMap: boolean;
 }
 
-/**
- * Returns why an expression cannot be evaluated at its place. The check does not run it: an unknown name, or a step
- * that need not have ended, would fail a paid run.
- */
+/** Returns why an expression cannot be evaluated at its place, without running it: an unknown name would fail a paid run. */
 export type ExpressionCheck = (source: string, scope: ExpressionScope) => string[];
 
 const MAX_DEPTH = 100;
@@ -33,8 +30,9 @@ export function loadExpressionCheck(): Promise<ExpressionCheck> {
 async function createExpressionCheck(): Promise<ExpressionCheck> {
   const { parse, functions } = await loadCel();
   const signatures = new Set<string>();
-  for (const { name, target, arguments: given } of functions) {
-    if (name !== EXCLUDED_FUNCTION) signatures.add(toSignature(name, target !== undefined, given.length));
+  for (const { name, target, arguments: parameters } of functions) {
+    if (name !== EXCLUDED_FUNCTION)
+      signatures.add(toSignature(name, target !== undefined, parameters.length));
   }
   return (source, scope) => {
     const parsed = parseExpression(parse, source);
@@ -48,13 +46,13 @@ async function createExpressionCheck(): Promise<ExpressionCheck> {
 const toSignature = (name: string, isMethod: boolean, count: number) =>
   `${isMethod ? "." : ""}${name}/${count}`;
 
-/** Returns the syntax tree, or the reason why there is none. */
+/** Returns the syntax tree, or the reason for its absence. */
 function parseExpression(parse: Parse, source: string): Expr | string {
   try {
     return parse(source).expr ?? "is empty";
   } catch (error) {
     if (error instanceof RangeError) return TOO_DEEP;
-    return `is no CEL expression${describeLocation(error)}`;
+    return `is not a valid CEL expression${describeLocation(error)}`;
   }
 }
 
@@ -97,7 +95,7 @@ function visitExpression(expr: Expr | undefined, outer: CheckState): void {
   else if (exprKind.case === "structExpr") {
     const { messageName, entries } = exprKind.value;
     if (messageName)
-      state.reasons.add(`makes a ${messageName}, which is not known: write a map {"key": value}`);
+      state.reasons.add(`creates a ${messageName}, which is unknown: write a map {"key": value}`);
     for (const { keyKind, value } of entries) {
       if (keyKind.case === "mapKey") visitExpression(keyKind.value, state);
       visitExpression(value, state);
@@ -105,7 +103,7 @@ function visitExpression(expr: Expr | undefined, outer: CheckState): void {
   }
 }
 
-/** A name and the fields that are read of it, by `.field` or `["field"]`. */
+/** A name and its fields, read by `.field` or `["field"]`. */
 interface FieldPath {
   name: string;
   fields: string[];
@@ -145,10 +143,10 @@ function visitName({ name, fields }: FieldPath, { scope, reasons }: CheckState):
 function findNameProblem(name: string, fields: string[], scope: ExpressionScope): string | null {
   if (name === "input") return findInputProblem(fields[0], scope);
   if (name === "steps") return findStepProblem(fields, scope);
-  // Names that the parser makes for macros, and types, as in type(x) == string.
+  // Names that the parser generates for macros, and types, as in type(x) == string.
   if (name.startsWith("@") || TYPES.includes(name)) return null;
-  if (name !== "item" && name !== "index") return `uses ${name}, which is not known: there are ${NAMES}`;
-  return scope.inMap ? null : `uses ${name}, which is there in the do of a map alone`;
+  if (name !== "item" && name !== "index") return `uses ${name}, which is unknown: there are ${NAMES}`;
+  return scope.inMap ? null : `uses ${name}, which exists only in the do of a map`;
 }
 
 function findInputProblem(name: string | undefined, { inputs }: ExpressionScope): string | null {
@@ -161,7 +159,7 @@ function findStepProblem([id, field]: string[], { steps, ended }: ExpressionScop
   if (!steps.has(id)) return `uses steps.${id}, but no step has this id`;
   if (field !== "output") return `uses steps.${id} without its output: write steps.${id}.output`;
   if (!ended || ended.has(id)) return null;
-  return `uses steps.${id}, which is no ancestor: add ${id} to needs`;
+  return `uses steps.${id}, which is not an ancestor: add ${id} to needs`;
 }
 
 function visitCall({ function: name, target, args }: Call, state: CheckState): void {
@@ -174,12 +172,12 @@ function visitCall({ function: name, target, args }: Call, state: CheckState): v
 }
 
 function findFunctionProblem(name: string, signatures: ReadonlySet<string>): string {
-  if (MACROS.includes(name)) return `uses ${name} in a way that it is not meant for`;
+  if (MACROS.includes(name)) return `uses the macro ${name} incorrectly`;
   const isKnown = [...signatures].some((known) => known.replace(/^\.|\/\d+$/g, "") === name);
-  return isKnown ? `gives ${name}() not what it takes` : `uses the function ${name}, which is not known`;
+  return isKnown ? `calls ${name}() with wrong arguments` : `uses the function ${name}, which is unknown`;
 }
 
-/** The parser has expanded `list.map(v, …)`; only the range and the step are written by the author. */
+/** The parser has expanded `list.map(v, …)`; the author wrote only the range and the step. */
 function visitMacro({ iterRange, iterVar, loopStep }: Comprehension, state: CheckState): void {
   visitExpression(iterRange, state);
   const macros = state.macros + 1;

@@ -8,12 +8,12 @@ import { EvaluationError, toReason } from "./evaluation-error.ts";
 /** Parsing takes longer than most evaluations, and a map evaluates the same expression for each item. */
 const MAX_CACHED_PROGRAMS = 100;
 
-/** Takes and returns JSON values. Throws an EvaluationError. */
+/** Works on JSON values. Throws an EvaluationError. */
 export type RunExpression = (expression: string, bindings: Readonly<Record<string, unknown>>) => unknown;
 
 type Program = (bindings: Record<string, CelInput>) => CelResult;
 
-/** Evaluates in the current thread and without a time limit; evaluation-thread.ts adds the limit. */
+/** Has no time limit; evaluation-thread.ts adds one. */
 export async function createExpressionRunner(): Promise<RunExpression> {
   const cel = await loadCel();
   const meter = new CostMeter();
@@ -21,7 +21,7 @@ export async function createExpressionRunner(): Promise<RunExpression> {
   const programs = new Map<string, Program>();
   const programOf = (expression: string) => {
     const program: Program = programs.get(expression) ?? cel.plan(environment, parseMetered(cel, expression));
-    // Keeps the most recently used at the end.
+    // Moves the most recently used to the end.
     programs.delete(expression);
     programs.set(expression, program);
     const [oldest] = programs.keys();
@@ -50,7 +50,7 @@ function parseExpression(cel: Cel, expression: string) {
   try {
     return cel.parse(expression);
   } catch {
-    throw new EvaluationError("is no CEL expression");
+    throw new EvaluationError("is not a valid CEL expression");
   }
 }
 

@@ -6,27 +6,27 @@ import { loadExpressionCheck } from "./expression-check.ts";
 import { findSchemaIssues } from "./json-schema.ts";
 
 const guide = await readFile(new URL("../../../../docs/guides/workflows.md", import.meta.url), "utf8");
-const [whole, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);
+const [example, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);
 
-/** The words in code style between two pieces of the text. */
+/** The words in code style between two texts of the guide. */
 function words(from: string, to: string): string[] {
   const [, part] = guide.split(from);
   return [...part!.split(to)[0]!.matchAll(/`(\$?\w+)`/g)].map(([, word]) => word!);
 }
 
-test("the workflow of the guide is right", async () => {
-  const checked = await checkWorkflow(whole!);
+test("the workflow of the guide: valid", async () => {
+  const checked = await checkWorkflow(example!);
   assert.ok("workflow" in checked, JSON.stringify(checked));
 });
 
-test("the issues of the guide are those that are told", async () => {
+test("the problems of the guide: equal those of checkWorkflow", async () => {
   const checked = await checkWorkflow(broken!);
   assert.ok("problems" in checked);
-  const [, told] = /```text\n(.*?)```/s.exec(guide)!;
-  assert.equal(checked.problems.map(({ field, reason }) => `${field}: ${reason}\n`).join(""), told);
+  const [, documented] = /```text\n(.*?)```/s.exec(guide)!;
+  assert.equal(checked.problems.map(({ field, reason }) => `${field}: ${reason}\n`).join(""), documented);
 });
 
-test("the functions that the guide names are there", async () => {
+test("the functions of the guide: exist", async () => {
   const check = await loadExpressionCheck();
   const names = words("- Functions:", "- Macros:");
   assert.ok(names.includes("join") && names.length > 20);
@@ -40,7 +40,7 @@ test("the functions that the guide names are there", async () => {
   }
 });
 
-test("the keywords that the guide names are taken", () => {
+test("the keywords of the guide: supported", () => {
   const keywords = words("the part of [JSON Schema", "An input has");
   assert.ok(keywords.length > 30);
   for (const keyword of keywords) {

@@ -16,7 +16,7 @@ const input: JsonSchema = {
   },
 };
 
-test("the inputs of a workflow are shown as variables, those of other types by their JSON", () => {
+test("toVariables: one variable for each input; other types as JSON", () => {
   assert.deepEqual(toVariables(input), [
     { name: "topic", required: true, description: "What it is about", maxLength: 500 },
     { name: "tone", required: false, default: "kind", enum: ["kind", "dry"] },
@@ -26,7 +26,7 @@ test("the inputs of a workflow are shown as variables, those of other types by t
   ]);
 });
 
-test("whatever a schema says, its variables are such as a product can have", () => {
+test("toVariables, any schema: variables that the contract accepts", () => {
   const great: JsonSchema = {
     type: "object",
     properties: {
@@ -40,13 +40,13 @@ test("whatever a schema says, its variables are such as a product can have", () 
   assert.deepEqual(api.products.update.request.body.parse({ variables }), { variables });
 });
 
-test("a run begins with what was given, and the defaults of the rest", () => {
+test("checkInput: given values, and defaults for the rest", () => {
   assert.deepEqual(checkInput(input, { topic: "cats", tone: "dry" }), {
     input: { topic: "cats", tone: "dry", count: 3 },
   });
 });
 
-test("every issue of an input is told by its path", () => {
+test("checkInput, several issues: reported by path", () => {
   assert.deepEqual(checkInput(input, { count: 0, parts: ["a", 1], tone: "rude" }), {
     problems: [
       { field: "input.topic", reason: "is required" },

@@ -18,12 +18,11 @@ const MAX_TEXT = 32_768;
 const MAX_CHOICES = 100;
 const MAX_CHOICE = 1_000;
 
-/** A workflow's input must be an object whose fields can be shown as a form. */
+/** The input must be an object whose fields can be shown as a form. */
 export function findInputIssues(input: unknown, path: Path): ValidationIssue[] {
   const issues = findSchemaIssues(input, path);
   if (!isObject(input)) return issues;
-  // A default that its schema refuses would fail each run that uses it. The default of an output is only
-  // documentation.
+  // A default that its schema refuses would fail each run that uses it. The default of an output is only documentation.
   if (issues.length === 0) issues.push(...findDefaultIssues(input, path));
   if (input["type"] !== "object") issues.push({ path: [...path, "type"], reason: 'must be "object"' });
   const properties = isObject(input["properties"]) ? input["properties"] : {};
@@ -55,8 +54,8 @@ function findRequiredIssues(
 const COMPOSITION_KEYWORDS = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /**
- * null: the schema allows names that it does not list. JSON Schema allows additional properties by default. Here, a
- * schema that lists properties must allow others explicitly, because a misspelt name is far more common.
+ * null: the schema allows unlisted names. JSON Schema allows them by default; here a schema with properties must allow them explicitly,
+ * because a misspelt name is far more common.
  */
 export function listInputNames(input: unknown): ReadonlySet<string> | null {
   if (!isObject(input) || COMPOSITION_KEYWORDS.some((keyword) => keyword in input)) return null;
@@ -67,8 +66,8 @@ export function listInputNames(input: unknown): ReadonlySet<string> | null {
 }
 
 /**
- * For the product's public `variables`, which are strings: of other types, the default and the choices are JSON text,
- * and the description ends with the type.
+ * The product's public `variables` are strings. For other types, default and choices are JSON text, and the description ends with the
+ * type.
  */
 export function toVariables(input: JsonSchema): Variable[] {
   return Object.entries(input.properties ?? {}).map(([name, schema]) =>
@@ -98,11 +97,11 @@ function toDescription({ type, title, description }: JsonSchema): string {
   const allowed = type === undefined ? [] : [type].flat();
   const isText = allowed.length === 0 || (allowed.length === 1 && allowed[0] === "string");
   const kind = isText ? "" : `(${describeTypes(allowed)})`;
-  const words = (description ?? title ?? "").trim().slice(0, MAX_DESCRIPTION - kind.length - 1);
-  return [words.toWellFormed(), kind].filter(Boolean).join(" ");
+  const summary = (description ?? title ?? "").trim().slice(0, MAX_DESCRIPTION - kind.length - 1);
+  return [summary.toWellFormed(), kind].filter(Boolean).join(" ");
 }
 
-/** Empty when the text is not a definition. */
+/** Empty if the text is not a definition. */
 function parseInputSchema(definition: string): JsonSchema {
   const read = parseJsonText(definition);
   const input = "value" in read && isObject(read.value) ? read.value["input"] : null;
@@ -117,15 +116,15 @@ export const parseInputTypes = (definition: string): Map<string, readonly Type[]
     ]),
   );
 
-/** Whether a run refuses inputs that the definition does not name. */
+/** Whether a run refuses unknown inputs. */
 export const isClosedInput = (definition: string): boolean =>
   parseInputSchema(definition).additionalProperties === false;
 
 export type CheckedInput = { input: Record<string, unknown> } | { problems: FieldProblem[] };
 
 /** Adds the defaults, then validates. */
-export function checkInput(schema: JsonSchema, given: Readonly<Record<string, unknown>>): CheckedInput {
-  const input = { ...readDefaults(schema), ...given };
+export function checkInput(schema: JsonSchema, values: Readonly<Record<string, unknown>>): CheckedInput {
+  const input = { ...readDefaults(schema), ...values };
   const issues = validateValue(schema, input);
   return issues.length > 0 ? { problems: issues.map((issue) => toProblem("input", issue)) } : { input };
 }

@@ -5,7 +5,7 @@ export type Path = ValidationIssue["path"];
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** In the order of the document. Missing members come last. */
+/** In document order; missing members come last. */
 export function sortIssues(document: unknown, issues: readonly ValidationIssue[]): ValidationIssue[] {
   const rank = createRankKey();
   const ranked = issues.map((issue) => ({ issue, ranks: rankPath(document, issue.path, rank) }));
@@ -14,16 +14,16 @@ export function sortIssues(document: unknown, issues: readonly ValidationIssue[]
 
 type RankKey = (parent: unknown, key: PropertyKey) => number;
 
-/** Caches the order of keys, since a document may have thousands of issues. */
+/** Caches the order of keys, because a document may have thousands of issues. */
 function createRankKey(): RankKey {
-  const known = new Map<object, Map<PropertyKey, number>>();
+  const ranksByObject = new Map<object, Map<PropertyKey, number>>();
   return (parent, key) => {
     if (typeof key === "number") return key;
     if (!isObject(parent)) return Number.POSITIVE_INFINITY;
-    let ranks = known.get(parent);
+    let ranks = ranksByObject.get(parent);
     if (!ranks) {
       ranks = new Map(Object.keys(parent).map((name, index) => [name, index] as const));
-      known.set(parent, ranks);
+      ranksByObject.set(parent, ranks);
     }
     return ranks.get(key) ?? Number.POSITIVE_INFINITY;
   };

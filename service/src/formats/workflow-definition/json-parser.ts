@@ -9,8 +9,8 @@ const MAX_WORKFLOW_MEMBERS = 5_000;
 export type ParsedJson = { value: unknown } | { issues: ValidationIssue[] };
 
 /**
- * Reports line and column, which JSON.parse() often does not. Stricter than JSON in two points: a duplicate key is an
- * error, since JSON would silently use the second; and so is text that PostgreSQL cannot store.
+ * Reports line and column, which JSON.parse() often does not. Also refuses duplicate keys, of which JSON.parse() silently uses the last,
+ * and text that PostgreSQL cannot store.
  */
 export function parseJsonText(text: string): ParsedJson {
   const shape = findShapeProblem(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
@@ -25,7 +25,7 @@ const WHITESPACE = /[ \t\r\n]*/y;
 
 type NestingLevel = { index: number } | { key: string; seen: Set<string> };
 
-/** Besides the end of a list or an object that has just begun. */
+/** Besides the end of a list or an object that has just started. */
 type ExpectedToken = "value" | "key" | "colon" | "comma" | "nothing";
 
 interface ScanState {
@@ -58,13 +58,13 @@ function skipWhitespace(text: string, from: number): number {
 
 function toSyntaxIssue(text: string, from: number): ValidationIssue {
   const at = skipWhitespace(text, from);
-  if (at === text.length) return { path: [], reason: "is no JSON: it ends too early" };
+  if (at === text.length) return { path: [], reason: "is not valid JSON: it ends too early" };
   const lines = text.slice(0, at).split("\n");
-  const place = `line ${lines.length}, column ${lastOf(lines).length + 1}`;
-  return { path: [], reason: `is no JSON: see ${place}` };
+  const position = `line ${lines.length}, column ${lastOf(lines).length + 1}`;
+  return { path: [], reason: `is not valid JSON: see ${position}` };
 }
 
-/** Whether the token may stand here: a string, a punctuation mark, or, with neither, a number, true, false or null. */
+/** Whether the token is valid here: a string, a punctuation mark, or, with neither, a number, true, false or null. */
 function acceptToken(state: ScanState, string: string | undefined, mark: string | undefined): boolean {
   const { next, hasBegun, levels } = state;
   const level = levels.at(-1);

@@ -37,14 +37,14 @@ const schemas: [schema: JsonSchema, sample: unknown][] = [
   [{}, "sandbox"],
 ];
 
-test("a sample is small, and fits its schema", () => {
+test("generateSample: a small valid value", () => {
   for (const [schema, sample] of schemas) {
     assert.deepEqual(generateSample(schema), sample, JSON.stringify(schema));
     assert.deepEqual(validateValue(schema, sample), []);
   }
 });
 
-test("what nothing fits, or nothing small, has none, and is known so at once", () => {
+test("generateSample, no valid or no small value: undefined, quickly", () => {
   let lists: JsonSchema = { type: "string" };
   for (let depth = 0; depth < 20; depth++) lists = { type: "array", items: lists, minItems: 1_000_000_000 };
   for (const schema of [
@@ -81,7 +81,7 @@ const { schema: anySchema } = fc.letrec<{ schema: object }>((tie) => ({
   ),
 }));
 
-test("whatever the schema, its sample fits", () => {
+test("generateSample, any schema: a valid value", () => {
   fc.assert(
     fc.property(anySchema, (schema) => {
       assert.deepEqual(validateValue(schema as JsonSchema, generateSample(schema as JsonSchema)), []);

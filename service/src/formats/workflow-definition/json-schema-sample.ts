@@ -3,23 +3,22 @@ import { type JsonSchema, resolveRef, validateValue } from "./json-schema.ts";
 
 type Schema = JsonSchema | boolean;
 
-/** Branches of `anyOf` and `oneOf` to try. */
 const MAX_BRANCHES = 8;
-/** In the whole sample: an author's schema may ask for lists of lists of lists. */
+/** Of the whole sample: a schema may describe lists of lists of lists. */
 const MAX_VALUES = 2_000;
 const MAX_TEXT = 10_000;
 const WORD = "sandbox";
 
 interface SampleState {
   root: JsonSchema;
-  /** The branch of `anyOf` and `oneOf` to use. */
+  /** The index of the branch of `anyOf` and `oneOf`. */
   branch: number;
-  /** With optional parts: one item of a list, and all named properties. */
+  /** Includes optional parts: one item of a list, and all named properties. */
   isFull: boolean;
   valuesLeft: number;
 }
 
-/** A small value that is valid against the schema, always the same; undefined: none was found. */
+/** Returns a small valid value, always the same one; undefined: none was found. */
 export function generateSample(root: JsonSchema): unknown {
   for (let branch = 0; branch < MAX_BRANCHES; branch++) {
     for (const isFull of [true, false]) {
@@ -117,8 +116,8 @@ function generateArray(
   { items = true, prefixItems = [], minItems = 0, maxItems }: JsonSchema,
   state: SampleState,
 ): unknown[] {
-  const wanted = state.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
-  const length = Math.min(wanted, maxItems ?? wanted, MAX_VALUES);
+  const count = state.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
+  const length = Math.min(count, maxItems ?? count, MAX_VALUES);
   return Array.from({ length }, (_, n) => generateValue(prefixItems[n] ?? items, state, n));
 }
 

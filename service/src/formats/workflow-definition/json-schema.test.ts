@@ -22,7 +22,7 @@ const small = fc.integer({ min: 0, max: 3 });
 const number = fc.constantFrom(-1, 0, 1, 2, 2.5);
 const type = fc.constantFrom("string", "number", "integer", "boolean", "object", "array", "null");
 
-/** Any schema of the keywords that we take, many at once, so that they meet. */
+/** Combines many supported keywords. */
 const { schema } = fc.letrec<{ schema: JsonSchema | boolean }>((tie) => {
   const inner = tie("schema");
   const list = fc.array(inner, { minLength: 1, maxLength: 3 });
@@ -74,11 +74,10 @@ const { schema } = fc.letrec<{ schema: JsonSchema | boolean }>((tie) => {
 });
 const definitions = fc.record({ a: fc.record({ type }), b: fc.record({ not: fc.record({ type }) }) });
 
-test("a value fits a schema for us exactly when it does for Ajv", () => {
+test("validateValue, any schema and value: agrees with Ajv", () => {
   const ajv = new Ajv2020({ strict: false, validateSchema: false });
-  // It keeps book of what `unevaluatedProperties` would need, a keyword that we do not take, and in some schemas
-  // (`{ anyOf: [{ oneOf: [{ additionalProperties: false }, false], not: true }, true] }`) its code names a variable
-  // that it never declared.
+  // With this option Ajv generates code with an undeclared variable for some schemas, such as `{ anyOf: [{ oneOf: [{ additionalProperties:
+  // false }, false], not: true }, true] }`. It is only needed for `unevaluatedProperties`, which is not supported here.
   ajv.opts.unevaluated = false;
   let fitting = 0;
   fc.assert(
@@ -97,13 +96,13 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
         }
       },
     ),
-    // So many that a hundred values fit however few fit by chance.
+    // Enough runs for a hundred valid values by chance.
     { numRuns: runs(500) },
   );
   assert.ok(fitting > 100, `only ${fitting} values fitted`);
 });
 
-const told: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
+const invalid: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
   [{ type: "string" }, 1, ": must be a string"],
   [{ type: ["integer", "null"] }, 1.5, ": must be an integer or null"],
   [{ enum: ["a", 2] }, "b", ": must be one of a, 2"],
@@ -129,14 +128,14 @@ const told: [schema: JsonSchema, value: unknown, ...issues: string[]][] = [
   ],
   [{ properties: { a: { $ref: "#/$defs/x" } }, $defs: { x: { type: "null" } } }, { a: 1 }, "a: must be null"],
 ];
-for (const [schema, value, ...issues] of told) {
-  test(`${JSON.stringify(value)} against ${JSON.stringify(schema)}`, () => {
-    const said = validateValue(schema, value).map(({ path, reason }) => `${path.join(".")}: ${reason}`);
-    assert.deepEqual(said, issues);
+for (const [schema, value, ...issues] of invalid) {
+  test(`${JSON.stringify(value)} against ${JSON.stringify(schema)}: reports its issues`, () => {
+    const problems = validateValue(schema, value).map(({ path, reason }) => `${path.join(".")}: ${reason}`);
+    assert.deepEqual(problems, issues);
   });
 }
 
-test("no reason quotes the value", () => {
+test("reasons: never quote the value", () => {
   const schema: JsonSchema = { enum: ["a"], properties: { a: { maxLength: 1 } }, not: { type: "array" } };
   for (const secret of ["secret", { a: "secret" }, ["secret"]]) {
     const issues = validateValue(schema, secret);
@@ -145,7 +144,7 @@ test("no reason quotes the value", () => {
   }
 });
 
-test("names of object members are names like others", () => {
+test("names of Object.prototype: treated like other names", () => {
   const schema = JSON.parse('{"required":["toString"],"properties":{"constructor":{"type":"string"}}}');
   assert.deepEqual(
     validateValue(schema, JSON.parse('{"constructor":1}')).map(({ path }) => path),
@@ -153,7 +152,7 @@ test("names of object members are names like others", () => {
   );
 });
 
-test("a schema of as much as can be is checked against a value in bounded time", () => {
+test("the largest schemas: validated in bounded time", () => {
   const defs = Object.fromEntries(
     Array.from({ length: 9 }, (_, index) => [
       `d${index}`,
@@ -176,18 +175,18 @@ test("a schema of as much as can be is checked against a value in bounded time",
     ]);
   }
   const long = { sort: "x".repeat(250_000) };
-  const choosy: JsonSchema = {
+  const schemaWithManyEnums: JsonSchema = {
     anyOf: Array.from({ length: 1_900 }, (_, index) => ({ enum: [{ index }, 1] })),
   };
-  assert.match(validateValue(choosy, long)[0]!.reason, /too large/);
+  assert.match(validateValue(schemaWithManyEnums, long)[0]!.reason, /too large/);
   const ofAny = (schema: JsonSchema, count: number): JsonSchema => ({ anyOf: Array(count).fill(schema) });
   const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`n${index}`, 1]));
-  const dear: [JsonSchema, unknown][] = [
+  const expensive: [JsonSchema, unknown][] = [
     [{ items: { required: Object.keys(wide) } }, Array(100).fill({})],
     [ofAny({ maxProperties: 1 }, 200), wide],
     [ofAny({ minLength: 200_000 }, 200), "x".repeat(150_000)],
   ];
-  for (const [schema, value] of dear) assert.match(validateValue(schema, value)[0]!.reason, /too large/);
+  for (const [schema, value] of expensive) assert.match(validateValue(schema, value)[0]!.reason, /too large/);
   const manyChoices: JsonSchema = { items: { enum: Array.from({ length: 20_000 }, (_, index) => index) } };
   assert.deepEqual(validateValue(manyChoices, Array(60_000).fill(7)), []);
   const { user, system } = process.cpuUsage(start);
@@ -207,7 +206,7 @@ const bounds: [schema: JsonSchema, fits: unknown, isPast: unknown][] = [
   [{ minProperties: 1 }, { a: 1 }, {}],
 ];
 
-test("a value at its bound fits, and one past it does not", () => {
+test("limits: inclusive or exclusive as specified", () => {
   for (const [schema, fits, isPast] of bounds)
     assert.deepEqual(
       [fits, isPast].map((value) => validateValue(schema, value).length),
@@ -216,7 +215,7 @@ test("a value at its bound fits, and one past it does not", () => {
     );
 });
 
-test("an enum without values, or with one twice, is an issue", () => {
+test("an enum that is empty or has duplicates: an issue", () => {
   for (const values of [[], [1, 1]])
     assert.deepEqual(findSchemaIssues({ enum: values }, []), [
       { path: ["enum"], reason: "must be a list of different values" },

@@ -4,9 +4,8 @@ import { ownValue, required } from "../../core/required.ts";
 import { isObject, type Path } from "./issue-order.ts";
 
 /**
- * The subset of JSON Schema 2020-12 that a definition may use. It is interpreted, never compiled: an author's schema
- * must not become code. No `pattern`, because a regular expression can block the process. `$ref` only to `$defs` of
- * the same schema and without cycles, so that validation ends.
+ * A subset of JSON Schema 2020-12, interpreted and never compiled, because authors are untrusted. No `pattern`: a regular expression can
+ * block the process. `$ref` only to `$defs` without cycles, so that validation ends.
  */
 export interface JsonSchema {
   type?: Type | Type[];
@@ -49,17 +48,16 @@ const LOCAL_REF = /^#\/\$defs\/([A-Za-z0-9_.-]{1,100})$/;
 /** With every `$ref` expanded. */
 const MAX_SCHEMAS = 2_000;
 const MAX_DEFS = 100;
-/** For one value: a long list against many schemas could block the process for minutes. */
+/** Per value: a long list against many schemas could block the process for minutes. */
 const MAX_CHECKS = 200_000;
 const CHARACTERS_PER_CHECK = 100;
-/** The names are counted, not read. */
+/** Names are counted, not read. */
 const NAMES_PER_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface SchemaWalk {
   issues: ValidationIssue[];
   parts: Map<string, SchemaPart>;
-  /** The one that is walked now. */
   part: SchemaPart;
 }
 
@@ -161,7 +159,7 @@ const UNSUPPORTED_KEYWORDS = new Map([
   ["$defs", "is allowed only at the top of a schema"],
 ]);
 
-/** Returns why an object is not a schema that this validator supports. */
+/** Returns the reasons why an object is not a supported schema. */
 export function findSchemaIssues(schema: unknown, path: Path): ValidationIssue[] {
   const part: SchemaPart = { schemas: 0, refs: [] };
   const walk: SchemaWalk = { issues: [], parts: new Map([["", part]]), part };
@@ -211,7 +209,7 @@ function walkSchema(schema: unknown, path: Path, walk: SchemaWalk): void {
 function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
-  // With every `$ref` expanded. A cycle is cut where it closes.
+  // With every `$ref` expanded. A cycle ends where it closes.
   const sizeOf = (name: string, part: SchemaPart, trail: readonly string[]): number => {
     const known = sizes.get(name);
     if (known !== undefined) return known;
@@ -226,7 +224,7 @@ function findReferenceIssues(parts: ReadonlyMap<string, SchemaPart>, path: Path)
     sizes.set(name, size);
     return size;
   };
-  // Entries that nothing refers to can have issues, too.
+  // Unused entries can have issues, too.
   for (const [name, part] of parts) sizeOf(name, part, []);
   if ((sizes.get("") ?? 0) > MAX_SCHEMAS) {
     issues.push({ path, reason: `holds more than ${MAX_SCHEMAS} schemas, with each $ref written out` });
@@ -269,30 +267,30 @@ const startValidation = (root: JsonSchema): Validation => ({
   choicesOf: createChoiceCache(),
 });
 
-/** Canonical texts of the allowed values, and the reason for others. */
+/** Canonical texts of the allowed values, and the reason for other values. */
 interface Choices {
   texts: ReadonlySet<string>;
   reason: string;
 }
 
-/** One entry for each schema, which may apply to each item of a long list. */
+/** One schema may apply to each item of a long list. */
 function createChoiceCache(): Validation["choicesOf"] {
-  const made = new Map<JsonSchema, Choices>();
+  const cache = new Map<JsonSchema, Choices>();
   return (schema) => {
     if (!schema.enum && schema.const === undefined) return null;
-    let own = made.get(schema);
+    let own = cache.get(schema);
     if (!own) {
       own = toChoices(listAllowedValues(schema));
-      made.set(schema, own);
+      cache.set(schema, own);
     }
     return own;
   };
 }
 
 function toChoices(allowed: readonly unknown[]): Choices {
-  const shown = allowed.slice(0, MAX_SHOWN_CHOICES).map((one) => (isText(one) ? one : canonicalJson(one)));
-  const more = allowed.length > shown.length ? ` and ${allowed.length - shown.length} others` : "";
-  const reason = `must be ${allowed.length === 1 ? "" : "one of "}${shown.join(", ")}${more}`;
+  const listed = allowed.slice(0, MAX_SHOWN_CHOICES).map((one) => (isText(one) ? one : canonicalJson(one)));
+  const more = allowed.length > listed.length ? ` and ${allowed.length - listed.length} others` : "";
+  const reason = `must be ${allowed.length === 1 ? "" : "one of "}${listed.join(", ")}${more}`;
   return { texts: new Set(allowed.map(canonicalJson)), reason };
 }
 
@@ -306,7 +304,7 @@ function checkValue(schema: Schema, value: unknown, path: Path, validation: Vali
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
   const reason = findReason(schema, value, validation);
-  // Other checks would only repeat that the type is wrong.
+  // Further checks would only repeat that the type is wrong.
   if (reason) return [{ path, reason }];
   return [
     ...(Array.isArray(value) ? checkItems(schema, value, path, validation) : []),
@@ -326,7 +324,7 @@ function findReason(schema: JsonSchema, value: unknown, validation: Validation):
   return isObject(value) ? findObjectReason(schema, value, validation) : null;
 }
 
-/** Canonical text. Making it takes time, so a long text counts as many checks. */
+/** Counts a long text as many checks, because its canonical form takes time. */
 function toComparableText(value: unknown, validation: Validation): string {
   const text = canonicalJson(value);
   validation.checksLeft -= text.length / CHARACTERS_PER_CHECK;
@@ -350,11 +348,11 @@ const TYPE_LABELS: Record<Type, string> = {
   array: "a list",
   null: "null",
 };
-/** All types, when the schema names none. */
+/** All types if the schema names none. */
 export const listTypes = (schema: JsonSchema | boolean): readonly Type[] =>
   typeof schema === "boolean" || schema.type === undefined ? types : [schema.type].flat();
 
-/** Whether `now` refuses a value of a type that `before` accepts. */
+/** Whether `now` refuses a type that `before` accepts. */
 export const isNarrower = (now: readonly Type[], before: readonly Type[]): boolean =>
   !before.every((type) => now.includes(type) || (type === "integer" && now.includes("number")));
 
@@ -367,7 +365,7 @@ function findFirstBroken(...rules: [broken: boolean, reason: string][]): string 
 
 function findStringReason(schema: JsonSchema, value: string, validation: Validation) {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
-  // A character has one or two UTF-16 units, so characters are counted only where that decides.
+  // A character has one or two UTF-16 code units: count characters only if that decides.
   if (value.length >= minLength * 2 && value.length <= maxLength) return null;
   validation.checksLeft -= value.length / CHARACTERS_PER_CHECK;
   const length = Array.from(value).length;
@@ -465,7 +463,7 @@ function checkCombinations(
   ];
 }
 
-/** What a `$ref` stands for in a schema without issues. */
+/** For a schema without issues. */
 export function resolveRef(ref: string, { $defs = {} }: JsonSchema): Schema {
   const [, name = ""] = LOCAL_REF.exec(ref) ?? [];
   return required(ownValue($defs, name), ref);

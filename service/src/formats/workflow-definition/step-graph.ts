@@ -14,7 +14,7 @@ export interface StepNode {
 const listTexts = (list: unknown): string[] =>
   Array.isArray(list) ? list.slice(0, MAX_STEPS).filter((item) => typeof item === "string") : [];
 
-/** Of steps that share an id, the first. */
+/** The first step wins if several share an id. */
 export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode> {
   const nodes = new Map<string, StepNode>();
   steps.forEach((step, index) => {
@@ -24,7 +24,7 @@ export function createStepNodes(steps: readonly unknown[]): Map<string, StepNode
   return nodes;
 }
 
-/** Duplicate ids, unknown needs, and cycles. */
+/** Finds duplicate ids, unknown needs, and cycles. */
 export function findGraphIssues(
   steps: readonly unknown[],
   nodes: ReadonlyMap<string, StepNode>,
@@ -61,19 +61,19 @@ function findNeedsIssues(step: Record<string, unknown>, nodes: ReadonlyMap<strin
   return [...reasons];
 }
 
-/** Each cycle once, at its first step, by the shortest path. */
+/** Reports each cycle once, at its first step, by the shortest path. */
 function findCycleIssues(nodes: ReadonlyMap<string, StepNode>): ValidationIssue[] {
   const reported = new Set<string>();
   return [...nodes.values()].flatMap(({ id, index }) => {
-    const circle = reported.has(id) ? null : findShortestCycle(id, nodes);
-    if (!circle) return [];
-    for (const member of circle) reported.add(member);
-    const reason = `is circular: ${[...circle, id].join(" → ")}`;
+    const cycle = reported.has(id) ? null : findShortestCycle(id, nodes);
+    if (!cycle) return [];
+    for (const member of cycle) reported.add(member);
+    const reason = `is circular: ${[...cycle, id].join(" → ")}`;
     return [{ path: ["steps", index, "needs"], reason }];
   });
 }
 
-/** Without the end. A step that needs itself is reported elsewhere. */
+/** Omits the end. Another check reports a step that needs itself. */
 function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>): string[] | null {
   const from = new Map<string, string>();
   const queue = [start];
@@ -91,12 +91,12 @@ function findShortestCycle(start: string, nodes: ReadonlyMap<string, StepNode>):
 }
 
 function toPath(end: string, start: string, from: ReadonlyMap<string, string>): string[] {
-  const way: string[] = [];
-  for (let id = end; id !== start; id = required(from.get(id), "the step before")) way.unshift(id);
-  return [start, ...way];
+  const path: string[] = [];
+  for (let id = end; id !== start; id = required(from.get(id), "the step before")) path.unshift(id);
+  return [start, ...path];
 }
 
-/** All direct and indirect needs. */
+/** Direct and indirect needs. */
 export function listAncestors(needs: unknown, nodes: ReadonlyMap<string, StepNode>): Set<string> {
   const ancestors = new Set(listTexts(needs));
   // Iterating over a set includes the elements that the loop adds.

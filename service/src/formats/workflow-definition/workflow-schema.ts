@@ -6,14 +6,13 @@ import { isObject } from "./issue-order.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /**
- * The schema of `workflow/1`: steps that read each other's outputs, without loops and without code. References,
- * cycles, expressions and schemas are checked in the files beside. What is refused today can be allowed later without
- * breaking a definition, never the other way around.
+ * The schema of `workflow/1`; other files check references, cycles, expressions and schemas. Allowing more later breaks no definition,
+ * allowing less would.
  */
 export const MAX_STEPS = 50;
 /** Of a map. */
 export const MAX_ITEMS = 200;
-/** Nested workflow calls, the outermost included. */
+/** Nested workflow calls, including the outermost. */
 export const MAX_CALL_DEPTH = 3;
 const MAX_NAMES = 100;
 const MAX_MESSAGES = 50;
@@ -27,7 +26,6 @@ const MAX_CONCURRENCY = 50;
 /** CEL reserves these words: `steps.in.output` would not parse. */
 const RESERVED_WORDS = ["true", "false", "null", "in"];
 
-/** Keeps text of any other form away from the database. */
 export const StepId = z
   .string()
   .regex(
@@ -56,7 +54,7 @@ const common = {
   onError: z.enum(["fail", "continue"]).default("fail"),
   output: Schema.optional(),
 };
-const place = { id: StepId, needs: z.array(z.string()).max(MAX_STEPS).default([]) };
+const stepFields = { id: StepId, needs: z.array(z.string()).max(MAX_STEPS).default([]) };
 
 const prompt = {
   type: z.literal("prompt"),
@@ -88,14 +86,14 @@ const product = {
   variables: Expressions,
 };
 
-/** Reports the field that is wrong and not the whole step. */
+/** Reports the wrong field, not the whole step. */
 const byType = (types: string) => ({
   error: (issue: z.core.$ZodRawIssue) =>
     issue.code === "invalid_union" ? `must be one of ${types}` : undefined,
 });
 
-// No map in a map: both items would be called `item`. No approval and no delay: an item has no address to approve, and
-// a delay of each item is a delay before or after the map.
+// No map in a map: both items would be called `item`. No approval: an item has no address to approve. No delay: a delay before or after the
+// map does the same.
 const ItemStep = z.discriminatedUnion(
   "type",
   [
@@ -122,12 +120,12 @@ const delay = { type: z.literal("delay"), seconds: seconds(MAX_WAIT_SECONDS) };
 const Step = z.discriminatedUnion(
   "type",
   [
-    z.strictObject({ ...place, ...common, ...prompt }),
-    z.strictObject({ ...place, ...common, ...transform }),
-    z.strictObject({ ...place, ...common, ...map }),
-    z.strictObject({ ...place, ...common, ...approval }),
-    z.strictObject({ ...place, ...common, ...delay }),
-    z.strictObject({ ...place, ...common, ...product }),
+    z.strictObject({ ...stepFields, ...common, ...prompt }),
+    z.strictObject({ ...stepFields, ...common, ...transform }),
+    z.strictObject({ ...stepFields, ...common, ...map }),
+    z.strictObject({ ...stepFields, ...common, ...approval }),
+    z.strictObject({ ...stepFields, ...common, ...delay }),
+    z.strictObject({ ...stepFields, ...common, ...product }),
   ],
   byType("prompt, transform, map, approval, delay, product"),
 );
