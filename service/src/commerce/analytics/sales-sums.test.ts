@@ -30,11 +30,11 @@ before(async () => {
 after(() => market.close());
 
 const inTransaction = <T>(work: (tx: Tx) => Promise<T>) => market.service.ctx.db.transaction().execute(work);
-const sells = () => inTransaction((tx) => books.sells(tx));
-const does = async (statement: string) => void (await market.query(statement));
+const createSale = () => inTransaction((tx) => books.sells(tx));
+const execute = async (statement: string) => void (await market.query(statement));
 const problems = async () => (await verifyLedger(market.service.ctx.db)).problems;
 
-/** All cells as they stand, however much of them is rolled up. */
+/** All sums, including pending movements. */
 async function cells() {
   const { rows } = await market.query(
     `select scope, of_id, grain, starts_at, currency, sum(sales)::bigint as sales, sum(gross)::bigint as gross,
@@ -46,8 +46,8 @@ async function cells() {
 const count = async (table: string) =>
   (await market.query(`select count(*) as count from ${table}`)).rows[0].count;
 
-/** A history with everything that moves an order's money, over two months. */
-async function history(): Promise<void> {
+/** Creates sales with refunds and disputes over two months. */
+async function createHistory(): Promise<void> {
   const steps: ((tx: Tx, order: LedgerOrder) => Promise<unknown>)[][] = [
     [(tx, order) => books.refunds(tx, order, 700n), (tx, order) => books.refunds(tx, order, 1_299n)],
     [(tx, order) => books.disputes(tx, order), (tx, order) => books.wins(tx, order)],
@@ -59,7 +59,7 @@ async function history(): Promise<void> {
     [(tx, order) => books.disputes(tx, order), (tx, order) => books.refunds(tx, order, 300n)],
   ];
   for (const moves of steps) {
-    const order = await sells();
+    const order = await createSale();
     for (const move of moves) {
       market.clock.forward(9 * 86_400_000);
       await inTransaction((tx) => move(tx, order));
@@ -68,35 +68,35 @@ async function history(): Promise<void> {
   await inTransaction((tx) => books.sells(tx, { discountMinor: 1_999n }));
 }
 
-suite("sums", () => {
-  test("are the same before and after they are rolled up, and after all of them are made anew", async () => {
-    await history();
+suite("sales sums", () => {
+  test("before and after a roll-up and a rebuild: equal", async () => {
+    await createHistory();
     const before = await cells();
     assert.deepEqual([await problems(), await count("sales_sums")], [[], 0]);
     await rollUpSales(market.service.ctx, 3);
     assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [before, [], 0]);
-    await sells();
+    await createSale();
     const [after, sums] = [await cells(), await count("sales_sums")];
     assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 9, removed: 0 });
     assert.deepEqual([await cells(), await problems(), await count("sales_movements")], [after, [], 0]);
-    await does("delete from sales_sums");
+    await execute("delete from sales_sums");
     assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: sums, removed: 0 });
     assert.deepEqual([await cells(), await problems()], [after, []]);
   });
 
-  test("that are wrong, missing or of nothing are the only ones that are written anew", async () => {
+  test("wrong, missing and unfounded sums: only these are rewritten", async () => {
     const [before, sums] = [await cells(), await count("sales_sums")];
     const one = (nth: number) =>
       `ctid = (select ctid from sales_sums order by starts_at, grain, scope offset ${nth} limit 1)`;
-    await does(`update sales_sums set gross = gross + 1, net = net + 1 where ${one(0)}`);
-    await does(`delete from sales_sums where ${one(1)}`);
-    await does(`update sales_sums set seller_id = gen_random_uuid() where ${one(2)}`);
+    await execute(`update sales_sums set gross = gross + 1, net = net + 1 where ${one(0)}`);
+    await execute(`delete from sales_sums where ${one(1)}`);
+    await execute(`update sales_sums set seller_id = gen_random_uuid() where ${one(2)}`);
     assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 3, removed: 1 });
     assert.deepEqual([await cells(), await problems()], [before, []]);
   });
 
-  test("are made anew by stoa-server analytics rebuild, too", async () => {
-    await does("update sales_sums set gross = gross + 1, net = net + 1 where grain = 'month'");
+  test("stoa-server analytics rebuild: repairs wrong sums", async () => {
+    await execute("update sales_sums set gross = gross + 1, net = net + 1 where grain = 'month'");
     const [months, sums] = [await count("sales_sums where grain = 'month'"), await count("sales_sums")];
     const { config } = market.service.ctx;
     const keys = config.masterKeys
@@ -112,16 +112,16 @@ suite("sums", () => {
       ...{ STOA_MASTER_KEYS: keys, STOA_SESSION_KEYS: keys },
     };
     const command = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));
-    const said = await promisify(execFile)(process.execPath, [command, "analytics", "rebuild", "--json"], {
+    const output = await promisify(execFile)(process.execPath, [command, "analytics", "rebuild", "--json"], {
       env,
     });
-    assert.deepEqual(JSON.parse(said.stdout), { sums, changed: months, removed: 0 });
+    assert.deepEqual(JSON.parse(output.stdout), { sums, changed: months, removed: 0 });
     assert.deepEqual(await problems(), []);
   });
 
-  test("lose and double nothing while they are rolled up and made anew beside sales", async () => {
+  test("concurrent sales, roll-ups and rebuilds: no movement is lost or counted twice", async () => {
     const { ctx } = market.service;
-    const sold = Promise.all(Array.from({ length: 40 }, sells));
+    const sold = Promise.all(Array.from({ length: 40 }, createSale));
     for (let times = 0; times < 5; times++) {
       await Promise.all([rollUpSales(ctx, 2), rollUpSales(ctx), rebuildSums(ctx), rollUpSales(ctx)]);
       assert.deepEqual(await problems(), []);
@@ -132,28 +132,28 @@ suite("sums", () => {
   });
 });
 
-test("/metrics tells how many bookings wait to be rolled up, and how old the oldest is", async () => {
-  const figures = async () =>
+test("GET /metrics: reports the number of pending movements and the age of the oldest", async () => {
+  const readMetrics = async () =>
     (await market.as(null).get("/metrics")).text.match(/^analytics_waiting\S* \S+$/gm)!.toSorted();
   await rollUpSales(market.service.ctx);
-  assert.deepEqual(await figures(), ["analytics_waiting 0", "analytics_waiting_oldest_seconds 0"]);
-  await sells();
+  assert.deepEqual(await readMetrics(), ["analytics_waiting 0", "analytics_waiting_oldest_seconds 0"]);
+  await createSale();
   market.clock.forward(90_000);
-  await sells();
-  assert.deepEqual(await figures(), ["analytics_waiting 2", "analytics_waiting_oldest_seconds 90"]);
+  await createSale();
+  assert.deepEqual(await readMetrics(), ["analytics_waiting 2", "analytics_waiting_oldest_seconds 90"]);
 });
 
-test("a round that is cut off in the middle has done nothing, and the next one does it", async () => {
+test("rollUpSales, connection lost: rolls back; the next run continues", async () => {
   const { ctx } = market.service;
-  await sells();
+  await createSale();
   await rollUpSales(ctx);
-  await sells();
+  await createSale();
   const before = await cells();
   const holder = await ctx.pool.connect();
   await holder.query("begin");
   await holder.query("lock table sales_sums in share mode");
-  const cutOff = rollUpSales(ctx);
-  const ended = assert.rejects(cutOff);
+  const interrupted = rollUpSales(ctx);
+  const ended = assert.rejects(interrupted);
   const kill = `select pg_terminate_backend(pid) from pg_locks
                  where relation = 'sales_sums'::regclass and database = (select oid from pg_database where datname = current_database())
                    and mode = 'RowExclusiveLock' and not granted`;
@@ -166,10 +166,10 @@ test("a round that is cut off in the middle has done nothing, and the next one d
   assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
 });
 
-test("a round that takes too long leaves what it had not rolled up to the next one", async () => {
+test("rollUpSales, statement timeout: keeps the finished batches; the next run continues", async () => {
   const { ctx } = market.service;
   await rollUpSales(ctx);
-  for (let times = 0; times < 4; times++) await sells();
+  for (let times = 0; times < 4; times++) await createSale();
   const before = await cells();
   const holder = await ctx.pool.connect();
   await holder.query("begin");
@@ -185,30 +185,31 @@ test("a round that takes too long leaves what it had not rolled up to the next o
   assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
 });
 
-/** What is done in a transaction that is never kept: what would be said of it? */
+/** Runs the statements in a transaction that is rolled back, and returns the problems that `findProblems` reports. */
 async function problemsAfter(...statements: string[]): Promise<string[]> {
-  const kept = new Error("not kept");
+  const rollback = new Error("not kept");
   let found: string[] = [];
   const work = inTransaction(async (tx) => {
     for (const statement of statements) await sql.raw(statement).execute(tx);
     found = await findProblems(tx);
-    throw kept;
+    throw rollback;
   });
-  await assert.rejects(work, kept);
+  await assert.rejects(work, rollback);
   return found;
 }
 
-suite("ledger verify tells", () => {
+suite("ledger verify reports", () => {
   before(async () => {
-    await sells();
+    await createSale();
     await rollUpSales(market.service.ctx);
   });
 
   const WHOSE = "Analytics of usr_\\w{26}";
-  const wrongs: Record<string, { deed: string; said: RegExp[] }> = {
-    "a cent too many in a quarter of an hour, which its day then lacks": {
-      deed: "update sales_sums set gross = gross + 1, net = net + 1 where (grain, scope) = ('quarter', 'all') and starts_at = (select max(starts_at) from sales_sums)",
-      said: [
+  const wrongs: Record<string, { statement: string; expected: RegExp[] }> = {
+    "a wrong quarter of an hour, and its day": {
+      statement:
+        "update sales_sums set gross = gross + 1, net = net + 1 where (grain, scope) = ('quarter', 'all') and starts_at = (select max(starts_at) from sales_sums)",
+      expected: [
         new RegExp(
           `^${WHOSE} have in the quarter of an hour from 20\\S+ gross of (\\d+) and not \\d+, net of \\d+ and not \\d+, gross of \\1 and not the \\d+ of receipts, in minor units of USD\\.$`,
         ),
@@ -217,45 +218,48 @@ suite("ledger verify tells", () => {
         ),
       ],
     },
-    "a month of a product that is not there": {
-      deed: "delete from sales_sums where (grain, scope) = ('month', 'product') and starts_at = (select min(starts_at) from sales_sums where grain = 'month')",
-      said: [
+    "a missing month of a product": {
+      statement:
+        "delete from sales_sums where (grain, scope) = ('month', 'product') and starts_at = (select min(starts_at) from sales_sums where grain = 'month')",
+      expected: [
         new RegExp(
           `^${WHOSE}, of prod_\\w{26} have in the month from 2026-06-01T00:00:00\\.000Z sales of 0 and not \\d+, gross of 0 and`,
         ),
       ],
     },
-    "a sale of a referrer that was counted twice": {
-      deed: "update sales_sums set sales = 2 * sales where scope = 'referrer' and starts_at = (select max(starts_at) from sales_sums)",
-      said: [
+    "a sale of a referrer counted twice": {
+      statement:
+        "update sales_sums set sales = 2 * sales where scope = 'referrer' and starts_at = (select max(starts_at) from sales_sums)",
+      expected: [
         new RegExp(
           `^${WHOSE}, by usr_\\w{26} have in the quarter of an hour from 20\\S+ sales of \\d+ and not \\d+, in`,
         ),
         new RegExp(`^${WHOSE}, by usr_\\w{26} have on the day from 20\\S+ sales of \\d+ and not \\d+, in`),
       ],
     },
-    "a seller of whom the ledger knows nothing": {
-      deed: "update sales_sums set seller_id = gen_random_uuid() where (grain, scope) = ('day', 'all') and starts_at = (select min(starts_at) from sales_sums where grain = 'day')",
-      said: [
+    "sums of an unknown seller": {
+      statement:
+        "update sales_sums set seller_id = gen_random_uuid() where (grain, scope) = ('day', 'all') and starts_at = (select min(starts_at) from sales_sums where grain = 'day')",
+      expected: [
         new RegExp(`^${WHOSE} have on the day from 20\\S+ sales of \\d+ and not 0, gross of`),
         new RegExp(`^${WHOSE} have on the day from 20\\S+ sales of 0 and not \\d+, gross of`),
         new RegExp(`^${WHOSE} have in the month from 20\\S+ sales of \\d+ and not 0, gross of`),
         new RegExp(`^${WHOSE} have in the month from 20\\S+ sales of`),
       ],
     },
-    "a booking of the day after its order": {
-      deed: `alter table ledger_transactions disable trigger user;
+    "a transaction dated one day after its order": {
+      statement: `alter table ledger_transactions disable trigger user;
              update ledger_transactions set occurred_at = occurred_at + interval '1 day'
               where id = (select id from ledger_transactions where kind = 'sale' order by id limit 1)`,
-      said: [
-        /^Ledger transaction [\w-]{36} \(sale\) is of 20\S+, and what it is about of 20\S+\.$/,
+      expected: [
+        /^Ledger transaction [\w-]{36} \(sale\) is dated 20\S+, where its source is dated 20\S+\.$/,
         new RegExp(
           `^${WHOSE}(, (of prod|by usr)_\\w{26})? have in the quarter of an hour from 20\\S+ gross of`,
         ),
       ],
     },
   };
-  /** So many of each as the rule between them wants. */
+  /** Changes that keep the check constraints of the sums. */
   const units = {
     "a sale": "sales = sales + 1",
     gross: "gross = gross + 1, net = net + 1",
@@ -269,18 +273,18 @@ suite("ledger verify tells", () => {
   };
   for (const table of ["sales_sums", "sales_movements"])
     for (const [what, off] of Object.entries(units))
-      test(`${what} a unit off in any one row of ${table}`, async () => {
-        await sells();
+      test(`${what} off by one in any row of ${table}`, async () => {
+        await createSale();
         const one = `select ctid from ${table} order by random() limit 1`;
         const found = await problemsAfter(`update ${table} set ${off} where ctid = (${one})`);
         assert.match(found[0]!, /^Analytics of usr_/);
       });
 
-  for (const [what, { deed, said }] of Object.entries(wrongs))
+  for (const [what, { statement, expected }] of Object.entries(wrongs))
     test(what, async () => {
-      const found = await problemsAfter(deed);
-      const untold = said.filter((pattern) => !found.some((problem) => pattern.test(problem)));
-      const unforeseen = found.filter((problem) => !said.some((pattern) => pattern.test(problem)));
-      assert.deepEqual({ untold, unforeseen }, { untold: [], unforeseen: [] });
+      const found = await problemsAfter(statement);
+      const missing = expected.filter((pattern) => !found.some((problem) => pattern.test(problem)));
+      const unexpected = found.filter((problem) => !expected.some((pattern) => pattern.test(problem)));
+      assert.deepEqual({ missing, unexpected }, { missing: [], unexpected: [] });
     });
 });

@@ -2,24 +2,21 @@ import type { Queries } from "../../platform/db/database.ts";
 import { sumBalances } from "./queries.ts";
 
 /**
- * What somebody has in one currency, by their entries and by what is open of their orders: nothing is stored that could differ from
- * them. Any may be below zero, but for what is reserved.
+ * The amounts of one owner in one currency, computed from entries and open orders; no balance is stored. All but the reserved amount may
+ * be negative.
  */
 export interface Balance {
   currency: string;
-  /** Not matured yet. */
   pendingMinor: bigint;
-  /** What they may be paid out: what has matured and is not reserved. */
   availableMinor: bigint;
-  /** What open refunds and disputes may take of what has matured. */
+  /** Matured amounts that open refunds and disputes may reverse. */
   reservedMinor: bigint;
-  /** On its way to their bank. */
+  /** In payouts that the bank has not confirmed. */
   inTransitMinor: bigint;
-  /** What of the first three is commission: a payout takes each from the account on which it is. */
+  /** The commissions in the first three amounts: a payout debits each account separately. */
   referrer: { pendingMinor: bigint; availableMinor: bigint; reservedMinor: bigint };
 }
 
-/** One for each currency with an entry, in alphabetical order. */
 export async function balancesOf(db: Queries, ownerId: string, now: Date): Promise<Balance[]> {
   const sums = await sumBalances(db, ownerId, now);
   return sums.map(({ currency, ...sum }) => ({

@@ -37,7 +37,7 @@ after(() => market.close());
 
 const anyRate = fc.constantFrom(0, 1, 700, 1_000, 1_900, 3_333, 10_000);
 const anySale = fc.record({
-  what: fc.constant("sale" as const),
+  kind: fc.constant("sale" as const),
   currency: fc.constantFrom("JPY", "USD", "KWD"),
   priceMinor: fc.oneof(fc.bigInt({ min: 1n, max: 30n }), fc.bigInt({ min: 1n, max: 99_999_999n })),
   discount: fc.constantFrom(0, 5_000, 10_000),
@@ -46,74 +46,74 @@ const anySale = fc.record({
   commissionBasisPoints: anyRate,
 });
 const anyMove = fc.record({
-  what: fc.constantFrom("refund", "refund the rest", "dispute", "win", "lose", "pay out", "wait"),
-  /** Of all orders, which one; of an amount, how much. */
+  kind: fc.constantFrom("refund", "refund the rest", "dispute", "win", "lose", "pay out", "wait"),
+  /** An index for the order, and a share of an amount. */
   which: fc.nat(1_000),
   share: fc.integer({ min: 0, max: 10_000 }),
 });
-type Drawn<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
-type Step = Drawn<typeof anySale> | Drawn<typeof anyMove>;
+type Generated<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = Generated<typeof anySale> | Generated<typeof anyMove>;
 const anyHistory = fc.array(fc.oneof({ arbitrary: anySale, weight: 1 }, { arbitrary: anyMove, weight: 2 }), {
   minLength: 5,
   maxLength: 30,
 });
 
-/** One history after another, none of which is kept. */
-async function inVain(work: (tx: Tx) => Promise<void>): Promise<void> {
-  const done = new Error("not kept");
+/** Runs `work` in a transaction that is rolled back. */
+async function inRolledBackTransaction(work: (tx: Tx) => Promise<void>): Promise<void> {
+  const rollback = new Error("not kept");
   const { now } = market.clock;
-  const played = market.service.ctx.db.transaction().execute(async (tx) => {
+  const transaction = market.service.ctx.db.transaction().execute(async (tx) => {
     await work(tx);
     await sql`set constraints all immediate`.execute(tx);
-    throw done;
+    throw rollback;
   });
-  await assert.rejects(played, (error) => {
-    if (error !== done) throw error;
+  await assert.rejects(transaction, (error) => {
+    if (error !== rollback) throw error;
     return true;
   });
   market.clock.now = now;
 }
 
-/** Plays what is possible of a history; answers the orders as they then are, and those of which a dispute was lost. */
+/** Applies the possible steps. Returns the orders and those with a lost dispute. */
 async function play(tx: Tx, history: Step[]): Promise<{ orders: LedgerOrder[]; lost: Set<LedgerOrder> }> {
   const books = ledgerWriter(market.service.ctx, people);
   const orders: LedgerOrder[] = [];
   const lost = new Set<LedgerOrder>();
   for (const step of history) {
-    if (step.what === "sale") {
+    if (step.kind === "sale") {
       const { discount, priceMinor } = step;
       orders.push(await books.sells(tx, { ...step, discountMinor: shareOf(priceMinor, discount) }));
       continue;
     }
-    const { what, which, share } = step;
-    if (what === "wait") market.clock.forward(which * DAY_MS * 0.02);
-    if (what === "pay out") await payOut(tx, books, which);
+    const { kind, which, share } = step;
+    if (kind === "wait") market.clock.forward(which * DAY_MS * 0.02);
+    if (kind === "pay out") await payOut(tx, books, which);
     const order = orders[which % (orders.length || 1)];
     if (!order) continue;
-    if (what === "win" && order.dispute) await books.wins(tx, order);
-    if (what === "lose" && order.dispute) {
+    if (kind === "win" && order.dispute) await books.wins(tx, order);
+    if (kind === "lose" && order.dispute) {
       await books.loses(tx, order);
       lost.add(order);
     }
-    // A refund may have been under way when the bank took the same money.
+    // A refund may have been in progress when the bank took the same money.
     const rest = order.totalMinor - order.refundedMinor;
-    if (rest > 0n && what === "refund the rest") await books.refunds(tx, order, rest);
-    if (rest > 0n && what === "refund")
+    if (rest > 0n && kind === "refund the rest") await books.refunds(tx, order, rest);
+    if (rest > 0n && kind === "refund")
       await books.refunds(tx, order, 1n + ((rest - 1n) * BigInt(share)) / 10_000n);
-    // Every other bank takes all of it, whatever was refunded before.
+    // Every second bank takes the whole amount, whatever was refunded before.
     const amount = which % 2 === 0 ? order.totalMinor : freeOf(order);
-    if (amount > 0n && what === "dispute" && !order.dispute) await books.disputes(tx, order, amount);
+    if (amount > 0n && kind === "dispute" && !order.dispute) await books.disputes(tx, order, amount);
   }
   return { orders, lost };
 }
 
-/** All that the seller may be paid out in each currency, in the state that the number says. */
+/** Pays out the available balances; `which` selects the final state. */
 async function payOut(tx: Tx, books: ReturnType<typeof ledgerWriter>, which: number): Promise<void> {
   const { now } = market.clock;
   for (const { currency, availableMinor } of await balancesOf(tx, people.sellerId, now)) {
     if (availableMinor <= 0n) continue;
     const input = { seller: availableMinor, referrer: 0n, currency };
-    // One open at a time is what the payouts' own room sees to.
+    // The database allows one open payout for each currency.
     if (which % 3 === 0) await books.paysOut(tx, "completed", ["payout_completed"], input);
     if (which % 3 === 1) await books.paysOut(tx, "failed", ["payout_failed"], input);
     if (which % 3 === 2) await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"], input);
@@ -138,8 +138,8 @@ const entriesOf = async (tx: Tx): Promise<Row[]> =>
 
 const sum = (rows: Row[]) => rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
 
-/** A balance as anybody would add it up on paper; nobody has asked for a refund. */
-function onPaper(rows: Row[], orders: LedgerOrder[], owner: string, now: Date): Balance[] {
+/** Computes a balance from the entries; there are no open refunds. */
+function expectedBalances(rows: Row[], orders: LedgerOrder[], owner: string, now: Date): Balance[] {
   const mine = rows.filter((row) => row.owner === owner);
   const disputed = orders.filter(({ sellerId, dispute }) => dispute && sellerId === owner);
   const currencies = [...new Set([...mine, ...disputed].map(({ currency }) => currency))].toSorted();
@@ -159,10 +159,10 @@ function onPaper(rows: Row[], orders: LedgerOrder[], owner: string, now: Date): 
   });
 }
 
-test("any history of sales, refunds, disputes, payouts and commissions sums to zero and is proved", async () => {
+test("any history: entries sum to zero in each currency, and verification finds no problem", async () => {
   await fc.assert(
     fc.asyncProperty(anyHistory, (history) =>
-      inVain(async (tx) => {
+      inRolledBackTransaction(async (tx) => {
         const { orders } = await play(tx, history);
         assert.deepEqual(await findProblems(tx), []);
         const rows = await entriesOf(tx);
@@ -191,15 +191,15 @@ test("any history of sales, refunds, disputes, payouts and commissions sums to z
   );
 });
 
-test("in any history each balance is what its entries add up to, at any time", async () => {
+test("any history: each balance equals the sum of its entries at any time", async () => {
   await fc.assert(
     fc.asyncProperty(anyHistory, fc.integer({ min: -30, max: 30 }), (history, days) =>
-      inVain(async (tx) => {
+      inRolledBackTransaction(async (tx) => {
         const { orders } = await play(tx, history);
         const rows = await entriesOf(tx);
         const then = new Date(market.clock.now.getTime() + days * DAY_MS);
         for (const owner of [people.sellerId, people.referrerId, people.buyerId])
-          assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, orders, owner, then));
+          assert.deepEqual(await balancesOf(tx, owner, then), expectedBalances(rows, orders, owner, then));
       }),
     ),
     { numRuns: runs(HISTORIES) },
@@ -215,19 +215,19 @@ const anyRequests = fc.array(
   { minLength: 1, maxLength: 6 },
 );
 
-test("in any history what open refunds reserve is to the cent what they take, and nothing more is there to be paid out before than after", async () => {
+test("any history: open refunds reserve exactly what they take from the payable balance", async () => {
   await fc.assert(
     fc.asyncProperty(anyHistory, anyRequests, fc.integer({ min: 0, max: 30 }), (history, requests, days) =>
-      inVain(async (tx) => {
+      inRolledBackTransaction(async (tx) => {
         const { orders } = await play(tx, history);
         const books = ledgerWriter(market.service.ctx, people);
-        const asked = new Map<LedgerOrder, bigint>();
+        const requested = new Map<LedgerOrder, bigint>();
         for (const { which, share, status } of requests) {
           const order = orders[which % (orders.length || 1)];
           if (!order || order.totalMinor === 0n) continue;
           const amount = 1n + ((order.totalMinor - 1n) * BigInt(share)) / 10_000n;
           await books.asksForRefund(tx, order, amount, status);
-          asked.set(order, (asked.get(order) ?? 0n) + amount);
+          requested.set(order, (requested.get(order) ?? 0n) + amount);
         }
         const then = new Date(market.clock.now.getTime() + days * DAY_MS);
         const balances = () =>
@@ -236,7 +236,7 @@ test("in any history what open refunds reserve is to the cent what they take, an
         await sql`update refunds set status = 'canceled', completed_at = created_at where completed_at is null`.execute(
           tx,
         );
-        for (const [order, amount] of asked) {
+        for (const [order, amount] of requested) {
           const rest = order.totalMinor - order.refundedMinor;
           if (rest > 0n) await books.refunds(tx, order, amount < rest ? amount : rest);
         }
@@ -250,10 +250,10 @@ test("in any history what open refunds reserve is to the cent what they take, an
   );
 });
 
-test("in any history an order that is wholly refunded leaves every account as it was, but for the provider's fee", async () => {
+test("any history: a full refund restores every account except for the provider's fee", async () => {
   await fc.assert(
     fc.asyncProperty(anyHistory, (history) =>
-      inVain(async (tx) => {
+      inRolledBackTransaction(async (tx) => {
         const { orders, lost } = await play(tx, history);
         const books = ledgerWriter(market.service.ctx, people);
         for (const order of orders) {

@@ -7,7 +7,7 @@ import { balancesOf } from "./balances.ts";
 import { type Entry, postTransaction } from "./ledger.ts";
 
 const DAY_MS = 86_400_000;
-/** The refund window, which is longer than the week that charges need. */
+/** The refund window, which exceeds the 7 days of order-payment.ts. */
 const MATURES_AFTER_MS = 14 * DAY_MS;
 
 let market: Market;
@@ -19,8 +19,8 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Statements in a transaction of its own, which is never kept; constraints are looked at as a commit would. */
-async function tried(statements: string[]): Promise<void> {
+/** Runs the statements in a transaction that is rolled back, and checks deferred constraints. */
+async function executeAndRollBack(statements: string[]): Promise<void> {
   const client = await market.service.ctx.pool.connect();
   try {
     await client.query("begin");
@@ -41,116 +41,116 @@ const entries = (count: number, amounts: Record<number, number>, currency = "USD
    values ${Object.entries(amounts)
      .map(([place, amount]) => `('${ID}', ${place}, ${count}, 'platform_revenue', '${currency}', ${amount})`)
      .join(", ")}`;
-const whole = [transaction(2), entries(2, { 1: 100, 2: -100 })];
+const balanced = [transaction(2), entries(2, { 1: 100, 2: -100 })];
 
 suite("the database refuses", () => {
-  /** What is done, what it is refused with, and the one guard that stands against it: without it, it is not refused. */
-  const deeds: { what: string; deed: string[]; refusal: RegExp; without: string }[] = [
+  /** `without` removes the one guard: then the statements succeed. */
+  const violations: { name: string; statements: string[]; refusal: RegExp; without: string }[] = [
     {
-      what: "a transaction that does not sum to zero",
-      deed: [transaction(2), entries(2, { 1: 100, 2: -99 })],
+      name: "a transaction that does not sum to zero",
+      statements: [transaction(2), entries(2, { 1: 100, 2: -99 })],
       refusal: /does not sum to zero in USD/,
       without: "drop trigger ledger_balances on ledger_transactions",
     },
     {
-      what: "a transaction that sums to zero in all, but not in each currency",
-      deed: [transaction(2), entries(2, { 1: 100 }), entries(2, { 2: -100 }, "EUR")],
+      name: "a transaction that sums to zero in all, but not in each currency",
+      statements: [transaction(2), entries(2, { 1: 100 }), entries(2, { 2: -100 }, "EUR")],
       refusal: /does not sum to zero in EUR/,
       without: "drop trigger ledger_balances on ledger_transactions",
     },
     {
-      what: "a transaction without entries",
-      deed: [transaction(2)],
+      name: "a transaction without entries",
+      statements: [transaction(2)],
       refusal: /has 0 of its 2 entries/,
       without: "drop trigger ledger_balances on ledger_transactions",
     },
     {
-      what: "a transaction that leaves a place for later",
-      deed: [transaction(3), entries(3, { 1: 100, 2: -100 })],
+      name: "a transaction with fewer entries than its entry_count",
+      statements: [transaction(3), entries(3, { 1: 100, 2: -100 })],
       refusal: /has 2 of its 3 entries/,
       without: "drop trigger ledger_balances on ledger_transactions",
     },
     {
-      what: "entries that are added later, though they balance",
-      deed: [...whole, "set constraints all immediate", entries(2, { 3: 5, 4: -5 })],
+      name: "balanced entries added to a committed transaction",
+      statements: [...balanced, "set constraints all immediate", entries(2, { 3: 5, 4: -5 })],
       refusal: /ledger_entries_have_places/,
       without: "alter table ledger_entries drop constraint ledger_entries_have_places",
     },
     {
-      what: "entries that are added later under another count",
-      deed: [...whole, "set constraints all immediate", entries(4, { 3: 5, 4: -5 })],
+      name: "entries added to a committed transaction with another count",
+      statements: [...balanced, "set constraints all immediate", entries(4, { 3: 5, 4: -5 })],
       refusal: /ledger_entries_are_counted/,
       without: "alter table ledger_entries drop constraint ledger_entries_are_counted",
     },
     {
-      what: "an entry of nothing",
-      deed: [transaction(3), entries(3, { 1: 100, 2: -100, 3: 0 })],
+      name: "an entry with amount 0",
+      statements: [transaction(3), entries(3, { 1: 100, 2: -100, 3: 0 })],
       refusal: /ledger_entries_amount_minor_check/,
       without: "alter table ledger_entries drop constraint ledger_entries_amount_minor_check",
     },
     {
-      what: "a change of an entry",
-      deed: [...whole, "update ledger_entries set amount_minor = amount_minor * 2"],
+      name: "an update of an entry",
+      statements: [...balanced, "update ledger_entries set amount_minor = amount_minor * 2"],
       refusal: /append-only/,
       without: "drop trigger ledger_entries_stay on ledger_entries",
     },
     {
-      what: "a change of a transaction",
-      deed: [...whole, "update ledger_transactions set occurred_at = '2020-01-01'"],
+      name: "an update of a transaction",
+      statements: [...balanced, "update ledger_transactions set occurred_at = '2020-01-01'"],
       refusal: /append-only/,
       without: "drop trigger ledger_transactions_stay on ledger_transactions",
     },
     {
-      what: "the deletion of an entry",
-      deed: [...whole, "delete from ledger_entries"],
+      name: "a delete of an entry",
+      statements: [...balanced, "delete from ledger_entries"],
       refusal: /append-only/,
       without:
         "drop trigger ledger_entries_stay on ledger_entries; drop trigger ledger_balances on ledger_transactions",
     },
     {
-      what: "the deletion of a transaction",
-      deed: [
-        ...whole,
+      name: "a delete of a transaction",
+      statements: [
+        ...balanced,
         "delete from ledger_transactions where id not in (select transaction_id from ledger_entries)",
       ],
       refusal: /append-only/,
       without: "drop trigger ledger_transactions_stay on ledger_transactions",
     },
     {
-      what: "that entries are emptied",
-      deed: ["truncate ledger_entries"],
+      name: "a truncate of entries",
+      statements: ["truncate ledger_entries"],
       refusal: /append-only/,
       without: "drop trigger ledger_entries_stay on ledger_entries",
     },
     {
-      what: "that all is emptied",
-      deed: ["truncate ledger_transactions cascade"],
+      name: "a truncate of transactions",
+      statements: ["truncate ledger_transactions cascade"],
       refusal: /append-only/,
       without:
         "drop trigger ledger_transactions_stay on ledger_transactions; drop trigger ledger_entries_stay on ledger_entries",
     },
     {
-      what: "that it is emptied by way of what it refers to",
-      deed: ["truncate users cascade"],
+      name: "a truncate of a referenced table",
+      statements: ["truncate users cascade"],
       refusal: /append-only/,
       without: "drop trigger ledger_entries_stay on ledger_entries",
     },
   ];
-  for (const { what, deed, refusal, without } of deeds) {
-    test(what, async () => {
-      await assert.rejects(tried(deed), refusal);
-      await tried([without, ...deed]);
+  for (const { name, statements, refusal, without } of violations) {
+    test(name, async () => {
+      await assert.rejects(executeAndRollBack(statements), refusal);
+      await executeAndRollBack([without, ...statements]);
     });
   }
 
-  test("a second booking of a row", async () => {
+  test("a second transaction for the same kind and source", async () => {
     await assert.rejects(
-      tried([...whole, transaction(2).replace(ID, "01980000-0000-7000-8000-000000000002")]),
+      executeAndRollBack([...balanced, transaction(2).replace(ID, "01980000-0000-7000-8000-000000000002")]),
       /ledger_transactions_kind_source_id_key/,
     );
   });
 
-  test("that a person or an order goes whose money is booked", async () => {
+  test("a delete of a user or an order with entries", async () => {
     const order = toUuid("ord", await buyProduct(await market.createUser(), await createProduct(seller)));
     await assert.rejects(
       market.query("delete from orders where id = $1", [order]),
@@ -159,9 +159,9 @@ suite("the database refuses", () => {
     await assert.rejects(market.query("delete from users where id = $1", [seller.userId]), /violates/);
   });
 
-  test("an owner on an account of the house, and none on one of a person", async () => {
+  test("an owner on a platform account, and a missing owner on a personal account", async () => {
     const owned = (account: string, owner: string) =>
-      tried([
+      executeAndRollBack([
         transaction(2),
         entries(2, { 2: -100 }),
         `insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor)
@@ -173,8 +173,8 @@ suite("the database refuses", () => {
   });
 });
 
-suite("what is posted", () => {
-  const booked = (entries: Entry[], sourceId = market.service.ctx.newId()) => {
+suite("postTransaction", () => {
+  const post = (entries: Entry[], sourceId = market.service.ctx.newId()) => {
     const { ctx } = market.service;
     return ctx.db
       .transaction()
@@ -184,9 +184,9 @@ suite("what is posted", () => {
   };
   const countOf = async () => (await market.query("select count(*) from ledger_transactions")).rows[0].count;
 
-  test("must sum to zero", async () => {
+  test("entries that do not sum to zero: RangeError", async () => {
     await assert.rejects(
-      booked([
+      post([
         { account: "platform_revenue", amountMinor: 100n },
         { account: "provider_clearing", amountMinor: -99n },
       ]),
@@ -194,12 +194,12 @@ suite("what is posted", () => {
     );
   });
 
-  test("is booked once, by one of twenty who try at once", async () => {
+  test("twenty concurrent calls for one source: one transaction", async () => {
     const sourceId = market.service.ctx.newId();
     const before = await countOf();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 20 }, () =>
-        booked(
+        post(
           [
             { account: "platform_revenue", amountMinor: 100n },
             { account: "provider_clearing", amountMinor: -100n },
@@ -212,9 +212,9 @@ suite("what is posted", () => {
     assert.equal(await countOf(), before + 1);
   });
 
-  test("leaves out what is nothing, and is nothing when all of it is", async () => {
+  test("entries of zero: nothing is posted", async () => {
     const before = await countOf();
-    await booked([
+    await post([
       { account: "platform_revenue", amountMinor: 0n },
       { account: "provider_clearing", amountMinor: 0n },
     ]);
@@ -222,15 +222,15 @@ suite("what is posted", () => {
   });
 });
 
-suite("a balance", () => {
+suite("balancesOf", () => {
   const balances = (userId: string) => balancesOf(market.service.ctx.db, userId, market.clock.now);
   const none = { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n };
 
-  test("of somebody who never sold is none", async () => {
+  test("an owner without sales: no balance", async () => {
     assert.deepEqual(await balances((await market.createUser()).userId), []);
   });
 
-  test("is pending until it matures, and available from that moment", async () => {
+  test("a sale: pending until it matures, available from then on", async () => {
     const author = await market.createUser();
     await buyProduct(await market.createUser(), await createProduct(author, { price: 19.99 }));
     const sold = { currency: "USD", reservedMinor: 0n, inTransitMinor: 0n, referrer: none };
@@ -241,7 +241,7 @@ suite("a balance", () => {
     assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 0n, availableMinor: 1799n }]);
   });
 
-  test("is one for each currency, and holds what is on its way and what is commission", async () => {
+  test("several currencies, payouts and commissions: one balance for each currency", async () => {
     const { ctx } = market.service;
     const [ownerId, maturesAt] = [(await market.createUser()).userId, ctx.now()];
     const later = new Date(maturesAt.getTime() + 1);

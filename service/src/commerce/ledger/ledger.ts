@@ -2,7 +2,7 @@ import type { Context } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { insertTransaction } from "./queries.ts";
 
-/** The accounts; docs/guides/money.md tells what each is for. On four of them people have money of their own. */
+/** docs/guides/money.md explains each account. Four of them have owners. */
 export const accounts = [
   "provider_clearing",
   "platform_revenue",
@@ -33,27 +33,27 @@ export type PostingKind =
   | "payout_failed"
   | "payout_returned";
 
-/** What one account gains, or gives where it is below zero. */
+/** A negative amount debits the account. */
 export type Entry = { amountMinor: bigint; orderId?: string | undefined } & (
   | { account: Exclude<Account, "seller" | "referrer" | "in_transit" | "buyer_credit"> }
   | { account: "in_transit" | "buyer_credit"; ownerId: string }
-  /** `maturesAt`: from when the owner may be paid out for it; without, at once. */
+  /** `maturesAt`: the start of availability for payouts; without it, immediately. */
   | { account: "seller" | "referrer"; ownerId: string; maturesAt?: Date }
 );
 
 export interface Posting {
   kind: PostingKind;
-  /** The order, refund, dispute, payout or payment that it is about: each is booked once for a kind. */
+  /** The order, refund, dispute, payout or payment; posted once for each kind. */
   sourceId: string;
   currency: string;
   entries: Entry[];
-  /** When it happened, as the row says that it is about; without, now. */
+  /** The time of the event in the source's row; defaults to now. */
   at?: Date;
 }
 
 /**
- * Books what happened, in the caller's transaction. Entries of nothing are left out; without any other, nothing is booked. Entries
- * that do not sum to zero are a mistake of ours, and so is a source that is booked twice: both throw.
+ * Posts in the caller's transaction and omits entries of zero. Throws if the entries do not sum to zero, or if the source is posted twice:
+ * both are bugs.
  */
 export async function postTransaction(
   ctx: Context,

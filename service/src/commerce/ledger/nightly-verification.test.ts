@@ -11,11 +11,11 @@ before(async () => {
 });
 after(() => market.close());
 
-const figure = async (name: string): Promise<number> => {
+const readMetric = async (name: string): Promise<number> => {
   const { text } = await market.as(null).get("/metrics");
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)![1]);
 };
-const finding = async () => {
+const readFinding = async () => {
   const { config } = market.service.ctx;
   const findings = await runChecks(
     { config, target: market.target, embedded: null, close: async () => {} },
@@ -23,16 +23,16 @@ const finding = async () => {
   );
   return findings.find(({ check }) => check === "books");
 };
-/** Of the seconds of a Unix clock, as /metrics has them. */
+/** Seconds of the Unix clock, as in /metrics. */
 const now = () => market.clock.now.getTime() / 1000;
 
-test("/metrics and the doctor tell what the night found in the ledger, and when", async () => {
+test("verifyLedgerNightly: /metrics and doctor report its result and time", async () => {
   const { ctx } = market.service;
   assert.ok(
-    Number.isNaN(await figure("ledger_problems")) &&
-      Number.isNaN(await figure("ledger_verified_timestamp_seconds")),
+    Number.isNaN(await readMetric("ledger_problems")) &&
+      Number.isNaN(await readMetric("ledger_verified_timestamp_seconds")),
   );
-  assert.deepEqual(await finding(), {
+  assert.deepEqual(await readFinding(), {
     check: "books",
     ok: true,
     note: "not looked at yet: `stoa-server ledger verify` does",
@@ -41,19 +41,19 @@ test("/metrics and the doctor tell what the night found in the ledger, and when"
   await buyProduct(await market.createUser(), await createProduct(await market.createUser()));
   await verifyLedgerNightly(ctx);
   assert.deepEqual(
-    [await figure("ledger_problems"), await figure("ledger_verified_timestamp_seconds")],
+    [await readMetric("ledger_problems"), await readMetric("ledger_verified_timestamp_seconds")],
     [0, now()],
   );
-  assert.equal((await finding())!.note, `all was well on ${market.clock.now.toISOString()}`);
+  assert.equal((await readFinding())!.note, `all was well on ${market.clock.now.toISOString()}`);
 
   market.clock.forward(86_400_000);
   await market.query("update sales_movements set sales = 2");
   await verifyLedgerNightly(ctx);
   assert.deepEqual(
-    [await figure("ledger_problems"), await figure("ledger_verified_timestamp_seconds")],
+    [await readMetric("ledger_problems"), await readMetric("ledger_verified_timestamp_seconds")],
     [2, now()],
   );
-  assert.deepEqual(await finding(), {
+  assert.deepEqual(await readFinding(), {
     ...{ check: "books", ok: true, warning: true },
     note: "2 problems: `stoa-server ledger verify` lists them",
   });
@@ -65,7 +65,7 @@ test("/metrics and the doctor tell what the night found in the ledger, and when"
   await market.query("update sales_movements set sales = 1");
   await verifyLedgerNightly(ctx);
   assert.deepEqual(
-    [await figure("ledger_problems"), (await finding())!.note],
+    [await readMetric("ledger_problems"), (await readFinding())!.note],
     [0, `all was well on ${market.clock.now.toISOString()}`],
   );
 });

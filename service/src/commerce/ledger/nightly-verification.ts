@@ -6,7 +6,7 @@ import { verifyLedger } from "./verification.ts";
 /** `ledger verify` lists all problems; the log shows the first. */
 const MAX_LOGGED = 10;
 
-/** The job: looks at all of the ledger in one snapshot, as `ledger verify` does, and keeps what it found for /metrics and the doctor. */
+/** Stores the result for /metrics and `doctor`. */
 export async function verifyLedgerNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
   const { problems, transactions, entries } = await verifyLedger(ctx.db);
@@ -24,5 +24,4 @@ export async function verifyLedgerNightly(ctx: Context): Promise<void> {
     );
 }
 
-/** What the last night found, and when; undefined before the first. */
 export const findLastVerification = (db: Queries) => findLastVerificationRow(db);

@@ -13,7 +13,7 @@ export interface WrongOrder {
   otherCurrency: boolean;
 }
 
-/** Orders whose state or amounts are not what their refunds and disputes make of them. */
+/** Orders whose status or amounts differ from their refunds and disputes. */
 export const listWrongOrders = (tx: Tx) =>
   listFirst(
     tx,
@@ -53,7 +53,7 @@ export interface WrongPart {
 const roundedHalfUp = (numerator: string, denominator: string) =>
   sql.raw(`div(2 * (${numerator})::numeric + (${denominator}), 2 * (${denominator}))`);
 
-/** Orders of which a part is not what the rates say that were copied onto them, as splitSale reckons. */
+/** Orders with a tax, fee or commission that differs from their own rates; rounds as `splitSale` does. */
 export const listWrongParts = (tx: Tx) =>
   listFirst(
     tx,
@@ -77,7 +77,6 @@ export interface WrongTax {
   found: string;
 }
 
-/** Payments of plans whose tax is not what the rate says that was copied onto them. */
 export const listWrongTaxes = (tx: Tx) =>
   listFirst(
     tx,
@@ -94,13 +93,13 @@ export interface WrongEntitlement {
   orderId: string;
   status: string | null;
   rightStatus: string | null;
-  /** It is of another buyer, product or line than the order. */
+  /** The entitlement has another buyer, product or major version than the order. */
   isOthers: boolean;
 }
 
 /**
- * Orders that give another use of their product than their money says: it follows what is back with the buyer, or on its way there.
- * What the service gave back by itself may have come in for nothing, and gives none.
+ * Orders whose entitlement differs from their refunded and reserved amounts. An order that the service refunded automatically may have no
+ * entitlement.
  */
 export const listWrongEntitlements = (tx: Tx) =>
   listFirst(
@@ -121,14 +120,12 @@ export const listWrongEntitlements = (tx: Tx) =>
   );
 
 export interface Miscount {
-  /** What counts, and its id. */
   counter: "discount code" | "product";
   id: string;
   counted: string;
   found: string;
 }
 
-/** Counters that differ from the rows that they count. */
 export const listMiscounts = (tx: Tx) =>
   listFirst(
     tx,
@@ -148,19 +145,18 @@ export const listMiscounts = (tx: Tx) =>
   );
 
 export interface ReceiptGap {
-  /** null: the marketplace itself, which sells the plans. */
+  /** null: the marketplace itself, which issues receipts for plans. */
   sellerId: string | null;
   year: number;
   receipts: number;
   lowest: number | null;
   highest: number | null;
-  /** The last number that was given out. */
   last: number | null;
 }
 
 const NUMBERS = sql`count(*) as receipts, min(receipt_number) as lowest, max(receipt_number) as highest`;
 
-/** Years of sellers, and of plans, whose receipts are not numbered from 1 to the last number that was given out. */
+/** Years whose receipts are not numbered from 1 to the counter without gaps, for each seller and for plans. */
 export const listReceiptGaps = (tx: Tx) =>
   listFirst(
     tx,
@@ -185,7 +181,7 @@ export interface MisdatedReceipt {
   completedAt: Date | null;
 }
 
-/** Receipts that are counted in another year than the one in which the purchase, or the month of a plan, was paid. */
+/** Receipts numbered in another year than that of the payment. */
 export const listMisdatedReceipts = (tx: Tx) =>
   listFirst(
     tx,

@@ -28,7 +28,7 @@ export async function insertTransaction(
 const entryMaturity = (entry: Entry, { occurredAt }: Insertable<LedgerTransactions>) =>
   entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurredAt) : null;
 
-/** As text, because a sum may have more digits than a number holds. */
+/** As text: a sum may exceed the safe integers of a number. */
 interface Sums {
   currency: string;
   pending: string;
@@ -41,8 +41,8 @@ interface Sums {
 }
 
 /**
- * In one statement, so that a refund that succeeds meanwhile is either reserved or booked. All entries are summed from the index
- * ledger_entries_owner, without the entries themselves.
+ * One statement, so that a refund that succeeds concurrently is either reserved or booked. The sums use only the index
+ * ledger_entries_owner.
  */
 export async function sumBalances(db: Queries, ownerId: string, now: Date): Promise<Sums[]> {
   const { rows } = await sql<Sums>`

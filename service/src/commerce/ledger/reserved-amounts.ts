@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { LOST_SHARES } from "./shares.ts";
 
-/** What the open refunds of matured orders take of their owner, whatever of it was refunded or is held already. */
+/** The shares of the owner in open refunds of matured orders, beyond what is already refunded or held. */
 const amountsOfOpenRefunds = (ownerId: string, now: Date) => sql`
   select o.currency, part.account, part.amount * o.sign as amount
     from (select o.*, point.gone, point.sign from (
@@ -16,12 +16,11 @@ const amountsOfOpenRefunds = (ownerId: string, now: Date) => sql`
    ${LOST_SHARES}
    where part.owner_id = ${ownerId}`;
 
-/** What open disputes hold is booked; what the provider charges for one that is lost is not yet. */
+/** The ledger already contains the held amounts, but not the provider's fee for a lost dispute. */
 const feesOfOpenDisputes = (ownerId: string) => sql`
   select o.currency, 'seller' as account, d.fee_minor as amount
     from disputes d join orders o on o.id = d.order_id where d.status = 'open' and o.seller_id = ${ownerId}`;
 
-/** What open refunds and disputes may take, by currency. */
 export const reservedAmounts = (ownerId: string, now: Date) => sql`
   select currency, sum(amount) as reserved, sum(amount) filter (where account = 'referrer') as referrer_reserved
     from (${amountsOfOpenRefunds(ownerId, now)} union all ${feesOfOpenDisputes(ownerId)}) as claims

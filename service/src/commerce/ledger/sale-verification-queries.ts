@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
 import { ENTRIES, ENTRY, listDifferences } from "./verification-queries.ts";
 
-/** What a completed order `o` books: on which account, whose it is there, how much. What is 0 has no entry, as with free copies. */
+/** The expected entries of a completed order `o`. Amounts of 0 have no entry: free copies have none at all. */
 const parts = {
   provider_clearing: { owner: "null::uuid", amount: "coalesce(o.processor_fee_minor, 0) - o.total_minor" },
   processor_fees: { owner: "null", amount: "-coalesce(o.processor_fee_minor, 0)" },
@@ -19,7 +19,7 @@ const PARTS = listed(
 );
 const AMOUNTS = listed(Object.values(parts).map(({ amount }) => amount));
 
-/** Of each account the amount, and whose it is, of its only entry: where one has two, there are more entries than amounts. */
+/** `max` is the only amount of an account; `entries` exposes a second one. */
 const POSTED_SALES = sql`
   select t.source_id, e.currency, count(*) as entries, count(e.owner_id) as owned,
          ${listed(accounts.map((account) => `max(e.amount_minor) filter (where e.account = '${account}') as ${account}`))},
@@ -27,10 +27,7 @@ const POSTED_SALES = sql`
          max(e.owner_id::text) filter (where e.account = 'referrer') as referrer_id
     from ${ENTRIES} where t.kind = 'sale' group by t.source_id, e.currency`;
 
-/**
- * Sales that are not booked as their orders say. An order beside its entries in one row costs a third of holding each amount against
- * each entry, which is left to these few.
- */
+/** Comparing one row for each order costs a third of comparing each entry. Only the orders found here are compared entry by entry. */
 const SUSPECT_SALES = sql`
   select coalesce(o.id, b.source_id) as id
     from (select * from orders where completed_at is not null) as o
@@ -47,7 +44,7 @@ export const listWrongSales = (tx: Tx) =>
     sql`select 'sale' as kind, o.id as source_id, part.account, part.owner_id, o.currency, part.amount
           from orders o
          cross join lateral (values ${PARTS}) as part (account, owner_id, amount)
-         where o.id in (select id from doubtful) and o.completed_at is not null and part.amount <> 0`,
-    sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'sale' and t.source_id in (select id from doubtful)`,
-    sql`with doubtful as materialized (${SUSPECT_SALES})`,
+         where o.id in (select id from suspects) and o.completed_at is not null and part.amount <> 0`,
+    sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'sale' and t.source_id in (select id from suspects)`,
+    sql`with suspects as materialized (${SUSPECT_SALES})`,
   );

@@ -1,14 +1,14 @@
 import { sql } from "kysely";
 
-/** As splitRefund reckons it: the same share of `part` as `some` is of `whole`, a half rounded up. */
+/** Same formula as `splitRefund`: `part` × `some` / `whole`, rounded half up. */
 const proportion = (part: string, some: string, whole: string) =>
   sql.raw(
     `case ${part} when 0 then 0 else div(2 * (${part})::numeric * (${some}) + (${whole}), 2 * (${whole})::numeric) end`,
   );
 
 /**
- * To be joined to rows `o`, an order each with an amount `gone` of its total: a row `part (account, owner_id, amount)` for everybody who
- * shares in the order, by what they lose of it once so much is gone.
+ * Joins to orders `o` with an amount `gone` of their total. Adds a row `part (account, owner_id, amount)` for each share: its part of that
+ * amount.
  */
 export const LOST_SHARES = sql`
   cross join lateral (select ${proportion("o.tax_minor", "o.gone", "o.total_minor")} as tax) as t

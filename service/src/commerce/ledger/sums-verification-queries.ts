@@ -15,11 +15,11 @@ export interface MisdatedTransaction {
   kind: string;
   transactionId: string;
   occurredAt: Date;
-  /** When its order was completed, its refund succeeded or came back, its dispute was opened or closed. */
+  /** When the order was completed, the refund succeeded or was returned, or the dispute was opened or closed. */
   rightAt: Date;
 }
 
-/** Bookings of orders that are of another moment than what they are about: books and receipts would disagree on a day. */
+/** Transactions whose time differs from their source's: ledger and receipts would disagree about a day. */
 export const listMisdatedTransactions = (tx: Tx) =>
   listFirst(
     tx,
@@ -42,16 +42,14 @@ export const listMisdatedTransactions = (tx: Tx) =>
 
 export interface WrongSum extends Cell {
   grain: Grain;
-  /** What it is, by column. */
   found: Amounts;
-  /** By how much each column is below what it should be; `received`, by how much gross is below what the receipts say. */
+  /** The expected amount less the found one; `received`: the gross amount by receipts less the found one. */
   lacks: Record<(typeof verifiedSums)[number], string>;
 }
 
 type Grain = "quarter" | "day" | "month";
 type Amounts = Record<(typeof saleSums)[number], string>;
 
-/** What a sum is of, besides its grain. */
 interface Cell {
   sellerId: string;
   startsAt: Date;
@@ -67,8 +65,8 @@ const DIFFERS = sql.raw(verifiedSums.map((name) => `sum_bigint(${name}) <> 0`).j
 const storedSums = (grain: Grain) => sql`select * from sales_cells_now where grain = ${grain}`;
 
 /**
- * Rows of `due` are of the cell and of the sums, and say what is `received`. What is there is taken from them: one set of sums for each
- * cell is half of what two to be compared would be, and the largest that a proof keeps.
+ * `due` has the cell's columns, the sums and `received`. One aggregation of expected less found amounts needs half the memory of joining
+ * two.
  */
 async function listWrongSumsOf(tx: Tx, grain: Grain, due: RawBuilder<unknown>): Promise<Found<WrongSum>[]> {
   const wrong = await listFirst(
@@ -99,10 +97,10 @@ async function findSums(
   return firstOf(rows);
 }
 
-/** Sums that are not what the ledger and the receipts add up to. */
+/** Compares quarters of an hour with the ledger and the receipts. */
 export const listWrongSums = (tx: Tx) => listWrongSumsOf(tx, "quarter", SALES_BY_QUARTER_HOUR);
 
-/** Of longer spans, those that are not what the shorter ones in them add up to. */
+/** Compares longer sums with the shorter ones that they contain. */
 const listWrongTotals = (
   tx: Tx,
   whole: "day" | "month",

@@ -8,7 +8,7 @@ import { LOST_SHARES } from "./shares.ts";
 const MAX_REPORTED = 100;
 export type Found<Row> = Row & { total: number };
 
-/** Materialized, because mostly there are none: else tables are read in the order of an index, so that nothing need be sorted. */
+/** Materialized: otherwise the planner expects many problems and reads tables in index order to avoid a sort. */
 export async function listFirst<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<Found<Row>[]> {
   const { rows } = await sql<Found<Row>>`
     with problems as materialized (${problems})
@@ -16,25 +16,25 @@ export async function listFirst<Row>(tx: Tx, problems: RawBuilder<Row>): Promise
   return rows;
 }
 
-/** What PostgreSQL says of a number that a bigint cannot hold. */
+/** numeric_value_out_of_range: a sum exceeds bigint. */
 const OUT_OF_RANGE = "22003";
 
-/** What work answers; where it came upon such a number, `otherwise`, and the transaction goes on as if nothing had been asked. */
-export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, otherwise: T): Promise<T> {
+/** The savepoint keeps the transaction usable after the error. */
+export async function fallbackIfOutOfRange<T>(tx: Tx, work: () => Promise<T>, fallback: T): Promise<T> {
   await sql`savepoint within_range`.execute(tx);
   try {
-    const answer = await work();
+    const result = await work();
     await sql`release savepoint within_range`.execute(tx);
-    return answer;
+    return result;
   } catch (error) {
     if ((error as { code?: string }).code !== OUT_OF_RANGE) throw error;
     await sql`rollback to savepoint within_range`.execute(tx);
-    return otherwise;
+    return fallback;
   }
 }
 
-/** All of the ledger is read once and again: in memory where that fits, without workers, which the service needs itself. */
-export const liftTimeouts = (tx: Tx) =>
+/** No timeout, and enough memory to hash the ledger. */
+export const raiseTransactionLimits = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true),
              set_config('jit', 'off', true)`.execute(tx);
 
@@ -47,17 +47,17 @@ export async function countLedgerRows(tx: Tx): Promise<{ transactions: number; e
 
 export interface Unbalanced {
   transactionId: string;
-  /** null: there are entries of it, and nothing else. */
+  /** null: entries exist without their transaction. */
   kind: string | null;
   entryCount: number | null;
   entries: number;
-  /** In which currencies it does not sum to zero. */
+  /** Currencies whose entries do not sum to zero. */
   currencies: string[] | null;
-  /** In which of them an account stands twice: what such entries move could be anything. */
+  /** Currencies in which an account has two entries, which could hide any amount. */
   repeating: string[] | null;
 }
 
-/** How many accounts are among the entries: a bit of their union for each. */
+/** Counts the distinct accounts: one bit each. */
 const ACCOUNT_COUNT = sql`bit_count(bit_or(1 << array_position(${[...accounts]}::text[], account))::bit(16))`;
 
 export const listUnbalanced = (tx: Tx) =>
@@ -77,7 +77,7 @@ export const listUnbalanced = (tx: Tx) =>
        where e.entries is distinct from t.entry_count or e.currencies is not null or e.repeating is not null`,
   );
 
-/** An account where a booking, or all bookings of an order together, differs from what the market's own rows say. */
+/** An account whose entries differ from the rows of orders, refunds, disputes, payouts or payments. */
 export interface Difference {
   sourceId: string;
   kind: string;
@@ -88,7 +88,7 @@ export interface Difference {
   booked: string;
 }
 
-/** Both are rows of kind, source_id, account, owner_id, currency, amount; `before` is a `with` that they share. */
+/** Both have the columns kind, source_id, account, owner_id, currency, amount; `before` is a shared `with` clause. */
 export const listDifferences = (
   tx: Tx,
   due: RawBuilder<unknown>,
@@ -111,10 +111,7 @@ export const listDifferences = (
 export const ENTRIES = sql`ledger_transactions t join ledger_entries e on e.transaction_id = t.id`;
 export const ENTRY = sql`t.kind, t.source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount`;
 
-/**
- * What each refund gives back in all; who bears it is asked of all that an order lost together. What a bank sent back is owed to the
- * buyer.
- */
+/** Verifies the total of each refund; `listWrongShares` verifies who bears it. A returned refund becomes credit of the buyer. */
 export const listWrongRefunds = (tx: Tx) =>
   listDifferences(
     tx,
@@ -145,9 +142,8 @@ export const listWrongRefunds = (tx: Tx) =>
   );
 
 /**
- * What disputes hold of an order is what its open ones say, and no less: a refund that reached the buyer meanwhile took from them, and
- * what was decided is held no longer. A lost one takes what it held and costs the seller the provider's charge; what the bank took
- * beyond that is the marketplace's loss.
+ * The hold of an order equals the held amounts of its open disputes. A lost dispute debits its hold and the provider's fee; the excess is
+ * the marketplace's loss.
  */
 export const listWrongDisputes = (tx: Tx) =>
   listDifferences(
@@ -171,10 +167,9 @@ export const listWrongDisputes = (tx: Tx) =>
         select ${ENTRY} from ${ENTRIES} where t.kind = 'dispute_lost'`,
   );
 
-/** Of an order, what its parts are reckoned from. */
 const ORDER_PARTS = sql`o.seller_id, o.referrer_id, o.currency, o.total_minor, o.tax_minor, o.fee_minor, o.commission_minor`;
 
-/** What each who shares in an order lost of it by refunds and disputes: their part of all that was taken back by now. */
+/** Verifies the share of each account in all refunds and disputes of an order together. */
 export const listWrongShares = (tx: Tx) =>
   listDifferences(
     tx,
@@ -191,10 +186,10 @@ export const listWrongShares = (tx: Tx) =>
   );
 
 /**
- * What each single refund and dispute took of an order, by how much others had taken before: a refund what nobody had yet, and the
- * rest out of what disputes hold; a dispute what nobody had; one that was won gives its hold back.
+ * Verifies each refund and dispute in booking order. A refund first uses what is left of the order, then disputes' holds; a won dispute
+ * releases its hold.
  */
-export const listWrongTakings = (tx: Tx) =>
+export const listWrongDebits = (tx: Tx) =>
   listDifferences(
     tx,
     sql`with takings as (
@@ -222,7 +217,7 @@ export const listWrongTakings = (tx: Tx) =>
         union all
         select kind, source_id, 'dispute_hold', null, currency, case kind when 'refund' then takes - asked else takes end::bigint
           from due`,
-    // What a refund pays to the buyer is another proof's, and so is what is about nothing that is there.
+    // `listWrongRefunds` verifies payments to the buyer; other checks report entries without a source.
     sql`select ${ENTRY} from ${ENTRIES}
          where (t.kind in ('dispute_opened', 'dispute_won') and t.source_id in (select id from disputes))
             or (t.kind = 'refund' and e.account <> 'provider_clearing' and t.source_id in (select id from refunds))`,
@@ -242,10 +237,7 @@ export const listWrongPayments = (tx: Tx) =>
     sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'subscription'`,
   );
 
-/**
- * What lost disputes of payments for plans took: of revenue and tax what is due of all that was taken back, and what exceeds the
- * payment is a loss.
- */
+/** Lost disputes reduce revenue and tax in proportion. The part beyond the payment is the marketplace's loss. */
 export const listWrongPlanDisputes = (tx: Tx) =>
   listDifferences(
     tx,
@@ -303,11 +295,11 @@ export interface UnfoundedDispute {
   transactionId: string;
   kind: string;
   sourceId: string;
-  /** Of the dispute that it is about; null: there is none. */
+  /** The status of the dispute; null if it does not exist. */
   status: string | null;
 }
 
-/** What is booked of disputes that are not there, or were not decided so. Of all else a booking without its row is a difference. */
+/** Dispute bookings without a dispute or with another status. Other kinds without a source appear as a difference. */
 export const listUnfoundedDisputes = (tx: Tx) =>
   listFirst(
     tx,
@@ -328,10 +320,7 @@ export interface StrayEntry {
   rightMaturesAt: Date | null;
 }
 
-/**
- * Entries that name another order than their booking is about, or mature at another time than that order, or than at once, which is
- * before every clock where a payout took or gave back.
- */
+/** Entries with a wrong order, or with a wrong maturity: that of the order, at once, or the epoch for payouts. */
 export const listStrayEntries = (tx: Tx) =>
   listFirst(
     tx,

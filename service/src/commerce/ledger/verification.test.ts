@@ -32,23 +32,23 @@ before(async () => {
 });
 after(() => market.close());
 
-/** What is done in a transaction that is never kept, with the guards off: what would the proofs say of it? */
-async function problemsAfter(...deeds: ((tx: Tx) => Promise<unknown>)[]): Promise<string[]> {
-  const kept = new Error("not kept");
+/** Runs the changes without triggers in a transaction that is rolled back, and returns the problems found. */
+async function problemsAfter(...changes: ((tx: Tx) => Promise<unknown>)[]): Promise<string[]> {
+  const rollback = new Error("not kept");
   let problems: string[] = [];
   const work = market.service.ctx.db.transaction().execute(async (tx) => {
     await sql`set local session_replication_role = replica`.execute(tx);
-    for (const deed of deeds) await deed(tx);
+    for (const change of changes) await change(tx);
     problems = await findProblems(tx);
-    throw kept;
+    throw rollback;
   });
-  await assert.rejects(work, kept);
+  await assert.rejects(work, rollback);
   return problems;
 }
 
-/** 29.00, of which 4.63 are tax and the provider kept 1.14: not booked, and with a receipt of 2026. */
-const paysPlan = (receipt: number, at: string) => (tx: Tx) =>
-  does(`delete from subscription_receipt_counters;
+/** A plan payment of 29.00 with 4.63 tax and a provider fee of 1.14, without ledger entries. */
+const insertPlanPayment = (receipt: number, at: string) => (tx: Tx) =>
+  execute(`delete from subscription_receipt_counters;
         delete from ledger_entries where transaction_id in (select id from ledger_transactions where kind = 'subscription');
         delete from ledger_transactions where kind = 'subscription';
         delete from subscription_payments;
@@ -59,7 +59,7 @@ const paysPlan = (receipt: number, at: string) => (tx: Tx) =>
           values (gen_random_uuid(), '${buyer.userId}', 'B', 'b@example.com', 'pro', 2900, 463, 1900, true, 2900, 114, 'USD',
             'pm', true, 'completed', '${at}', '${at}', '${at}', '2026-02-01', 2026, ${receipt})`)(tx);
 
-/** What a row alone tells, its table refuses: for rows that came by another way. */
+/** Drops check constraints, as if the rows came from elsewhere. */
 const unchecked = (tx: Tx) =>
   sql`do $$
     declare
@@ -71,10 +71,10 @@ const unchecked = (tx: Tx) =>
       end loop;
     end $$`.execute(tx);
 
-const does = (statement: string) => (tx: Tx) => sql.raw(statement).execute(tx);
+const execute = (statement: string) => (tx: Tx) => sql.raw(statement).execute(tx);
 
-suite("a ledger is proved", () => {
-  test("after purchases in currencies of every exponent, and of a plan", async () => {
+suite("ledger verification, correct books", () => {
+  test("purchases in currencies of each exponent and a plan payment: no problems", async () => {
     const { ctx } = market.service;
     for (const [currency, price] of [
       ["JPY", 500],
@@ -86,11 +86,11 @@ suite("a ledger is proved", () => {
     assert.equal((await buyer.post("/v1/purchases", refused)).status, 402);
     const session = await market.createSession(buyer.userId);
     assert.equal((await session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
-    const verdict = await verifyLedger(ctx.db);
-    assert.deepEqual(verdict.problems, []);
-    assert.deepEqual([verdict.ok, verdict.transactions], [true, 5]);
+    const result = await verifyLedger(ctx.db);
+    assert.deepEqual(result.problems, []);
+    assert.deepEqual([result.ok, result.transactions], [true, 5]);
     const { rows } = await market.query("select count(*) as count from ledger_entries");
-    assert.equal(verdict.entries, rows[0].count);
+    assert.equal(result.entries, rows[0].count);
   });
 
   const histories: Record<string, (tx: Tx) => Promise<unknown>> = {
@@ -99,11 +99,11 @@ suite("a ledger is proved", () => {
       await books.refunds(tx, order, 1n);
       await books.refunds(tx, order, 998n);
     },
-    "refunds of all of it": async (tx) => {
+    "full refunds in parts": async (tx) => {
       const order = await books.sells(tx);
       for (const amount of [667n, 666n, 666n]) await books.refunds(tx, order, amount);
     },
-    "a refund that the buyer's bank sent back": async (tx) => {
+    "a returned refund": async (tx) => {
       const order = await books.sells(tx);
       await books.returnsRefund(tx, order, await books.refunds(tx, order, 700n));
     },
@@ -144,26 +144,26 @@ suite("a ledger is proved", () => {
       await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"]);
     },
   };
-  for (const [what, history] of Object.entries(histories))
-    test(`after ${what}`, async () => assert.deepEqual(await problemsAfter(history), []));
+  for (const [name, history] of Object.entries(histories))
+    test(`after ${name}: no problems`, async () => assert.deepEqual(await problemsAfter(history), []));
 
-  test("while fifty purchases go on beside it", async () => {
+  test("fifty concurrent purchases: no problems", async () => {
     const products = await Promise.all(Array.from({ length: 50 }, () => createProduct(seller)));
     const sold = Promise.all(products.map((product) => buyProduct(buyer, product)));
-    const verdicts = [];
-    for (let times = 0; times < 5; times++) verdicts.push(await verifyLedger(market.service.ctx.db));
+    const results = [];
+    for (let times = 0; times < 5; times++) results.push(await verifyLedger(market.service.ctx.db));
     await sold;
-    verdicts.push(await verifyLedger(market.service.ctx.db));
+    results.push(await verifyLedger(market.service.ctx.db));
     assert.deepEqual(
-      verdicts.flatMap(({ problems }) => problems),
+      results.flatMap(({ problems }) => problems),
       [],
     );
   });
 });
 
-/** The dispute is over, and nobody told the ledger. */
+/** The dispute is closed without a posting. */
 const closed = (tx: Tx, id: string, status: "won" | "lost") =>
-  does(
+  execute(
     `update disputes set status = '${status}', held_minor = 0${status === "lost" ? ", lost_minor = 1999" : ""} where id = '${id}';
      update orders set status = '${status === "won" ? "completed" : "refunded"}'
       where id = (select order_id from disputes where id = '${id}')`,
@@ -173,12 +173,12 @@ const isEarned = (account: Account) => account === "seller" || account === "refe
 const isOwned = (account: Account) =>
   isEarned(account) || account === "in_transit" || account === "buyer_credit";
 
-/** One more entry of a booking, as if it had always had it. */
+/** Adds an entry to a posted transaction. */
 async function adds(tx: Tx, kind: PostingKind, sourceId: string, account: Account, amount: number) {
   const ofBooking = `(select id from ledger_transactions where kind = '${kind}' and source_id = '${sourceId}')`;
   const owner = isOwned(account) ? `'${seller.userId}'` : "null";
   const maturesAt = isEarned(account) ? "(select matures_at from orders where id = order_id)" : "null";
-  await does(
+  await execute(
     `update ledger_transactions set entry_count = entry_count + 1 where id = ${ofBooking};
      update ledger_entries set entry_count = entry_count + 1 where transaction_id = ${ofBooking};
      insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at)
@@ -187,9 +187,9 @@ async function adds(tx: Tx, kind: PostingKind, sourceId: string, account: Accoun
   )(tx);
 }
 
-/** Moves something of a booking from one account to another. */
+/** Moves an amount of a transaction between two accounts. */
 const shifts = (kind: PostingKind, sourceId: string, amount: number, from: Account, to: Account) =>
-  does(
+  execute(
     `update ledger_entries set amount_minor = amount_minor + case account when '${to}' then ${amount} else ${-amount} end
       where account in ('${from}', '${to}')
         and transaction_id = (select id from ledger_transactions where kind = '${kind}' and source_id = '${sourceId}')`,
@@ -197,198 +197,205 @@ const shifts = (kind: PostingKind, sourceId: string, amount: number, from: Accou
 
 const ZERO = "00000000-0000-0000-0000-000000000000";
 
-/** Of each who shares in an order, something is wrong. */
+/** Reports a wrong amount for each share of an order. */
 const FOUR_SHARES = ["seller", "referrer", "platform_revenue", "tax_payable"].map(
   (account) => new RegExp(`^The refunds and disputes of order ord_\\w{26} book -?\\d+ on ${account}`),
 );
 
-/** Whatever follows the ledger does not fit the receipts. */
+/** The sums follow the changed ledger and therefore differ from the receipts. */
 const OTHER_RECEIPTS =
   /^Analytics of usr_\w{26}(, (of prod|by usr)_\w{26})? have in the quarter of an hour from 20\S+ gross of \d+ and not the \d+ of receipts, in minor units of (USD|EUR)\.$/;
 
-suite("a problem is told", () => {
+suite("ledger verification reports", () => {
   const sale = "(select id from ledger_transactions where kind = 'sale' order by id limit 1)";
   const ofSale = `transaction_id = ${sale}`;
-  /** What was done past the guards, and what is said of it: all of it, sentence by sentence. */
-  const wrongs: Record<string, { deeds: ((tx: Tx) => Promise<unknown>)[]; said: RegExp[] }> = {
-    "a tax of a plan that its copied rate does not say": {
-      deeds: [paysPlan(1, "2026-01-01"), does("update subscription_payments set tax_basis_points = 2000")],
-      said: [
+  /** Changes made without triggers, and all expected problems. */
+  const wrongs: Record<string, { changes: ((tx: Tx) => Promise<unknown>)[]; expected: RegExp[] }> = {
+    "a plan tax that differs from its copied rate": {
+      changes: [
+        insertPlanPayment(1, "2026-01-01"),
+        execute("update subscription_payments set tax_basis_points = 2000"),
+      ],
+      expected: [
         /of a plan books 0 on/,
         /^The payment pay_\w{26} of a plan has a tax of 463, where 483 is due by its rate, in minor units of USD\.$/,
       ],
     },
-    "an entry that is gone": {
-      deeds: [does(`delete from ledger_entries where ${ofSale} and account = 'seller'`)],
-      said: [
+    "a missing entry": {
+      changes: [execute(`delete from ledger_entries where ${ofSale} and account = 'seller'`)],
+      expected: [
         OTHER_RECEIPTS,
         /^Ledger transaction [\w-]{36} \(sale\) has \d of its \d entries and does not sum to zero in USD\.$/,
         /^The sale of order ord_\w{26} books 0 on seller of usr_\w{26}, where 449 is due, in minor units of USD\.$/,
       ],
     },
-    "an entry of another amount": {
-      deeds: [does(`update ledger_entries set amount_minor = 448 where ${ofSale} and account = 'seller'`)],
-      said: [
+    "an entry with a wrong amount": {
+      changes: [
+        execute(`update ledger_entries set amount_minor = 448 where ${ofSale} and account = 'seller'`),
+      ],
+      expected: [
         OTHER_RECEIPTS,
         /^Ledger transaction \S+ \(sale\) does not sum to zero in USD\.$/,
         /books 448 on seller .* where 449 is due/,
       ],
     },
-    "an entry on another account": {
-      deeds: [
-        does(
+    "an entry on a wrong account": {
+      changes: [
+        execute(
           `update ledger_entries set account = 'tax_payable' where ${ofSale} and account = 'platform_revenue'`,
         ),
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
         /books 0 on platform_revenue, where 50 is due/,
         /books 50 on tax_payable, where 0 is due/,
       ],
     },
-    "an entry of somebody else": {
-      deeds: [
+    "an entry of a wrong owner": {
+      changes: [
         (tx) =>
-          does(
+          execute(
             `update ledger_entries set owner_id = '${buyer.userId}' where ${ofSale} and account = 'seller'`,
           )(tx),
       ],
-      said: [/books (0|449) on seller of usr_/, /books (0|449) on seller of usr_/],
+      expected: [/books (0|449) on seller of usr_/, /books (0|449) on seller of usr_/],
     },
-    "an entry of another referrer": {
-      deeds: [
+    "an entry of a wrong referrer": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(
+          await execute(
             `update ledger_entries set owner_id = '${buyer.userId}' where order_id = '${id}' and account = 'referrer'`,
           )(tx);
         },
       ],
-      said: [
+      expected: [
         /^The sale of order ord_\w{26} books 0 on referrer of usr_/,
         /^The sale of order ord_\w{26} books \d+ on referrer of usr_\w{26}, where 0 is due/,
       ],
     },
-    "an entry that somebody has on an account that nobody has": {
-      deeds: [
-        does(
+    "an owner on a platform account": {
+      changes: [
+        execute(
           `update ledger_entries set owner_id = '${ZERO}' where ${ofSale} and account = 'platform_revenue'`,
         ),
       ],
-      said: [
+      expected: [
         /^The sale of order ord_\w{26} books 0 on platform_revenue, where 50 is due/,
         /^The sale of order ord_\w{26} books 50 on platform_revenue of usr_\w{26}, where 0 is due/,
       ],
     },
-    "a share that changed its owner with an account that nobody has": {
-      deeds: [
-        does(
+    "a share whose owner moved to a platform account": {
+      changes: [
+        execute(
           `update ledger_entries set owner_id = case account when 'seller' then null else '${ZERO}'::uuid end
             where ${ofSale} and account in ('seller', 'platform_revenue')`,
         ),
       ],
-      said: [
+      expected: [
         /^The sale of order ord_\w{26} books 0 on platform_revenue, where 50 is due/,
         /^The sale of order ord_\w{26} books 50 on platform_revenue of usr_\w{26}, where 0 is due/,
         /^The sale of order ord_\w{26} books 0 on seller of usr_\w{26}, where 449 is due/,
         /^The sale of order ord_\w{26} books 449 on seller, where 0 is due/,
       ],
     },
-    "entries of no transaction, which somebody could be paid out": {
-      deeds: [
+    "entries of a missing transaction with a payable balance": {
+      changes: [
         (tx) =>
-          does(
+          execute(
             `insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, matures_at)
              values ('${ZERO}', 1, 2, 'provider_clearing', null, 'USD', -7, null),
                     ('${ZERO}', 2, 2, 'seller', '${seller.userId}', 'USD', 7, 'epoch')`,
           )(tx),
       ],
-      said: [/^Ledger transaction 0{8}-[0-]{27} is not there, and has 2 entries\.$/],
+      expected: [/^Ledger transaction 0{8}-[0-]{27} does not exist, but has 2 entries\.$/],
     },
-    "an entry too many beside the one that is due": {
-      deeds: [
+    "a second entry of the same account": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
           await adds(tx, "sale", id, "platform_revenue", -7);
         },
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
         /^Ledger transaction \S+ \(sale\) does not sum to zero in USD and names an account twice in USD\.$/,
         /^The sale of order ord_\w{26} books \d+ on platform_revenue, where \d+ is due, in minor units of USD\.$/,
       ],
     },
     "an entry in another currency": {
-      deeds: [does(`update ledger_entries set currency = 'EUR' where ${ofSale}`)],
-      said: [
+      changes: [execute(`update ledger_entries set currency = 'EUR' where ${ofSale}`)],
+      expected: [
         OTHER_RECEIPTS,
         /books -?\d+ on \w+.* where 0 is due, in minor units of EUR/,
         /books 0 on \w+.* where -?\d+ is due, in minor units of USD/,
       ],
     },
-    "an entry that matures earlier than its order": {
-      deeds: [
-        does(`update ledger_entries set matures_at = '2026-01-01' where ${ofSale} and account = 'seller'`),
+    "an entry that matures before its order": {
+      changes: [
+        execute(`update ledger_entries set matures_at = '2026-01-01' where ${ofSale} and account = 'seller'`),
       ],
-      said: [
-        /^Entry \d of ledger transaction \S+ \(sale\) is about ord_\S+ and matures at 2026-01-01T00:00:00\.000Z, where 2026-06-29T12:00:00\.000Z is due\.$/,
+      expected: [
+        /^Entry \d of ledger transaction \S+ \(sale\) belongs to ord_\S+ and matures at 2026-01-01T00:00:00\.000Z, where 2026-06-29T12:00:00\.000Z is due\.$/,
       ],
     },
-    "an entry that names no order": {
-      deeds: [
-        does(`update ledger_entries set order_id = null where ${ofSale} and account = 'platform_revenue'`),
+    "an entry without its order": {
+      changes: [
+        execute(`update ledger_entries set order_id = null where ${ofSale} and account = 'platform_revenue'`),
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
-        /^Entry \d of ledger transaction \S+ \(sale\) names no order, and is about ord_\w{26}\.$/,
+        /^Entry \d of ledger transaction \S+ \(sale\) names no order, but belongs to ord_\w{26}\.$/,
       ],
     },
-    "a sale that is not booked": {
-      deeds: [
-        does(`delete from ledger_entries where ${ofSale}`),
-        does("delete from ledger_transactions where id not in (select transaction_id from ledger_entries)"),
+    "a sale without a transaction": {
+      changes: [
+        execute(`delete from ledger_entries where ${ofSale}`),
+        execute(
+          "delete from ledger_transactions where id not in (select transaction_id from ledger_entries)",
+        ),
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
         /^The sale of order ord_\w{26} books 0 on seller .* where 449 is due/,
         /^The sale of order ord_\w{26} books 0 on \w+, where -?\d+ is due/,
       ],
     },
-    "a booking whose order is not there": {
-      deeds: [
+    "a transaction of a missing order": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
-          await does(`delete from orders where id = '${order.id}'`)(tx);
+          await execute(`delete from orders where id = '${order.id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         ...Array.from(
           { length: 6 },
           () => /^The sale of order ord_\w{26} books -?\d+ on \w+.* where 0 is due/,
         ),
-        /^Seller usr_\w{26} has \d+ receipts numbered 1 to \d+ in 2026, and \d+ numbers were given out\.$/,
+        /^Seller usr_\w{26} has \d+ receipts numbered 1 to \d+ in 2026, and \d+ numbers were assigned\.$/,
       ],
     },
-    "an order whose parts are not those that were booked": {
-      deeds: [
-        does(`update orders set seller_minor = seller_minor - 1, fee_minor = fee_minor + 1
+    "an order whose parts differ from its transaction": {
+      changes: [
+        execute(`update orders set seller_minor = seller_minor - 1, fee_minor = fee_minor + 1
                where id = (select source_id from ledger_transactions where id = ${sale})`),
       ],
-      said: [
+      expected: [
         /books 50 on platform_revenue, where 51 is due/,
         /books 449 on seller .* where 448 is due/,
         /^Order ord_\w{26} has a fee of 51, where 50 is due by its rates, in minor units of USD\.$/,
       ],
     },
-    "a free copy for which something is booked": {
-      deeds: [
+    "a free copy with a transaction": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx, { discountMinor: 1_999n });
           const entries: Entry[] = [
             { account: "platform_revenue", amountMinor: 7n, orderId: id },
             { account: "processor_fees", amountMinor: -7n, orderId: id },
           ];
-          await does(`delete from ledger_entries where order_id = '${id}';
+          await execute(`delete from ledger_entries where order_id = '${id}';
                       delete from ledger_transactions where source_id = '${id}';
                       update orders set processor_fee_minor = null where id = '${id}'`)(tx);
           await postTransaction(market.service.ctx, tx, {
@@ -399,34 +406,34 @@ suite("a problem is told", () => {
           });
         },
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
         /books 7 on platform_revenue, where 0 is due/,
         /books -7 on processor_fees, where 0 is due/,
       ],
     },
-    "a refund that is not booked": {
-      deeds: [
+    "a refund without a transaction": {
+      changes: [
         async (tx) => {
           const id = await books.refunds(tx, await books.sells(tx), 1_999n);
-          await does(`delete from ledger_entries where transaction_id in (select id from ledger_transactions where source_id = '${id}');
+          await execute(`delete from ledger_entries where transaction_id in (select id from ledger_transactions where source_id = '${id}');
                       delete from ledger_transactions where source_id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         /^Refund refund_\w{26} books 0 on provider_clearing, where 1999 is due/,
         /^Refund refund_\w{26} books 0 on shares, where -1999 is due/,
         ...FOUR_SHARES,
       ],
     },
-    "a refund of which the platform bears nothing": {
-      deeds: [
+    "a refund without the platform's share": {
+      changes: [
         async (tx) => {
           const parts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 100n };
           await books.refunds(tx, await books.sells(tx), 100n, parts);
         },
       ],
-      said: [
+      expected: [
         /^The refunds and disputes of order ord_\w{26} book 0 on platform_revenue, where -8 is due/,
         /book -100 on seller .* where -59 is due/,
         /book 0 on referrer .* where -17 is due/,
@@ -437,50 +444,56 @@ suite("a problem is told", () => {
         /^Refund \S+ books 0 on tax_payable, where -16 is due/,
       ],
     },
-    "an order that forgot its refund": {
-      deeds: [
+    "an order without the amount of its refund": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           await books.refunds(tx, order, 100n);
-          await does(`update orders set refunded_minor = 99, status = 'completed' where id = '${order.id}'`)(
-            tx,
-          );
+          await execute(
+            `update orders set refunded_minor = 99, status = 'completed' where id = '${order.id}'`,
+          )(tx);
         },
       ],
-      said: [
+      expected: [
         /^The refunds and disputes of order \S+ book -\d+ on \w+/,
-        /^Order ord_\w{26} says that 99 minor units are given back, its refunds and disputes 100, and is completed and should be partially_refunded\.$/,
+        /^Order ord_\w{26} has 99 minor units refunded, where its refunds and disputes sum to 100, and is completed and should be partially_refunded\.$/,
       ],
     },
-    "a refund that came back, and is owed to nobody": {
-      deeds: [
+    "a returned refund without credit for the buyer": {
+      changes: [
         async (tx) => {
           const id = await books.refunds(tx, await books.sells(tx), 700n);
-          await does(`update refunds set returned_at = completed_at where id = '${id}'`)(tx);
+          await execute(`update refunds set returned_at = completed_at where id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         /^The return of refund refund_\w{26} books 0 on buyer_credit of usr_\w{26}, where 700 is due/,
         /^The return of refund refund_\w{26} books 0 on provider_clearing, where -700 is due/,
       ],
     },
-    "a dispute that is not booked": {
-      deeds: [
+    "a dispute without a transaction": {
+      changes: [
         async (tx) => {
           const id = await books.disputes(tx, await books.sells(tx));
-          await does(`delete from ledger_entries where transaction_id in (select id from ledger_transactions where source_id = '${id}');
+          await execute(`delete from ledger_entries where transaction_id in (select id from ledger_transactions where source_id = '${id}');
                       delete from ledger_transactions where source_id = '${id}'`)(tx);
         },
       ],
-      said: [/^The disputes of order ord_\w{26} book 0 on dispute_hold, where 1999 is due/, ...FOUR_SHARES],
+      expected: [
+        /^The disputes of order ord_\w{26} book 0 on dispute_hold, where 1999 is due/,
+        ...FOUR_SHARES,
+      ],
     },
-    "a dispute that was won and gave nothing back": {
-      deeds: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "won")],
-      said: [/^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/, ...FOUR_SHARES],
+    "a won dispute that released nothing": {
+      changes: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "won")],
+      expected: [
+        /^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/,
+        ...FOUR_SHARES,
+      ],
     },
-    "a dispute that was lost and is still held": {
-      deeds: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "lost")],
-      said: [
+    "a lost dispute that is still held": {
+      changes: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "lost")],
+      expected: [
         /^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/,
         /^Dispute [\w-]{36}, when lost, books 0 on dispute_hold, where -1999 is due/,
         /^Dispute [\w-]{36}, when lost, books 0 on provider_clearing, where 3499 is due/,
@@ -489,78 +502,82 @@ suite("a problem is told", () => {
         /^Order ord_\w{26} is refunded and should be completed\.$/,
       ],
     },
-    "a loss of the marketplace that its dispute does not have": {
-      deeds: [
+    "a loss of the marketplace that its dispute lacks": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           await books.refunds(tx, order, 700n);
           const id = await books.disputes(tx, order, 1_999n);
           await books.loses(tx, order);
-          await does(`update disputes set excess_minor = 0 where id = '${id}'`)(tx);
+          await execute(`update disputes set excess_minor = 0 where id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         /^Dispute \S+, when lost, books -700 on dispute_losses, where 0 is due/,
         /^Dispute \S+, when lost, books -1299 on dispute_hold, where -1999 is due/,
       ],
     },
-    "a dispute that is open and was booked as won": {
-      deeds: [
+    "an open dispute posted as won": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           const id = await books.disputes(tx, order);
           await books.wins(tx, order);
-          await does(`update disputes set status = 'open' where id = '${id}';
+          await execute(`update disputes set status = 'open' where id = '${id}';
                       update orders set status = 'disputed' where id = '${order.id}'`)(tx);
         },
       ],
-      said: [/^Ledger transaction [\w-]{36} \(dispute_won\) is about dispute [\w-]{36}, which is open\.$/],
+      expected: [
+        /^Ledger transaction [\w-]{36} \(dispute_won\) belongs to dispute [\w-]{36}, which is open\.$/,
+      ],
     },
-    "a booking of a dispute that is not there": {
-      deeds: [
+    "a transaction of a missing dispute": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           await books.disputes(tx, order);
           await books.wins(tx, order);
-          await does("delete from disputes")(tx);
+          await execute("delete from disputes")(tx);
         },
       ],
-      said: [
-        /^Ledger transaction \S+ \(dispute_opened\) is about dispute \S+, which is not there\.$/,
-        /^Ledger transaction \S+ \(dispute_won\) is about dispute \S+, which is not there\.$/,
-        ...Array.from({ length: 10 }, () => /names ord_\w{26}, and is about no order/),
+      expected: [
+        /^Ledger transaction \S+ \(dispute_opened\) belongs to dispute \S+, which does not exist\.$/,
+        /^Ledger transaction \S+ \(dispute_won\) belongs to dispute \S+, which does not exist\.$/,
+        ...Array.from({ length: 10 }, () => /names ord_\w{26}, but belongs to no order/),
       ],
     },
-    "a refund on its way of which its order knows nothing": {
-      deeds: [
+    "a refund in progress that its order lacks": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
-          await does(`insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at)
+          await execute(`insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at)
                       values (gen_random_uuid(), '${order.id}', 'service', 'processing', 5, 'USD', '', '2026-06-01')`)(
             tx,
           );
         },
       ],
-      said: [/^Order ord_\w{26} says that 0 minor units are on their way back, its refunds 5\.$/],
+      expected: [
+        /^Order ord_\w{26} has 0 minor units reserved for refunds, where its refunds in progress sum to 5\.$/,
+      ],
     },
-    "a payout that was completed and is still on its way": {
-      deeds: [(tx) => books.paysOut(tx, "completed", [])],
-      said: [
+    "a completed payout that is still in transit": {
+      changes: [(tx) => books.paysOut(tx, "completed", [])],
+      expected: [
         /^The completion of payout payout_\w{26} books 0 on in_transit of usr_\w{26}, where -400 is due/,
         /books 0 on provider_clearing, where 400 is due/,
       ],
     },
-    "a payout that failed and gave nothing back": {
-      deeds: [(tx) => books.paysOut(tx, "failed", [])],
-      said: [
+    "a failed payout that credited nothing": {
+      changes: [(tx) => books.paysOut(tx, "failed", [])],
+      expected: [
         /^The failure of payout payout_\w{26} books 0 on in_transit of usr_\w{26}, where -400 is due/,
         /books 0 on referrer of usr_\w{26}, where 100 is due/,
         /books 0 on seller of usr_\w{26}, where 300 is due/,
       ],
     },
-    "a payout that came back and was not returned": {
-      deeds: [(tx) => books.paysOut(tx, "returned", ["payout_completed"])],
-      said: [
+    "a returned payout without a return posted": {
+      changes: [(tx) => books.paysOut(tx, "returned", ["payout_completed"])],
+      expected: [
         /^The return of payout payout_\w{26} books 0 on provider_clearing, where -400 is due/,
         /books 0 on referrer/,
         /books 0 on seller/,
@@ -570,18 +587,18 @@ suite("a problem is told", () => {
       accounts.map((account) => [
         `two entries on ${account} that undo each other`,
         {
-          deeds: [
+          changes: [
             async (tx: Tx) => {
               const order = await books.sells(tx);
               for (const amount of [5, -5]) await adds(tx, "sale", order.id, account, amount);
             },
           ],
-          said: [/^Ledger transaction [\w-]{36} \(sale\) names an account twice in USD\.$/],
+          expected: [/^Ledger transaction [\w-]{36} \(sale\) names an account twice in USD\.$/],
         },
       ]),
     ),
-    "entries on accounts that a dispute has nothing to do with, and their opposites when it was won": {
-      deeds: [
+    "entries of a dispute on unrelated accounts, reversed by its win": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           const id = await books.disputes(tx, order);
@@ -592,15 +609,15 @@ suite("a problem is told", () => {
           await adds(tx, "dispute_won", id, "provider_clearing", 5);
         },
       ],
-      said: [
+      expected: [
         /^Dispute [\w-]{36}, when opened, books 5 on processor_fees, where 0 is due, in minor units of USD\.$/,
         /^Dispute [\w-]{36}, when opened, books -5 on provider_clearing, where 0 is due/,
         /^Dispute [\w-]{36}, when won, books -5 on processor_fees, where 0 is due/,
         /^Dispute [\w-]{36}, when won, books 5 on provider_clearing, where 0 is due/,
       ],
     },
-    "a dispute that took another's share, and gave it back when it was won": {
-      deeds: [
+    "a dispute that held another party's share, reversed by its win": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           const id = await books.disputes(tx, order);
@@ -609,29 +626,29 @@ suite("a problem is told", () => {
           await shifts("dispute_won", id, 1, "platform_revenue", "seller")(tx);
         },
       ],
-      said: [
+      expected: [
         /^Dispute [\w-]{36}, when opened, books -167 on platform_revenue, where -168 is due/,
         /^Dispute [\w-]{36}, when opened, books -1177 on seller of usr_\w{26}, where -1176 is due/,
         /^Dispute [\w-]{36}, when won, books 167 on platform_revenue, where 168 is due/,
         /^Dispute [\w-]{36}, when won, books 1177 on seller of usr_\w{26}, where 1176 is due/,
       ],
     },
-    "a dispute that holds less than it might, and gave that back": {
-      deeds: [
+    "a dispute that held too little, reversed by its win": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           const id = await books.disputes(tx, order, 1_000n);
           await books.wins(tx, order);
-          await does(`update disputes set amount_minor = 1999 where id = '${id}'`)(tx);
+          await execute(`update disputes set amount_minor = 1999 where id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         /^Dispute [\w-]{36}, when opened, books 1000 on dispute_hold, where 1999 is due/,
         /^Dispute [\w-]{36}, when opened, books -\d+ on (seller|referrer|platform_revenue|tax_payable)/,
       ],
     },
-    "two refunds of which one took what the other should have": {
-      deeds: [
+    "two refunds of which one took the other's amount": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           const first = await books.refunds(tx, order, 1_000n);
@@ -640,240 +657,240 @@ suite("a problem is told", () => {
           await shifts("refund", second, 1, "referrer", "tax_payable")(tx);
         },
       ],
-      said: [
+      expected: [
         /^Refund refund_\w{26} books -161 on tax_payable, where -160 is due/,
         /^Refund refund_\w{26} books -167 on referrer of usr_\w{26}, where -168 is due/,
         /^Refund refund_\w{26} books -158 on tax_payable, where -159 is due/,
         /^Refund refund_\w{26} books -169 on referrer of usr_\w{26}, where -168 is due/,
       ],
     },
-    "entries on accounts that a payout has nothing to do with": {
-      deeds: [
+    "entries of a payout on unrelated accounts": {
+      changes: [
         async (tx) => {
           const id = await books.paysOut(tx, "completed", ["payout_completed"]);
           await adds(tx, "payout", id, "platform_revenue", 5);
           await adds(tx, "payout", id, "tax_payable", -5);
         },
       ],
-      said: [
+      expected: [
         /^Payout payout_\w{26} books 5 on platform_revenue, where 0 is due/,
         /^Payout payout_\w{26} books -5 on tax_payable, where 0 is due/,
       ],
     },
-    "a payout that lowers what its seller will have, and not what they have": {
-      deeds: [
+    "a payout that debits the pending balance": {
+      changes: [
         async (tx) => {
           const id = await books.paysOut(tx, "completed", ["payout_completed"]);
-          await does(`update ledger_entries set matures_at = '2027-01-01' where account = 'seller'
+          await execute(`update ledger_entries set matures_at = '2027-01-01' where account = 'seller'
                          and transaction_id = (select id from ledger_transactions where kind = 'payout' and source_id = '${id}')`)(
             tx,
           );
         },
       ],
-      said: [
-        /^Entry \d of ledger transaction \S+ \(payout\) is about no order and matures at 2027-01-01T00:00:00\.000Z, where 1970-01-01T00:00:00\.000Z is due\.$/,
+      expected: [
+        /^Entry \d of ledger transaction \S+ \(payout\) belongs to no order and matures at 2027-01-01T00:00:00\.000Z, where 1970-01-01T00:00:00\.000Z is due\.$/,
       ],
     },
-    "a refund of an order that was never paid": {
-      deeds: [
+    "a refund of an unpaid order": {
+      changes: [
         async (tx) => {
-          await does(`insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at)
+          await execute(`insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at)
                       select gen_random_uuid(), id, 'service', 'processing', 5, 'USD', '', '2026-06-01'
                         from orders where status = 'failed' limit 1;
                       update orders set refunding_minor = 5 where status = 'failed'`)(tx);
         },
       ],
-      said: [/^Order ord_\w{26} is failed and should be completed\.$/],
+      expected: [/^Order ord_\w{26} is failed and should be completed\.$/],
     },
-    "a tax, a fee and a commission of other rates than the order's": {
-      deeds: [
+    "tax, fee and commission with other rates than the order's": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`update orders set tax_basis_points = 2000, fee_basis_points = 1100, commission_basis_points = 2100
+          await execute(`update orders set tax_basis_points = 2000, fee_basis_points = 1100, commission_basis_points = 2100
                        where id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         /^Order ord_\w{26} has a tax of 319, where 333 is due by its rates, in minor units of USD\.$/,
         /^Order ord_\w{26} has a fee of 168, where 185 is due/,
         /^Order ord_\w{26} has a commission of 336, where 353 is due/,
       ],
     },
     "a half that was rounded down": {
-      deeds: [
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx, {
             ...{ priceMinor: 105n, tax: { basisPoints: 0, inclusive: true } },
             ...{ commissionBasisPoints: 0 },
           });
-          await does(`update orders set fee_minor = 10, seller_minor = 95 where id = '${id}';
+          await execute(`update orders set fee_minor = 10, seller_minor = 95 where id = '${id}';
                       update ledger_entries set amount_minor = case account when 'seller' then 95 else 10 end
                        where order_id = '${id}' and account in ('seller', 'platform_revenue')`)(tx);
         },
       ],
-      said: [/^Order ord_\w{26} has a fee of 10, where 11 is due by its rates, in minor units of USD\.$/],
+      expected: [/^Order ord_\w{26} has a fee of 10, where 11 is due by its rates, in minor units of USD\.$/],
     },
-    "a sale that gave no use": {
-      deeds: [
+    "a sale without an entitlement": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`delete from entitlements where order_id = '${id}'`)(tx);
+          await execute(`delete from entitlements where order_id = '${id}'`)(tx);
         },
       ],
-      said: [
-        /^Order ord_\w{26} gives no use, where active use is due\.$/,
+      expected: [
+        /^Order ord_\w{26} has no entitlement, where the entitlement active is due\.$/,
         /^Product prod_\w{26} counts \d purchases, and \d buyers have it\.$/,
       ],
     },
-    "use that was not taken away with the money": {
-      deeds: [
+    "an active entitlement of a refunded order": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           await books.refunds(tx, order, 1_999n);
-          await does(`update entitlements set status = 'active' where order_id = '${order.id}'`)(tx);
+          await execute(`update entitlements set status = 'active' where order_id = '${order.id}'`)(tx);
         },
       ],
-      said: [
-        /^Order ord_\w{26} gives active use, where revoked use is due\.$/,
+      expected: [
+        /^Order ord_\w{26} has the entitlement active, where the entitlement revoked is due\.$/,
         /^Product prod_\w{26} counts \d purchases, and \d buyers have it\.$/,
       ],
     },
-    "use of which half the money is back, and that was taken away": {
-      deeds: [
+    "a revoked entitlement of a half refunded order": {
+      changes: [
         async (tx) => {
           const order = await books.sells(tx);
           await books.refunds(tx, order, 1_000n);
-          await does(`update entitlements set status = 'held' where order_id = '${order.id}'`)(tx);
+          await execute(`update entitlements set status = 'held' where order_id = '${order.id}'`)(tx);
         },
       ],
-      said: [/^Order ord_\w{26} gives held use, where active use is due\.$/],
+      expected: [/^Order ord_\w{26} has the entitlement held, where the entitlement active is due\.$/],
     },
-    "use of what was not paid": {
-      deeds: [
-        does(`insert into entitlements (buyer_id, product_id, order_id, major, status, created_at)
+    "an entitlement of an unpaid order": {
+      changes: [
+        execute(`insert into entitlements (buyer_id, product_id, order_id, major, status, created_at)
               select buyer_id, product_id, id, 1, 'revoked', created_at from orders where status = 'failed'`),
       ],
-      said: [/^Order ord_\w{26} gives revoked use, where no use is due\.$/],
+      expected: [/^Order ord_\w{26} has the entitlement revoked, where no entitlement is due\.$/],
     },
-    "use by somebody else than the buyer": {
-      deeds: [
+    "an entitlement of another user": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`update entitlements set buyer_id = '${seller.userId}' where order_id = '${id}'`)(tx);
+          await execute(`update entitlements set buyer_id = '${seller.userId}' where order_id = '${id}'`)(tx);
         },
       ],
-      said: [/^Order ord_\w{26} has an entitlement for another buyer, product or major version\.$/],
+      expected: [/^Order ord_\w{26} has an entitlement for another buyer, product or major version\.$/],
     },
-    "a discount code that counts what nobody holds": {
-      deeds: [
-        does(`insert into discount_codes (id, seller_id, code, percent_basis_points, redemptions, created_at, updated_at)
+    "a discount code with too many redemptions": {
+      changes: [
+        execute(`insert into discount_codes (id, seller_id, code, percent_basis_points, redemptions, created_at, updated_at)
               values (gen_random_uuid(), '${ZERO}', 'HALF', 5000, 2, '2026-01-01', '2026-01-01')`),
       ],
-      said: [/^Discount code disc_\w{26} counts 2 redemptions, and 0 orders hold it\.$/],
+      expected: [/^Discount code disc_\w{26} counts 2 redemptions, and 0 orders have it\.$/],
     },
-    "a discount code that was given free too early": {
-      deeds: [
+    "a discount code released too early": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`insert into discount_codes (id, seller_id, code, percent_basis_points, redemptions, created_at, updated_at)
+          await execute(`insert into discount_codes (id, seller_id, code, percent_basis_points, redemptions, created_at, updated_at)
                       values ('${ZERO}', '${seller.userId}', 'HALF', 5000, 0, '2026-01-01', '2026-01-01');
                       update orders set discount_code_id = '${ZERO}' where id = '${id}'`)(tx);
         },
       ],
-      said: [/^Discount code disc_\w{26} counts 0 redemptions, and 1 orders hold it\.$/],
+      expected: [/^Discount code disc_\w{26} counts 0 redemptions, and 1 orders have it\.$/],
     },
-    "a product that counts a purchase too many": {
-      deeds: [does("update product_stats set purchases = purchases + 1 where purchases = 1")],
-      said: [/^Product prod_\w{26} counts 2 purchases, and 1 buyers have it\.$/],
+    "a product with too many purchases": {
+      changes: [execute("update product_stats set purchases = purchases + 1 where purchases = 1")],
+      expected: [/^Product prod_\w{26} counts 2 purchases, and 1 buyers have it\.$/],
     },
-    "a payment of a plan that is not booked": {
-      deeds: [paysPlan(1, "2026-01-01")],
-      said: [
+    "a plan payment without a transaction": {
+      changes: [insertPlanPayment(1, "2026-01-01")],
+      expected: [
         /^The payment pay_\w{26} of a plan books 0 on platform_revenue, where 2437 is due/,
         /books 0 on provider_clearing, where -2786 is due/,
         /books 0 on processor_fees, where -114 is due/,
         /books 0 on tax_payable, where 463 is due/,
       ],
     },
-    "a receipt of a plan whose number was left out": {
-      deeds: [paysPlan(2, "2026-01-01")],
-      said: [
+    "a gap in the receipt numbers of plans": {
+      changes: [insertPlanPayment(2, "2026-01-01")],
+      expected: [
         /of a plan books 0 on/,
-        /^Plans have 1 receipts numbered 2 to 2 in 2026, and 1 numbers were given out\.$/,
+        /^Plans have 1 receipts numbered 2 to 2 in 2026, and 1 numbers were assigned\.$/,
       ],
     },
-    "a receipt of a plan of another year": {
-      deeds: [paysPlan(1, "2025-12-31T23:59:59Z")],
-      said: [
+    "a plan receipt of another year": {
+      changes: [insertPlanPayment(1, "2025-12-31T23:59:59Z")],
+      expected: [
         /of a plan books 0 on/,
         /^The payment pay_\w{26} of a plan has a receipt of 2026, and was completed at 2025-12-31T23:59:59\.000Z\.$/,
       ],
     },
-    "a receipt number that was left out": {
-      deeds: [
+    "a gap in the receipt numbers of a seller": {
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`update orders set receipt_number = receipt_number + 1 where id = '${id}';
+          await execute(`update orders set receipt_number = receipt_number + 1 where id = '${id}';
                       update receipt_counters set last = last + 1`)(tx);
         },
       ],
-      said: [
-        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \d+ in 2026, and \d+ numbers were given out\.$/,
+      expected: [
+        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \d+ in 2026, and \d+ numbers were assigned\.$/,
       ],
     },
-    "a number that was given to nobody": {
-      deeds: [does("update receipt_counters set last = last + 1")],
-      said: [
-        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \1 in 2026, and \d+ numbers were given out\.$/,
+    "a receipt counter ahead of the receipts": {
+      changes: [execute("update receipt_counters set last = last + 1")],
+      expected: [
+        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \1 in 2026, and \d+ numbers were assigned\.$/,
       ],
     },
     "a receipt of another year": {
-      deeds: [
+      changes: [
         async (tx) => {
           const { id } = await books.sells(tx);
-          await does(`update orders set completed_at = '2025-12-31T23:59:59Z' where id = '${id}'`)(tx);
+          await execute(`update orders set completed_at = '2025-12-31T23:59:59Z' where id = '${id}'`)(tx);
         },
       ],
-      said: [
+      expected: [
         OTHER_RECEIPTS,
-        /^Ledger transaction [\w-]{36} \(sale\) is of 2026-06-15T12:00:00\.000Z, and what it is about of 2025-12-31T23:59:59\.000Z\.$/,
+        /^Ledger transaction [\w-]{36} \(sale\) is dated 2026-06-15T12:00:00\.000Z, where its source is dated 2025-12-31T23:59:59\.000Z\.$/,
         /^Order ord_\w{26} has a receipt of 2026, and was completed at 2025-12-31T23:59:59\.000Z\.$/,
       ],
     },
   };
-  for (const [what, { deeds, said }] of Object.entries(wrongs)) {
-    test(what, async () => {
-      // The sums of analytics follow these books, so that what is said is of the ledger alone.
-      const problems = await problemsAfter(unchecked, ...deeds, rebuildSumsIn);
-      const untold = said.filter((pattern) => !problems.some((problem) => pattern.test(problem)));
-      const unforeseen = problems.filter((problem) => !said.some((pattern) => pattern.test(problem)));
-      assert.deepEqual({ untold, unforeseen }, { untold: [], unforeseen: [] });
+  for (const [name, { changes, expected }] of Object.entries(wrongs)) {
+    test(name, async () => {
+      // Rebuilds the sums of analytics, so that only ledger problems remain.
+      const problems = await problemsAfter(unchecked, ...changes, rebuildSumsIn);
+      const missing = expected.filter((pattern) => !problems.some((problem) => pattern.test(problem)));
+      const unexpected = problems.filter((problem) => !expected.some((pattern) => pattern.test(problem)));
+      assert.deepEqual({ missing, unexpected }, { missing: [], unexpected: [] });
     });
   }
 
-  test("amounts too large to be added up, and whatever else is wrong", async () => {
+  test("amounts too large to be added up, together with other problems", async () => {
     const problems = await problemsAfter(
-      does(
+      execute(
         `update ledger_entries set amount_minor = 9223372036854775807 where ${ofSale} and account = 'seller'`,
       ),
-      does("update product_stats set purchases = purchases + 1 where purchases = 1"),
+      execute("update product_stats set purchases = purchases + 1 where purchases = 1"),
     );
-    for (const said of [
+    for (const expected of [
       /^Ledger transaction [\w-]{36} \(sale\) does not sum to zero in USD\.$/,
       /^The sale of order ord_\w{26} books 9223372036854775807 on seller of usr_\w{26}, where 449 is due/,
       /^Product prod_\w{26} counts 2 purchases, and 1 buyers have it\.$/,
-      /^One of the proofs could not be made, because an amount is too large to be added up\.$/,
+      /^A check failed because a sum of amounts is out of range\.$/,
     ])
       assert.ok(
-        problems.some((problem) => said.test(problem)),
-        `${said}: ${problems.join("\n")}`,
+        problems.some((problem) => expected.test(problem)),
+        `${expected}: ${problems.join("\n")}`,
       );
   });
 
-  test("a hundred of a kind, and how many more there are", async () => {
+  test("at most a hundred problems of a kind, and the number of others", async () => {
     const problems = await problemsAfter(async (tx) => {
       for (let times = 0; times < 120; times++)
-        await does(`insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
+        await execute(`insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
                     values (gen_random_uuid(), 'sale', gen_random_uuid(), 2, '2026-01-01')`)(tx);
     });
     assert.equal(problems.length, 101);
@@ -881,23 +898,23 @@ suite("a problem is told", () => {
   });
 });
 
-suite("a row that contradicts itself is refused", () => {
+suite("the database refuses", () => {
   const wrongs: Record<string, string> = {
-    "a completed order that no moment completed":
+    "a completed order without completed_at":
       "update orders set completed_at = null, matures_at = null, receipt_year = null, receipt_number = null",
-    "an order that was paid and is pending": "update orders set status = 'pending'",
-    "a refunded order of which nothing is back": "update orders set status = 'refunded'",
-    "a partially refunded order of which all is back":
+    "a paid order with status pending": "update orders set status = 'pending'",
+    "a refunded order without a refunded amount": "update orders set status = 'refunded'",
+    "a partially refunded order with the full amount":
       "update orders set status = 'partially_refunded', refunded_minor = total_minor",
-    "a completed order of which something is back": "update orders set refunded_minor = 1",
-    "an order that never matures": "update orders set matures_at = null",
-    "an order that matures a moment too early":
+    "a completed order with a refunded amount": "update orders set refunded_minor = 1",
+    "an order without matures_at": "update orders set matures_at = null",
+    "an order that matures one millisecond too early":
       "update orders set matures_at = matures_at - interval '1 millisecond'",
-    "an order that matures before its refund window is over": "update orders set refund_days = 15",
-    "a receipt of no year": "update orders set receipt_year = null",
+    "an order that matures before its refund window ends": "update orders set refund_days = 15",
+    "a receipt without a year": "update orders set receipt_year = null",
   };
-  for (const [what, statement] of Object.entries(wrongs))
-    test(what, () =>
+  for (const [name, statement] of Object.entries(wrongs))
+    test(name, () =>
       assert.rejects(market.query(`${statement} where status = 'completed'`), { code: "23514" }),
     );
 });
@@ -905,7 +922,7 @@ suite("a row that contradicts itself is refused", () => {
 suite("stoa-server ledger verify", () => {
   const command = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));
 
-  /** On the market's database, beside its service. */
+  /** Runs on the market's database, beside its service. */
   function verify(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
     const { config } = market.service.ctx;
     const [key] = config.masterKeys;
@@ -929,28 +946,28 @@ suite("stoa-server ledger verify", () => {
     return connectionString!;
   };
 
-  test("says that all is well, with how much it looked at", async () => {
+  test("correct books: prints ok and the counts, exit code 0", async () => {
     const { code, stdout, stderr } = await verify("--json");
-    const verdict = JSON.parse(stdout);
-    assert.deepEqual([code, verdict.ok, verdict.problems], [0, true, []], stderr);
-    assert.ok(verdict.transactions > 50 && verdict.entries > 150);
+    const result = JSON.parse(stdout);
+    assert.deepEqual([code, result.ok, result.problems], [0, true, []], stderr);
+    assert.ok(result.transactions > 50 && result.entries > 150);
     assert.match((await verify()).stdout, /^ok: true\ntransactions: \d+\nentries: \d+\n$/);
   });
 
-  test("names what is wrong, and fails", async () => {
+  test("a problem: prints it to stderr, exit code 1", async () => {
     const { rows } = await market.query("select id from orders where completed_at is not null limit 1");
     const orderId = toId("ord", rows[0].id);
     await market.query("update orders set refunding_minor = 1 where id = $1", [rows[0].id]);
-    const told = await verify("--json");
-    assert.equal(told.code, 1);
-    const { ok, problems } = JSON.parse(told.stdout);
+    const failed = await verify("--json");
+    assert.equal(failed.code, 1);
+    const { ok, problems } = JSON.parse(failed.stdout);
     assert.equal(ok, false);
     assert.ok(
-      problems.some((problem: string) => problem.startsWith(`Order ${orderId} says that 1 minor units`)),
+      problems.some((problem: string) => problem.startsWith(`Order ${orderId} has 1 minor units reserved`)),
     );
     const plain = await verify();
     assert.deepEqual([plain.code, plain.stdout.split("\n")[0]], [1, "ok: false"]);
-    assert.ok(plain.stderr.includes(`Order ${orderId} says`));
+    assert.ok(plain.stderr.includes(`Order ${orderId} has`));
     await market.query("update orders set refunding_minor = 0 where id = $1", [rows[0].id]);
     assert.equal((await verify()).code, 0);
   });

@@ -30,17 +30,17 @@ import {
   type Difference,
   type Found,
   fallbackIfOutOfRange,
-  liftTimeouts,
   listStrayEntries,
   listUnbalanced,
   listUnfoundedDisputes,
+  listWrongDebits,
   listWrongDisputes,
   listWrongPayments,
   listWrongPayouts,
   listWrongPlanDisputes,
   listWrongRefunds,
   listWrongShares,
-  listWrongTakings,
+  raiseTransactionLimits,
   type StrayEntry,
   type Unbalanced,
   type UnfoundedDispute,
@@ -50,18 +50,20 @@ export interface VerificationResult {
   ok: boolean;
   transactions: number;
   entries: number;
-  /** A sentence each, with the ids that it is about. */
+  /** Sentences with the ids of the affected rows. */
   problems: string[];
 }
 
-/** Finds what is wrong of one kind, and says it. */
 type Check = (tx: Tx) => Promise<string[]>;
 
-function check<Row>(find: (tx: Tx) => Promise<Found<Row>[]>, say: (row: Row) => string): Check {
+function check<Row>(find: (tx: Tx) => Promise<Found<Row>[]>, describe: (row: Row) => string): Check {
   return async (tx) => {
     const found = await find(tx);
-    const untold = (found[0]?.total ?? 0) - found.length;
-    return [...found.map(say), ...(untold > 0 ? [`There are ${untold} more like the last one.`] : [])];
+    const unlisted = (found[0]?.total ?? 0) - found.length;
+    return [
+      ...found.map(describe),
+      ...(unlisted > 0 ? [`There are ${unlisted} more like the last one.`] : []),
+    ];
   };
 }
 
@@ -71,7 +73,7 @@ const checks: Check[] = [
   check(listWrongRefunds, describeDifference),
   check(listWrongDisputes, describeDifference),
   check(listWrongShares, describeDifference),
-  check(listWrongTakings, describeDifference),
+  check(listWrongDebits, describeDifference),
   check(listWrongPayments, describeDifference),
   check(listWrongPlanDisputes, describeDifference),
   check(listWrongPayouts, describeDifference),
@@ -99,36 +101,33 @@ const checks: Check[] = [
 ];
 
 /**
- * Holds the ledger against itself and against every row that money moved for: orders, refunds, disputes, payouts, payments of plans,
- * receipts; and orders against what follows from them: use, counters, the sums of analytics. All of it in one snapshot, in which
- * sales that go on meanwhile are there whole or not at all.
+ * Compares the ledger with the rows of orders, refunds, disputes, payouts, plan payments, receipts, counters and sums. One snapshot
+ * contains each concurrent sale completely or not at all.
  */
 export const verifyLedger = (db: Database): Promise<VerificationResult> =>
   db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(verifyLedgerIn);
 
-/** In the caller's transaction. */
 export async function verifyLedgerIn(tx: Tx): Promise<VerificationResult> {
-  await liftTimeouts(tx);
+  await raiseTransactionLimits(tx);
   const problems = await findProblems(tx);
   return { ok: problems.length === 0, ...(await countLedgerRows(tx)), problems };
 }
 
 /**
- * One proof after the other, so that a large ledger takes one backend and no more. Where an amount is so wrong that one of them cannot
- * reckon with it, the others tell which it is.
+ * Runs one check after the other, so that a large ledger occupies one connection. If an amount overflows one check, the other checks
+ * identify it.
  */
 export async function findProblems(tx: Tx): Promise<string[]> {
   const problems: string[] = [];
-  for (const prove of checks)
-    problems.push(...(await fallbackIfOutOfRange(tx, () => prove(tx), [AMOUNT_TOO_LARGE])));
+  for (const runCheck of checks)
+    problems.push(...(await fallbackIfOutOfRange(tx, () => runCheck(tx), [AMOUNT_TOO_LARGE])));
   return problems;
 }
-const AMOUNT_TOO_LARGE =
-  "One of the proofs could not be made, because an amount is too large to be added up.";
+const AMOUNT_TOO_LARGE = "A check failed because a sum of amounts is out of range.";
 
 function describeUnbalanced(wrong: Unbalanced): string {
   const { transactionId, kind, entries, entryCount, currencies, repeating } = wrong;
-  if (kind === null) return `Ledger transaction ${transactionId} is not there, and has ${entries} entries.`;
+  if (kind === null) return `Ledger transaction ${transactionId} does not exist, but has ${entries} entries.`;
   const faults = [
     ...(entries === entryCount ? [] : [`has ${entries} of its ${entryCount} entries`]),
     ...(currencies ? [`does not sum to zero in ${currencies.toSorted().join(" and ")}`] : []),
@@ -137,7 +136,6 @@ function describeUnbalanced(wrong: Unbalanced): string {
   return `Ledger transaction ${transactionId} (${kind}) ${faults.join(" and ")}.`;
 }
 
-/** What a kind of booking is about, as the sentence begins. */
 const subjects: Record<string, (sourceId: string) => string> = {
   sale: (id) => `The sale of order ${toId("ord", id)} books`,
   refund: (id) => `Refund ${toId("refund", id)} books`,
@@ -163,14 +161,14 @@ function describeDifference({ kind, sourceId, account, ownerId, currency, due, b
 }
 
 function describeUnfounded({ transactionId, kind, sourceId, status }: UnfoundedDispute): string {
-  return `Ledger transaction ${transactionId} (${kind}) is about dispute ${sourceId}, which is ${status ?? "not there"}.`;
+  return `Ledger transaction ${transactionId} (${kind}) belongs to dispute ${sourceId}, which ${status ? `is ${status}` : "does not exist"}.`;
 }
 
 function describeStray(stray: StrayEntry): string {
   const entry = `Entry ${stray.position} of ledger transaction ${stray.transactionId} (${stray.kind})`;
   if (stray.orderId === stray.rightOrderId)
-    return `${entry} is about ${describeOrder(stray.orderId)} and matures at ${describeTime(stray.maturesAt)}, where ${describeTime(stray.rightMaturesAt)} is due.`;
-  return `${entry} names ${describeOrder(stray.orderId)}, and is about ${describeOrder(stray.rightOrderId)}.`;
+    return `${entry} belongs to ${describeOrder(stray.orderId)} and matures at ${describeTime(stray.maturesAt)}, where ${describeTime(stray.rightMaturesAt)} is due.`;
+  return `${entry} names ${describeOrder(stray.orderId)}, but belongs to ${describeOrder(stray.rightOrderId)}.`;
 }
 
 function describeWrongOrder(wrong: WrongOrder): string {
@@ -178,12 +176,12 @@ function describeWrongOrder(wrong: WrongOrder): string {
     ...(wrong.refunded === wrong.rightRefunded
       ? []
       : [
-          `says that ${wrong.refunded} minor units are given back, its refunds and disputes ${wrong.rightRefunded}`,
+          `has ${wrong.refunded} minor units refunded, where its refunds and disputes sum to ${wrong.rightRefunded}`,
         ]),
     ...(wrong.refunding === wrong.rightRefunding
       ? []
       : [
-          `says that ${wrong.refunding} minor units are on their way back, its refunds ${wrong.rightRefunding}`,
+          `has ${wrong.refunding} minor units reserved for refunds, where its refunds in progress sum to ${wrong.rightRefunding}`,
         ]),
     ...(wrong.status === wrong.rightStatus ? [] : [`is ${wrong.status} and should be ${wrong.rightStatus}`]),
     ...(wrong.otherCurrency ? ["was refunded in another currency"] : []),
@@ -192,9 +190,9 @@ function describeWrongOrder(wrong: WrongOrder): string {
 }
 
 function describeWrongEntitlement({ orderId, status, rightStatus, isOthers }: WrongEntitlement): string {
-  const use = (of: string | null) => (of ? `${of} use` : "no use");
+  const describe = (value: string | null) => (value ? `the entitlement ${value}` : "no entitlement");
   const faults = [
-    ...(status === rightStatus ? [] : [`gives ${use(status)}, where ${use(rightStatus)} is due`]),
+    ...(status === rightStatus ? [] : [`has ${describe(status)}, where ${describe(rightStatus)} is due`]),
     ...(isOthers ? ["has an entitlement for another buyer, product or major version"] : []),
   ];
   return `Order ${toId("ord", orderId)} ${faults.join(", and ")}.`;
@@ -203,13 +201,13 @@ function describeWrongEntitlement({ orderId, status, rightStatus, isOthers }: Wr
 function describeMiscount({ counter, id, counted, found }: Miscount): string {
   if (counter === "product")
     return `Product ${toId("prod", id)} counts ${counted} purchases, and ${found} buyers have it.`;
-  return `Discount code ${toId("disc", id)} counts ${counted} redemptions, and ${found} orders hold it.`;
+  return `Discount code ${toId("disc", id)} counts ${counted} redemptions, and ${found} orders have it.`;
 }
 
 function describeReceiptGap({ sellerId, year, receipts, lowest, highest, last }: ReceiptGap): string {
   const numbered = receipts === 0 ? "no receipts" : `${receipts} receipts numbered ${lowest} to ${highest}`;
   const whose = sellerId ? `Seller ${toId("usr", sellerId)} has` : "Plans have";
-  return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+  return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were assigned.`;
 }
 
 function describeMisdatedReceipt({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
@@ -219,7 +217,7 @@ function describeMisdatedReceipt({ kind, sourceId, year, completedAt }: Misdated
 }
 
 function describeMisdated({ kind, transactionId, occurredAt, rightAt }: MisdatedTransaction): string {
-  return `Ledger transaction ${transactionId} (${kind}) is of ${describeTime(occurredAt)}, and what it is about of ${describeTime(rightAt)}.`;
+  return `Ledger transaction ${transactionId} (${kind}) is dated ${describeTime(occurredAt)}, where its source is dated ${describeTime(rightAt)}.`;
 }
 
 const grainLabels = { quarter: "in the quarter of an hour", day: "on the day", month: "in the month" };
