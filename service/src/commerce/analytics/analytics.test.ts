@@ -13,13 +13,13 @@ before(async () => {
 });
 after(() => market.close());
 
-const hasSeller = () => market.createUser({ role: "seller" });
+const createSeller = () => market.createUser({ role: "seller" });
 const read = async (seller: Client, path: string) => {
   const reply = await seller.get(`/v1/analytics/${path}`);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 };
-/** Something that happened at another time than now. */
+/** Runs `work` with the clock set to `moment`. */
 async function at<T>(moment: string, work: () => Promise<T>): Promise<T> {
   const { now } = market.clock;
   market.clock.now = new Date(moment);
@@ -29,9 +29,9 @@ async function at<T>(moment: string, work: () => Promise<T>): Promise<T> {
     market.clock.now = now;
   }
 }
-const sellsAt = (moment: string, seller: Client, input: ProductInput = {}) =>
+const sellAt = (moment: string, seller: Client, input: ProductInput = {}) =>
   at(moment, async () => buyProduct(await market.createUser(), await createProduct(seller, input)));
-async function givesBack(orderId: string, amount?: number) {
+async function refund(orderId: string, amount?: number) {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
   const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, {
@@ -40,7 +40,7 @@ async function givesBack(orderId: string, amount?: number) {
   });
   assert.equal(reply.body.data?.status, "succeeded", reply.text);
 }
-const looksAt = async (productId: string, times: number) => {
+const viewProduct = async (productId: string, times: number) => {
   for (let time = 0; time < times; time++) await (await market.createUser()).get(`/v1/products/${productId}`);
   await flushViews(market.service.ctx);
 };
@@ -48,8 +48,8 @@ const total = (rows: Record<string, number>[], name: string) =>
   Math.round(rows.reduce((sum, row) => sum + row[name]!, 0) * 100) / 100;
 
 suite("GET /v1/analytics/products", () => {
-  test("answers days without sales with zeros, of the thirty before today when nothing is asked", async () => {
-    const data = await read(await hasSeller(), "products");
+  test("without parameters and sales: returns zeros for the last 30 days", async () => {
+    const data = await read(await createSeller(), "products");
     assert.deepEqual(
       [data.currency, data.startDate, data.endDate, data.timezone],
       ["USD", "2026-05-16", "2026-06-15", "UTC"],
@@ -66,12 +66,12 @@ suite("GET /v1/analytics/products", () => {
     assert.equal(data.timeline[30].date, "2026-06-15");
   });
 
-  test("counts sales on their days, the last one whole, and what was given back later besides", async () => {
-    const seller = await hasSeller();
-    await sellsAt("2026-06-02T23:59:59.999Z", seller, { title: "First", price: 10 });
-    const order = await sellsAt("2026-06-03T23:59:59.999Z", seller, { title: "Second", price: 15 });
-    await sellsAt("2026-06-04T00:00:00.000Z", seller, { title: "Too late" });
-    await at("2026-06-03T12:00:00.000Z", () => givesBack(order, 5));
+  test("sales on several days: count on their days; later refunds count separately", async () => {
+    const seller = await createSeller();
+    await sellAt("2026-06-02T23:59:59.999Z", seller, { title: "First", price: 10 });
+    const order = await sellAt("2026-06-03T23:59:59.999Z", seller, { title: "Second", price: 15 });
+    await sellAt("2026-06-04T00:00:00.000Z", seller, { title: "Too late" });
+    await at("2026-06-03T12:00:00.000Z", () => refund(order, 5));
     for (const rollUp of [() => {}, () => rollUpSales(market.service.ctx)]) {
       await rollUp();
       const data = await read(seller, "products?startDate=2026-06-02&endDate=2026-06-03");
@@ -96,13 +96,13 @@ suite("GET /v1/analytics/products", () => {
     }
   });
 
-  test("has days, weeks and months as clocks of the zone show them", async () => {
-    const seller = await hasSeller();
-    await sellsAt("2026-03-08T04:59:59.000Z", seller, { price: 1 });
-    await sellsAt("2026-03-08T05:00:00.000Z", seller, { price: 2 });
+  test("days, weeks and months follow the requested time zone", async () => {
+    const seller = await createSeller();
+    await sellAt("2026-03-08T04:59:59.000Z", seller, { price: 1 });
+    await sellAt("2026-03-08T05:00:00.000Z", seller, { price: 2 });
     // Clocks go forward at 7:00 UTC: the day has 23 hours.
-    await sellsAt("2026-03-09T03:59:59.000Z", seller, { price: 4 });
-    await sellsAt("2026-03-09T04:00:00.000Z", seller, { price: 8 });
+    await sellAt("2026-03-09T03:59:59.000Z", seller, { price: 4 });
+    await sellAt("2026-03-09T04:00:00.000Z", seller, { price: 8 });
     const zone = "timezone=America/New_York";
     const of = async (path: string) =>
       (await read(seller, path)).timeline.map(({ date, revenue }: Record<string, unknown>) => [
@@ -125,13 +125,13 @@ suite("GET /v1/analytics/products", () => {
     ]);
   });
 
-  test("tells how many of those who looked bought, by product too", async () => {
-    const seller = await hasSeller();
+  test("conversionRate is sales divided by views, also for one product", async () => {
+    const seller = await createSeller();
     const [looked, ignored] = [
       await createProduct(seller, { title: "Looked at" }),
       await createProduct(seller),
     ];
-    await looksAt(looked, 3);
+    await viewProduct(looked, 3);
     await buyProduct(await market.createUser(), looked);
     await buyProduct(await market.createUser(), ignored);
     const { summary, timeline } = await read(seller, "products?period=day");
@@ -146,10 +146,10 @@ suite("GET /v1/analytics/products", () => {
     assert.deepEqual([other.summary.totalSales, other.summary.conversionRate], [1, 0]);
   });
 
-  test("shows the ten with the most revenue, of equals those that sold more", async () => {
-    const seller = await hasSeller();
+  test("topProducts: ten by revenue, then by sales", async () => {
+    const seller = await createSeller();
     for (let price = 1; price <= 12; price++)
-      await sellsAt("2026-06-10T00:00:00Z", seller, { title: `At ${price}`, price });
+      await sellAt("2026-06-10T00:00:00Z", seller, { title: `At ${price}`, price });
     const twice = await createProduct(seller, { title: "Twice at 6", price: 6 });
     for (let time = 0; time < 2; time++) await buyProduct(await market.createUser(), twice);
     const { topProducts } = await read(seller, "products");
@@ -161,9 +161,9 @@ suite("GET /v1/analytics/products", () => {
 });
 
 suite("GET /v1/analytics/revenue", () => {
-  /** A German, who pays 19 % within, with a code of half the price, referred for a fifth; and somebody else, plainly. */
-  async function history() {
-    const [seller, referrer] = [await hasSeller(), await market.createUser()];
+  /** A German order with 19 % included tax, a 50 % discount and a 20 % commission; and a plain order. */
+  async function createOrders() {
+    const [seller, referrer] = [await createSeller(), await market.createUser()];
     const { code } = (await referrer.get("/v1/account/referral")).body.data;
     assert.equal((await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 })).status, 201);
     const german = await market.createUser();
@@ -179,8 +179,8 @@ suite("GET /v1/analytics/revenue", () => {
     return { seller, code, orderId: reply.body.data.orderId, productId };
   }
 
-  test("splits what was charged as the ledger does, and shows what the ledger refunds", async () => {
-    const { seller, orderId } = await history();
+  test("a sale and its refund: the parts equal those of the ledger", async () => {
+    const { seller, orderId } = await createOrders();
     // 10.00, of which 1.60 are tax; of 8.40 a tenth is the platform's and a fifth the referrer's.
     const before = (await read(seller, "revenue?period=day")).summary;
     assert.deepEqual(before, {
@@ -188,7 +188,7 @@ suite("GET /v1/analytics/revenue", () => {
       ...{ referralCommissions: 1.68, netRevenue: 32.88, sales: 2, avgOrderValue: 19.2, refundRate: 0 },
       ...{ pendingBalance: 32.88, availableBalance: 0, paidOut: 0 },
     });
-    await givesBack(orderId);
+    await refund(orderId);
     const { summary, timeline, breakdown } = await read(seller, "revenue?period=day");
     assert.deepEqual(summary, {
       ...{ grossRevenue: 38.4, discounts: 10, tax: 0, refunds: 8.4, disputes: 0, platformFees: 3 },
@@ -213,8 +213,8 @@ suite("GET /v1/analytics/revenue", () => {
     );
   });
 
-  test("breaks the whole down by product, category and referral, and every part has its name", async () => {
-    const { seller, code, productId } = await history();
+  test("groupBy product, category and referral: each part has its label", async () => {
+    const { seller, code, productId } = await createOrders();
     const of = async (groupBy: string) => {
       const { summary, breakdown } = await read(seller, `revenue?period=day&groupBy=${groupBy}`);
       for (const name of ["grossRevenue", "netRevenue", "sales"])
@@ -238,28 +238,28 @@ suite("GET /v1/analytics/revenue", () => {
     assert.deepEqual(await of("currency"), [["USD", "USD", 38.4]]);
   });
 
-  test("says of what a seller has what the balance says, however it was earned, paid out, sent back or asked back", async () => {
+  test("sales, commissions, payouts, returns and refunds: balances equal those of GET /v1/balance", async () => {
     const bank = installFakeBank(market);
-    const [seller, referred, buyer] = [await hasSeller(), await hasSeller(), await market.createUser()];
+    const [seller, referred, buyer] = [await createSeller(), await createSeller(), await market.createUser()];
     const { code } = (await seller.get("/v1/account/referral")).body.data;
-    const asked = await at("2026-05-01T00:00:00Z", async () => {
+    const refundRequested = await at("2026-05-01T00:00:00Z", async () => {
       const input = { price: 40, commissionBasisPoints: 5_000 };
       const productId = await createProduct(referred, input);
       const reply = await buyer.post("/v1/purchases", { productId, referralCode: code });
       assert.equal(reply.status, 201, reply.text);
-      await sellsAt("2026-05-01T00:00:00Z", seller, { price: 70 });
+      await sellAt("2026-05-01T00:00:00Z", seller, { price: 70 });
       const bought = await createProduct(seller, { price: 30 });
       const orderId = await buyProduct(buyer, bought);
       await buyer.get(`/v1/products/${bought}`);
       return orderId;
     });
-    await sellsAt("2026-06-14T00:00:00Z", seller, { price: 11 });
-    await sellsAt("2026-05-01T00:00:00Z", seller, { price: 900, currency: "JPY" });
+    await sellAt("2026-06-14T00:00:00Z", seller, { price: 11 });
+    await sellAt("2026-05-01T00:00:00Z", seller, { price: 900, currency: "JPY" });
     const refund = await at("2026-05-10T00:00:00Z", () =>
-      buyer.post(`/v1/purchases/${asked}/refund`, { reason: "other" }),
+      buyer.post(`/v1/purchases/${refundRequested}/refund`, { reason: "other" }),
     );
     assert.equal(refund.body.data.status, "pending", refund.text);
-    const mustAgree = async (paidOut: number, available: number) => {
+    const assertBalances = async (paidOut: number, available: number) => {
       const [yen, dollars] = (await seller.get("/v1/balance")).body.data;
       assert.deepEqual([yen.available, dollars.available, dollars.pending], [810, available, 9.9]);
       const { summary, otherCurrencies } = await read(seller, "revenue?currency=USD&startDate=2026-05-01");
@@ -270,8 +270,8 @@ suite("GET /v1/analytics/revenue", () => {
         { currency: "JPY", pendingBalance: 0, availableBalance: 810, paidOut: 0 },
       ]);
     };
-    // 63 for the one, 27 for the other, which are asked back, and 20 for what was referred.
-    await mustAgree(0, 83);
+    // 63 of one order and 27 of the other, both with open refund requests; 20 of commissions.
+    await assertBalances(0, 83);
     for (const [state, paidOut, available] of [
       ["failed", 0, 83],
       ["completed", 20, 63],
@@ -281,20 +281,20 @@ suite("GET /v1/analytics/revenue", () => {
       const payout = await requestPayout(market, seller, { amount: 20, currency: "USD" });
       assert.equal(payout.status, 201, payout.text);
       await bank.moves(payout.body.data.id, state);
-      await mustAgree(paidOut, available);
+      await assertBalances(paidOut, available);
     }
     await rollUpSales(market.service.ctx);
-    await mustAgree(20, 63);
+    await assertBalances(20, 63);
   });
 
-  test("adds no two currencies up: the one most sold in is told, or the one asked for, and the others beside it", async () => {
-    const seller = await hasSeller();
+  test("several currencies: each has its own sums; the default is the one with the most sales", async () => {
+    const seller = await createSeller();
     for (const [price, currency] of [
       [500, "JPY"],
       [700, "JPY"],
       [9, "USD"],
     ] as const) {
-      await sellsAt("2026-06-14T12:00:00Z", seller, { price, currency });
+      await sellAt("2026-06-14T12:00:00Z", seller, { price, currency });
     }
     const yen = await read(seller, "revenue?groupBy=currency");
     assert.deepEqual(
@@ -332,8 +332,8 @@ suite("GET /v1/analytics/revenue", () => {
     assert.deepEqual([none.summary.totalRevenue, none.otherCurrencies.length], [0, 2]);
   });
 
-  test("counts a free copy as a sale of nothing", async () => {
-    const seller = await hasSeller();
+  test("a free copy: counts as a sale with revenue 0", async () => {
+    const seller = await createSeller();
     await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });
     const productId = await createProduct(seller, { price: 12 });
     const reply = await (await market.createUser()).post("/v1/purchases", {
@@ -349,12 +349,12 @@ suite("GET /v1/analytics/revenue", () => {
   });
 });
 
-suite("whoever asks", () => {
-  test("sees nothing of another seller", async () => {
-    const [seller, other] = [await hasSeller(), await hasSeller()];
+suite("analytics access", () => {
+  test("another seller: sees no sales, products or views", async () => {
+    const [seller, other] = [await createSeller(), await createSeller()];
     const productId = await createProduct(seller);
     await buyProduct(await market.createUser(), productId);
-    await looksAt(productId, 1);
+    await viewProduct(productId, 1);
     for (const path of ["products", "revenue", "revenue?groupBy=category", "revenue?groupBy=referral"]) {
       const { summary, timeline, breakdown = [], topProducts = [] } = await read(other, path);
       assert.deepEqual([summary.totalSales ?? summary.sales, ...breakdown, ...topProducts], [0]);
@@ -365,47 +365,47 @@ suite("whoever asks", () => {
       assertError(await other.get(`/v1/analytics/${path}?productId=${productId}`), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("must name a product that is there", async () => {
-    const seller = await hasSeller();
+  test("an unknown productId: 404 PRODUCT_NOT_FOUND", async () => {
+    const seller = await createSeller();
     for (const id of [toId("prod", market.service.ctx.newId()), "nonsense", "usr_01kf5v8q3xe8hb1d6c1m2k3n4p"])
       assertError(await seller.get(`/v1/analytics/products?productId=${id}`), 404, "PRODUCT_NOT_FOUND");
   });
 
   const wrong: Record<string, [query: string, field: string]> = {
-    "a day that does not exist": ["startDate=2026-02-29", "startDate"],
-    "a day that is none": ["endDate=today", "endDate"],
-    "a day before all zones had their hours": ["startDate=1969-01-01&endDate=1969-01-02", "startDate"],
+    "a start date that does not exist": ["startDate=2026-02-29", "startDate"],
+    "an end date that is not a date": ["endDate=today", "endDate"],
+    "a date before 1970": ["startDate=1969-01-01&endDate=1969-01-02", "startDate"],
     "a start after the end": ["startDate=2026-06-10&endDate=2026-06-09", "startDate"],
     "a start after today": ["startDate=2026-06-16", "startDate"],
     "more than five years": ["startDate=2021-06-14&endDate=2026-06-15", "startDate"],
-    "a period of another name": ["period=decade", "period"],
-    "an interval of another name": ["interval=hour", "interval"],
-    "a zone that nobody knows": ["timezone=Europe/Atlantis", "timezone"],
-    "an offset in the place of a zone": ["timezone=%2B02:00", "timezone"],
-    "a rule in the place of a zone": ["timezone=FOO3", "timezone"],
-    "an abbreviation of many zones": ["timezone=BST", "timezone"],
-    "an abbreviation of many zones, in lower case": ["timezone=ist", "timezone"],
-    "a zone of other tables than IANA's": ["timezone=SystemV/EST5EDT", "timezone"],
-    "a currency that nobody knows": ["currency=XYZ", "currency"],
-    "a parameter that is not known": ["from=2026-01-01", "from"],
+    "an unknown period": ["period=decade", "period"],
+    "an unknown interval": ["interval=hour", "interval"],
+    "an unknown time zone": ["timezone=Europe/Atlantis", "timezone"],
+    "an offset instead of a time zone": ["timezone=%2B02:00", "timezone"],
+    "a POSIX rule instead of a time zone": ["timezone=FOO3", "timezone"],
+    "an ambiguous abbreviation": ["timezone=BST", "timezone"],
+    "an ambiguous abbreviation in lower case": ["timezone=ist", "timezone"],
+    "a time zone that is not in the IANA database": ["timezone=SystemV/EST5EDT", "timezone"],
+    "an unknown currency": ["currency=XYZ", "currency"],
+    "an unknown parameter": ["from=2026-01-01", "from"],
   };
   for (const [what, [query, field]] of Object.entries(wrong))
-    test(`is told of ${what}`, async () => {
-      const seller = await hasSeller();
+    test(`${what}: 400 INVALID_REQUEST`, async () => {
+      const seller = await createSeller();
       for (const path of ["products", "products/export", "revenue", "revenue/export"])
         assertError(await seller.get(`/v1/analytics/${path}?${query}`), 400, "INVALID_REQUEST", field);
     });
 
-  test("gets UTC for an empty time zone, and writes a currency in any case", async () => {
-    const seller = await hasSeller();
+  test("an empty time zone and a lower-case currency: UTC and EUR", async () => {
+    const seller = await createSeller();
     for (const path of ["products", "revenue"]) {
       const { timezone, currency } = await read(seller, `${path}?timezone=&currency=eur`);
       assert.deepEqual([timezone, currency], ["UTC", "EUR"], path);
     }
   });
 
-  test("may ask for five years, for one day, and for days to come", async () => {
-    const seller = await hasSeller();
+  test("ranges of five years, one day and future days: accepted", async () => {
+    const seller = await createSeller();
     assert.equal(
       (await read(seller, "products?startDate=2021-06-15&endDate=2026-06-15")).timeline.length,
       1827,
@@ -418,7 +418,7 @@ suite("whoever asks", () => {
     assert.deepEqual((await read(seller, "revenue?period=week&endDate=2026-03-01")).startDate, "2026-02-22");
   });
 
-  test("must be a seller, with a key that may read analytics", async () => {
+  test("a caller without the seller role or analytics:read: 403 UNAUTHORIZED", async () => {
     const user = await market.createUser();
     assertError(await user.get("/v1/analytics/products"), 403, "UNAUTHORIZED");
     const key = await market.createUser({ role: "seller", permissions: ["purchases:read"] });
@@ -427,11 +427,11 @@ suite("whoever asks", () => {
   });
 });
 
-suite("…/export", () => {
-  test("is the timeline as a file that says of what and of which days", async () => {
-    const seller = await hasSeller();
-    const order = await sellsAt("2026-06-02T12:00:00Z", seller, { price: 10 });
-    await at("2026-06-03T12:00:00Z", () => givesBack(order));
+suite("GET /v1/analytics/{products,revenue}/export", () => {
+  test("returns the timeline as CSV; the file name has report and days", async () => {
+    const seller = await createSeller();
+    const order = await sellAt("2026-06-02T12:00:00Z", seller, { price: 10 });
+    await at("2026-06-03T12:00:00Z", () => refund(order));
     const days = "startDate=2026-06-02&endDate=2026-06-03";
     const products = await seller.get(`/v1/analytics/products/export?${days}`);
     assert.equal(products.headers.get("content-type"), "text/csv; charset=utf-8");

@@ -11,7 +11,6 @@ const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
 type Name = (typeof NAMES)[number];
 type PartSums = Pick<Sums, Name>;
 
-/** Of what is broken down, a part, with its amounts in a currency. */
 export interface Breakdown extends PartSums {
   key: string;
   label: string;
@@ -23,20 +22,19 @@ interface BreakdownQuery extends SalesScope {
   span: DateRange;
 }
 
-/** Of the whole, by currency. */
+/** By currency. */
 type Totals = Map<string, Sums>;
 
 const MAX_ROWS = 1_000;
 
-/** The parts by what is asked for. In the order of revenue, of which those by currency have none that could be compared. */
 export const breakdownsBy: Record<
   RevenueGroup,
-  (tx: Tx, question: BreakdownQuery, totals: Totals) => Promise<Breakdown[]>
+  (tx: Tx, query: BreakdownQuery, totals: Totals) => Promise<Breakdown[]>
 > = {
-  product: (tx, question) => byProduct(tx, question),
-  category: byCategory,
-  referral: byReferral,
-  currency: async (_tx, _question, totals) =>
+  product: (tx, query) => breakDownByProduct(tx, query),
+  category: breakDownByCategory,
+  referral: breakDownByReferral,
+  currency: async (_tx, _query, totals) =>
     [...totals].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
 };
 
@@ -51,9 +49,13 @@ const sumSales = (
     NAMES,
   );
 
-/** Products that sold, or of which something was given back; so many at most. */
-export async function byProduct(tx: Tx, question: BreakdownQuery, limit = MAX_ROWS): Promise<Breakdown[]> {
-  const sold = await sumSales(tx, "product", question);
+/** Returns at most `limit` products that moved money, the highest revenue first. */
+export async function breakDownByProduct(
+  tx: Tx,
+  query: BreakdownQuery,
+  limit = MAX_ROWS,
+): Promise<Breakdown[]> {
+  const sold = await sumSales(tx, "product", query);
   const rows = rankRows(sold.map((row) => ({ ...row, key: toId("prod", row.ofId) }))).slice(0, limit);
   const labels = await listLabels(
     tx,
@@ -65,7 +67,6 @@ export async function byProduct(tx: Tx, question: BreakdownQuery, limit = MAX_RO
   }));
 }
 
-/** Those that moved, that with the most revenue first; of equals that with the most sales, then the earlier key. */
 const rankRows = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
   rows
     .filter(hasMoved)
@@ -77,9 +78,9 @@ const descending = (a: bigint, b: bigint) => (a === b ? 0 : a > b ? -1 : 1);
 
 const topRows = (rows: Breakdown[]): Breakdown[] => rankRows(rows).slice(0, MAX_ROWS);
 
-/** A product counts to the category in which it is now. */
-async function byCategory(tx: Tx, question: BreakdownQuery): Promise<Breakdown[]> {
-  const rows = await sumSales(tx, "product", question);
+/** A sale counts to the present category of its product. */
+async function breakDownByCategory(tx: Tx, query: BreakdownQuery): Promise<Breakdown[]> {
+  const rows = await sumSales(tx, "product", query);
   const labels = await listLabels(
     tx,
     rows.map(({ ofId }) => ofId),
@@ -92,16 +93,15 @@ async function byCategory(tx: Tx, question: BreakdownQuery): Promise<Breakdown[]
     ...addSums(of),
     key,
     label: required(labels.get(firstOf(of).ofId), "the label of a product").categoryName ?? NO_CATEGORY,
-    currency: question.currency,
+    currency: query.currency,
   }));
   return topRows(parts);
 }
 const NO_CATEGORY = "none";
 
-/** Direct sales are the total less all referred sales. */
-async function byReferral(tx: Tx, question: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
-  const { currency } = question;
-  const rows = await sumSales(tx, "referrer", question);
+async function breakDownByReferral(tx: Tx, query: BreakdownQuery, totals: Totals): Promise<Breakdown[]> {
+  const { currency } = query;
+  const rows = await sumSales(tx, "referrer", query);
   const codes = await listReferralCodes(
     tx,
     rows.map(({ ofId }) => ofId),
@@ -119,5 +119,5 @@ const subtractSums = (whole: PartSums, part: PartSums) => mapSums((name) => whol
 
 const addSums = (rows: PartSums[]) => mapSums((name) => rows.reduce((sum, row) => sum + row[name], 0n));
 
-const mapSums = (reckon: (name: Name) => bigint) =>
-  Object.fromEntries(NAMES.map((name) => [name, reckon(name)])) as PartSums;
+const mapSums = (compute: (name: Name) => bigint) =>
+  Object.fromEntries(NAMES.map((name) => [name, compute(name)])) as PartSums;

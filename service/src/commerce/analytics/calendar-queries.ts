@@ -1,13 +1,12 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** PostgreSQL's own tables of time zones may lack one that the runtime knows. */
+/** PostgreSQL's time zone tables may lack a zone that the runtime supports. */
 const INVALID_PARAMETER = "22023";
 
 /**
- * When each day of a year begins. A day begins at the first instant at which clocks show its date: where they are set back over
- * midnight, that is before the midnight that PostgreSQL means, by as much as they are set back; since 1980 that was half an hour, and
- * one to three. null: it does not know the zone.
+ * A day begins at the first instant at which local clocks show its date. PostgreSQL picks the later of two midnights when clocks are set
+ * back over midnight. Since 1980 such changes were 30 minutes, or 1 to 3 hours. null: unknown zone.
  */
 export async function listDayStarts(db: Queries, timezone: string, year: number): Promise<Date[] | null> {
   const query = sql<{ at: Date }>`

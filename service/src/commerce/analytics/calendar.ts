@@ -3,20 +3,18 @@ import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { listDayStarts } from "./calendar-queries.ts";
 
-/** A day of a zone. */
 export interface Day {
   date: string;
-  /** When it begins. */
   at: Date;
 }
 
-/** Years of a zone, of about 40 kB each. */
+/** About 40 kB for each year of a zone. */
 const MAX_CACHED_YEARS = 500;
 
-/** When days begin never changes as long as a process and its database live. */
+/** Never invalidated: time zone tables change only with a new runtime or database. */
 const yearCache = new Map<string, Day[]>();
 
-/** The days of a zone from the first to the last, and the one after it; null: the database does not know the zone. */
+/** Returns the days from the first to the last and the day after; null: the database lacks the zone. */
 export async function listDays(
   db: Queries,
   { timezone, startDate, endDate }: { timezone: string; startDate: string; endDate: string },
@@ -29,11 +27,10 @@ export async function listDays(
     days.push(...ofYear);
   }
   const skipped = (first.getTime() - Date.UTC(first.getUTCFullYear(), 0)) / DAY_MS;
-  const wanted = (after.getTime() - first.getTime()) / DAY_MS;
-  return days.slice(skipped, skipped + wanted + 1);
+  const dayCount = (after.getTime() - first.getTime()) / DAY_MS;
+  return days.slice(skipped, skipped + dayCount + 1);
 }
 
-/** From memory, else by the database. */
 async function listDaysOfYear(db: Queries, timezone: string, year: number): Promise<Day[] | null> {
   const name = `${timezone.toLowerCase()} ${year}`;
   const known = yearCache.get(name);

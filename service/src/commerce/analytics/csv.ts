@@ -5,19 +5,19 @@ import type { DateRange } from "./date-range.ts";
 export type Cell = string | number | null;
 
 /**
- * Where a spreadsheet would begin to reckon, quoted or not (https://owasp.org/www-community/attacks/CSV_Injection): at the beginning,
- * also behind blanks and in full width, and behind what a spreadsheet of another country takes for the end of a cell.
+ * Matches where a spreadsheet starts a formula (https://owasp.org/www-community/attacks/CSV_Injection). Cells may also start after a
+ * semicolon or tab, depending on the locale; operators may follow blanks or be full-width.
  */
 const FORMULA = /(?<=^|[;\t\r\n])(?=\s*[=+\-@＝＋－＠])|^(?=[\t\r\n])/g;
 
-/** What would be a formula gets an apostrophe in front, as a person would type it. Numbers are ours, and may begin with a minus. */
+/** An apostrophe turns a formula into text. Numbers come from our own sums and may be negative. */
 function formatCell(cell: Cell): string {
   if (cell === null || typeof cell === "number") return String(cell ?? "");
   const text = cell.replace(FORMULA, "'");
   return /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Lines as RFC 4180 has them, those that `rows` gives after one of names. */
+/** CSV as in RFC 4180. */
 export async function* csvLines(
   names: string[],
   rows: AsyncIterable<Cell[]> | Iterable<Cell[]>,
@@ -26,7 +26,6 @@ export async function* csvLines(
   for await (const row of rows) yield `${row.map(formatCell).join(",")}\r\n`;
 }
 
-/** Under a name that says what it is, and of which days. */
 export const csvFile = (
   what: string,
   { startDate, endDate }: Pick<DateRange, "startDate" | "endDate">,

@@ -8,11 +8,10 @@ import { type CustomerRow, type CustomerScope, listCustomers } from "./customers
 import { type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { chooseCurrency } from "./sales.ts";
 
-/** So many are little memory, and few pages even of a hundred thousand. */
 const BATCH_SIZE = 1_000;
 const COLUMNS = ["id", "name", "currency", "purchases", "totalSpent", "firstPurchaseAt", "lastPurchaseAt"];
 
-/** Every customer of the days as a file, a page at a time: whoever reads slowly holds no connection and no memory. */
+/** Reads one page at a time, so that a slow reader occupies no database connection. */
 export async function exportCustomers(
   ctx: Context,
   { userId }: Member,

@@ -1,7 +1,6 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Whose purchases: those of one seller in one currency, from a moment on, until another. */
 export interface CustomerScope {
   sellerId: string;
   currency: string;
@@ -11,22 +10,21 @@ export interface CustomerScope {
 
 const revenue = sql.raw("sum(total_minor - tax_minor)");
 
-// All of these read one index, orders_customers, in its order and without a look at the table: of each seller by currency and buyer.
+// All queries here use only the index orders_customers, in its order.
 
-/** A sum may have more digits than a number holds: it is text. */
+/** Sums are text: they may exceed the safe integers of a number. */
 export interface CustomerCounts {
   currency: string;
-  /** Who ever bought before the end. */
+  /** Buyers up to the end of the range. */
   ever: number;
   customers: number;
   new: number;
-  /** Of the customers, those with two purchases or more, whenever they were. */
+  /** Customers with two or more purchases up to the end of the range. */
   repeat: number;
   gross: string;
   grossEver: string;
 }
 
-/** One row for each currency with a purchase, in alphabetical order. */
 export async function countCustomers(
   db: Queries,
   { sellerId, from, until }: Omit<CustomerScope, "currency">,
@@ -46,10 +44,7 @@ export async function countCustomers(
   return rows;
 }
 
-/**
- * In which buckets each customer bought, once a bucket, and in which first. A bucket's number is its place among the beginnings, from 1;
- * 0 is all the time before.
- */
+/** One row for each customer and bucket, with the customer's first bucket. Buckets count from 1; bucket 0 is the time before the range. */
 const inBuckets = ({ sellerId, currency, until }: CustomerScope, beginnings: Date[]) => sql`
   select bucket, min(bucket) over (partition by buyer_id order by bucket) as first
     from (select buyer_id, width_bucket(completed_at, ${beginnings}::timestamptz[]) as bucket
@@ -62,7 +57,6 @@ interface Buyers {
   returning: number;
 }
 
-/** Buckets without buyers have no row. */
 export async function countBuyers(db: Queries, bought: CustomerScope, beginnings: Date[]): Promise<Buyers[]> {
   const { rows } = await sql<Buyers>`
     select bucket, count(*) filter (where bucket = first) as new, count(*) filter (where bucket > first) as returning
@@ -76,7 +70,7 @@ interface Retained {
   customers: number;
 }
 
-/** Of those who first bought in one bucket, how many bought in another. */
+/** Counts, for each pair of buckets, the customers who first bought in one and bought again in the other. */
 export async function countRetained(
   db: Queries,
   bought: CustomerScope,
@@ -92,7 +86,7 @@ export interface CustomerRow {
   id: string;
   name: string;
   purchases: number;
-  /** Less tax; as text, as all sums. */
+  /** Without tax, in minor units. */
   spent: string;
   firstAt: Date;
   lastAt: Date;
@@ -100,13 +94,12 @@ export interface CustomerRow {
 
 interface CustomerPage {
   limit: number;
-  /** By what they spent, most first; else by their ids. */
+  /** By the amount spent, highest first, or by id. */
   by: "spent" | "id";
-  /** Past this id. */
   after?: string | null;
 }
 
-/** Those who bought within the time, by what they did in it; when they first bought may be before. */
+/** Amounts cover the range; `firstAt` may be earlier. */
 export async function listCustomers(
   db: Queries,
   { sellerId, currency, from, until }: CustomerScope,

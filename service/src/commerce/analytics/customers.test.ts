@@ -17,8 +17,8 @@ const at = (moment: string) => {
 
 const idOf = ({ userId }: Client) => toId("usr", userId);
 
-/** A seller of so many products, and buyers by their names. */
-async function hasShop(products: number, ...names: string[]) {
+/** A seller with `products` products, and buyers with these names. */
+async function createShop(products: number, ...names: string[]) {
   const seller = await market.createUser({ name: "Seller" });
   const productIds: string[] = [];
   for (let n = 0; n < products; n++) productIds.push(await createProduct(seller, { price: 10 * (n + 1) }));
@@ -33,9 +33,9 @@ async function customersOf(seller: Client, query = DAYS) {
 }
 
 suite("GET /v1/analytics/customers", () => {
-  test("of somebody who sold nothing is all zeros, a row for each day and month", async () => {
+  test("without sales: zeros, with one row for each day and month", async () => {
     at("2026-06-15T12:00:00.000Z");
-    const { seller } = await hasShop(1);
+    const { seller } = await createShop(1);
     const none = { totalCustomers: 0, newCustomers: 0, returningCustomers: 0 };
     assert.deepEqual(await customersOf(seller, "startDate=2026-05-31&endDate=2026-06-02"), {
       ...{ currency: "USD", startDate: "2026-05-31", endDate: "2026-06-02", timezone: "UTC" },
@@ -52,8 +52,8 @@ suite("GET /v1/analytics/customers", () => {
     });
   });
 
-  test("tells new ones from those who bought before, and counts each once", async () => {
-    const { seller, productIds, buyers } = await hasShop(3, "Ada", "Grace");
+  test("new and returning customers: each customer counts once", async () => {
+    const { seller, productIds, buyers } = await createShop(3, "Ada", "Grace");
     const [ada, grace] = buyers as [Client, Client];
     at("2026-06-09T23:59:59.999Z");
     await buyProduct(ada, productIds[0]!);
@@ -79,13 +79,13 @@ suite("GET /v1/analytics/customers", () => {
     );
   });
 
-  test("counts days, weeks and months as the zone has them", async () => {
-    const { seller, productIds, buyers } = await hasShop(2, "Ada");
+  test("timeline: days, weeks and months follow the time zone", async () => {
+    const { seller, productIds, buyers } = await createShop(2, "Ada");
     at("2026-06-14T22:30:00.000Z");
     await buyProduct(buyers[0]!, productIds[0]!);
     at("2026-06-30T22:30:00.000Z");
     await buyProduct(buyers[0]!, productIds[1]!);
-    const told = async (query: string) => {
+    const readRow = async (query: string) => {
       const { timeline, cohorts } = await customersOf(
         seller,
         `startDate=2026-06-01&endDate=2026-07-05&${query}`,
@@ -93,16 +93,16 @@ suite("GET /v1/analytics/customers", () => {
       const days = timeline.filter((row: { newCustomers: number }) => row.newCustomers > 0);
       return [days.map(({ date }: { date: string }) => date), cohorts[0].retained];
     };
-    assert.deepEqual(await told(""), [["2026-06-14"], [1, 0]]);
-    assert.deepEqual(await told("timezone=Europe/Berlin"), [["2026-06-15"], [1, 1]]);
-    assert.deepEqual(await told("interval=week"), [["2026-06-08"], [1, 0]]);
-    assert.deepEqual(await told("interval=month&timezone=Europe/Berlin"), [["2026-06-01"], [1, 1]]);
+    assert.deepEqual(await readRow(""), [["2026-06-14"], [1, 0]]);
+    assert.deepEqual(await readRow("timezone=Europe/Berlin"), [["2026-06-15"], [1, 1]]);
+    assert.deepEqual(await readRow("interval=week"), [["2026-06-08"], [1, 0]]);
+    assert.deepEqual(await readRow("interval=month&timezone=Europe/Berlin"), [["2026-06-01"], [1, 1]]);
   });
 
-  test("names the ten who spent most in these days, with their first and last purchase", async () => {
+  test("topCustomers: ten by amount spent, with first and last purchase", async () => {
     at("2026-06-01T00:00:00.000Z");
     const names = Array.from({ length: 11 }, (_, n) => `Buyer ${n}`);
-    const { seller, productIds, buyers } = await hasShop(2, ...names);
+    const { seller, productIds, buyers } = await createShop(2, ...names);
     await buyProduct(buyers[10]!, productIds[0]!);
     at("2026-06-12T00:00:00.000Z");
     for (const buyer of buyers.slice(0, 10)) await buyProduct(buyer, productIds[0]!);
@@ -120,8 +120,8 @@ suite("GET /v1/analytics/customers", () => {
     );
   });
 
-  test("follows those who first bought in a month from there to the end", async () => {
-    const { seller, productIds, buyers } = await hasShop(3, "Ada", "Grace", "Joan");
+  test("cohorts: follow the customers of a month to the end of the range", async () => {
+    const { seller, productIds, buyers } = await createShop(3, "Ada", "Grace", "Joan");
     const [ada, grace, joan] = buyers as [Client, Client, Client];
     at("2026-02-28T12:00:00.000Z");
     await buyProduct(joan, productIds[0]!);
@@ -140,9 +140,9 @@ suite("GET /v1/analytics/customers", () => {
     ]);
   });
 
-  test("of several currencies tells each by itself, and sums none", async () => {
+  test("several currencies: reported separately", async () => {
     at("2026-06-12T00:00:00.000Z");
-    const { seller, productIds, buyers } = await hasShop(2, "Ada", "Grace");
+    const { seller, productIds, buyers } = await createShop(2, "Ada", "Grace");
     const [ada, grace] = buyers as [Client, Client];
     const inYen = await createProduct(seller, { price: 1_001, currency: "JPY" });
     for (const id of [...productIds, inYen]) await buyProduct(ada, id);
@@ -169,11 +169,11 @@ suite("GET /v1/analytics/customers", () => {
     );
   });
 
-  test("counts neither what was not paid nor what others sold", async () => {
+  test("unpaid orders and sales of others: not counted", async () => {
     at("2026-06-12T00:00:00.000Z");
-    const { seller, productIds, buyers } = await hasShop(1, "Ada", "Grace");
+    const { seller, productIds, buyers } = await createShop(1, "Ada", "Grace");
     const [ada, grace] = buyers as [Client, Client];
-    const other = await hasShop(1);
+    const other = await createShop(1);
     await buyProduct(grace, other.productIds[0]!);
     const body = { productId: productIds[0]!, paymentMethodId: "pm_test_declined" };
     assert.equal((await ada.post("/v1/purchases", body)).status, 402);
@@ -186,14 +186,14 @@ suite("GET /v1/analytics/customers", () => {
     );
   });
 
-  test("shows no name of a closed account", async () => {
+  test("a closed account: its name is not shown", async () => {
     at("2026-06-12T00:00:00.000Z");
-    const { seller, productIds, buyers } = await hasShop(1, "Ada Lovelace");
+    const { seller, productIds, buyers } = await createShop(1, "Ada Lovelace");
     await buyProduct(buyers[0]!, productIds[0]!);
     const session = await market.createSession(buyers[0]!.userId);
     const { email } = (await session.get("/v1/account")).body.data;
-    const gone = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-    assert.equal(gone.status, 200, gone.text);
+    const reply = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    assert.equal(reply.status, 200, reply.text);
     const [customer] = (await customersOf(seller)).topCustomers;
     assert.equal(customer.name, "Closed account");
     const file = await seller.get(`/v1/analytics/customers/export?${DAYS}`);
@@ -202,16 +202,16 @@ suite("GET /v1/analytics/customers", () => {
 });
 
 suite("GET /v1/analytics/customers/export", () => {
-  const linesOf = async (seller: Client, query = DAYS) => {
+  const exportLines = async (seller: Client, query = DAYS) => {
     const reply = await seller.get(`/v1/analytics/customers/export?${query}`);
     assert.equal(reply.status, 200, reply.text);
     return reply.text.split("\r\n");
   };
   const HEADER = "id,name,currency,purchases,totalSpent,firstPurchaseAt,lastPurchaseAt";
 
-  test("is a file of all customers of the days, not of ten", async () => {
+  test("returns all customers of the range, more than ten", async () => {
     const names = Array.from({ length: 11 }, (_, n) => `Buyer ${n}`);
-    const { seller, productIds, buyers } = await hasShop(1, ...names);
+    const { seller, productIds, buyers } = await createShop(1, ...names);
     at("2026-06-12T01:02:03.004Z");
     for (const buyer of buyers) await buyProduct(buyer, productIds[0]!);
     const reply = await seller.get(`/v1/analytics/customers/export?${DAYS}`);
@@ -229,26 +229,26 @@ suite("GET /v1/analytics/customers/export", () => {
     ]);
   });
 
-  test("of nobody has its heading alone", async () => {
-    const { seller } = await hasShop(1);
-    assert.deepEqual(await linesOf(seller), [HEADER, ""]);
+  test("without customers: returns only the header", async () => {
+    const { seller } = await createShop(1);
+    assert.deepEqual(await exportLines(seller), [HEADER, ""]);
   });
 
-  test("opens in a spreadsheet as text, whatever people call themselves", async () => {
+  test("names that look like formulas: exported as text", async () => {
     at("2026-06-12T00:00:00.000Z");
     const names = ["=1+1", "+1", "-1", "@SUM(A1)", 'He said "no"', "a;=1", "Smith, Ada"];
-    const { seller, productIds, buyers } = await hasShop(1, ...names);
+    const { seller, productIds, buyers } = await createShop(1, ...names);
     for (const buyer of buyers) await buyProduct(buyer, productIds[0]!);
-    const lines = (await linesOf(seller)).slice(1, -1);
-    const shown = ["'=1+1", "'+1", "'-1", "'@SUM(A1)", '"He said ""no"""', '"a;\'=1"', '"Smith, Ada"'];
-    for (const name of shown) {
+    const lines = (await exportLines(seller)).slice(1, -1);
+    const expected = ["'=1+1", "'+1", "'-1", "'@SUM(A1)", '"He said ""no"""', '"a;\'=1"', '"Smith, Ada"'];
+    for (const name of expected) {
       const found = lines.some((line) => line.includes(`,${name},USD,`));
       assert.ok(found, name);
     }
     assert.equal(lines.length, names.length);
   });
 
-  test("reads many a page at a time, and leaves none out", async () => {
+  test("2,001 customers: read page by page, without gaps or duplicates", async () => {
     const many = await openMarket();
     many.skipLedgerCheck();
     const [seller, buyer] = [await many.createUser(), await many.createUser()];
@@ -262,7 +262,7 @@ suite("GET /v1/analytics/customers/export", () => {
          from orders o cross join made where o.seller_id = $1`,
       [seller.userId],
     );
-    const lines = (await linesOf(seller)).slice(1, -1);
+    const lines = (await exportLines(seller)).slice(1, -1);
     assert.equal(lines.length, 2_001);
     assert.equal(new Set(lines).size, 2_001);
     assert.equal((await customersOf(seller)).summary.totalCustomers, 2_001);
@@ -270,10 +270,10 @@ suite("GET /v1/analytics/customers/export", () => {
   });
 });
 
-suite("customers are told to nobody else:", () => {
+suite("access to customer analytics", () => {
   for (const path of ["/v1/analytics/customers", "/v1/analytics/customers/export"]) {
-    test(`${path} asks for a seller, and for a key that may read analytics`, async () => {
-      const { seller } = await hasShop(1);
+    test(`${path} without the seller role or analytics:read: 403 UNAUTHORIZED`, async () => {
+      const { seller } = await createShop(1);
       assertError(await market.as(null).get(path), 401, "INVALID_API_KEY");
       assertError(await (await market.createUser()).get(path), 403, "UNAUTHORIZED");
       const weak = await market.createUser({ role: "seller", permissions: ["purchases:read"] });
@@ -292,8 +292,8 @@ suite("customers are told to nobody else:", () => {
       ["period=decade", "period"],
       ["groupBy=product", "groupBy"],
     ] as const)
-      test(`${path}?${query} is refused, naming ${field}`, async () => {
-        const { seller } = await hasShop(0);
+      test(`${path}?${query}: 400 INVALID_REQUEST for ${field}`, async () => {
+        const { seller } = await createShop(0);
         await market.query("update users set role = 'seller' where id = $1", [seller.userId]);
         assertError(await seller.get(`${path}?${query}`), 400, "INVALID_REQUEST", field);
       });

@@ -18,10 +18,8 @@ import { sumRange } from "./range-sums-queries.ts";
 import { chooseCurrency, inSnapshot, toRate } from "./sales.ts";
 
 const TOP_CUSTOMERS = 10;
-/** Before the first sale. */
 const FIRST_MOMENT = new Date(0);
 
-/** Who bought of the caller, how often, and who came back. */
 export async function customerAnalytics(
   ctx: Context,
   { userId }: Member,
@@ -65,15 +63,14 @@ async function readSummaries(
     counts.map((row) => row.currency),
   );
   const summaryIn = (row: CustomerCounts) => toSummary(row, lost.get(row.currency) ?? 0n);
-  const asked = counts.find((row) => row.currency === currency) ?? { ...NO_CUSTOMERS, currency };
+  const requested = counts.find((row) => row.currency === currency) ?? { ...NO_CUSTOMERS, currency };
   const others = counts.filter((row) => row.currency !== currency && row.customers > 0);
   return {
-    summary: summaryIn(asked),
+    summary: summaryIn(requested),
     otherCurrencies: others.map((row) => ({ currency: row.currency, ...summaryIn(row) })),
   };
 }
 
-/** What refunds and disputes took until the end, by currency. */
 async function sumRefundsAndDisputes(
   tx: Tx,
   { sellerId, until }: CustomerScope,
@@ -89,7 +86,7 @@ async function sumRefundsAndDisputes(
 
 const NO_CUSTOMERS = { ever: 0, customers: 0, new: 0, repeat: 0, gross: "0", grossEver: "0" };
 
-/** `lostMinor`: what refunds and disputes took of all that these customers ever paid. */
+/** `lostMinor`: refunds and disputes of all payments up to the end of the range. */
 function toSummary(row: CustomerCounts, lostMinor: bigint): CustomerAnalytics["summary"] {
   return {
     totalCustomers: row.customers,
@@ -104,7 +101,6 @@ function toSummary(row: CustomerCounts, lostMinor: bigint): CustomerAnalytics["s
 const perCustomer = (minor: bigint, customers: number, currency: string): number =>
   toDecimalSum(customers === 0 ? 0n : roundHalfUp(minor, BigInt(customers)), currency);
 
-/** Each customer once in each row; new in that of their first purchase. */
 async function readTimeline(
   tx: Tx,
   bought: CustomerScope,
@@ -135,7 +131,7 @@ export const toCustomer = (
   lastPurchaseAt: row.lastAt.toISOString(),
 });
 
-/** A row for each month, and in it a number for each month from that one to the last. */
+/** One row for each month, with one number for that month and each later one. */
 async function readCohorts(
   tx: Tx,
   bought: CustomerScope,

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Clocks that change at night, at midnight, over it, by half an hour and by two; that skipped a day; that never change. */
+/** Zones with clock changes at night, at and over midnight, by 30 minutes and 2 hours; one that skipped a day; some without changes. */
 const zones = [
   ...["UTC", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"],
   ...[
@@ -32,7 +32,7 @@ const zones = [
 ];
 const zone = fc.constantFrom(...zones);
 const interval = fc.constantFrom<DateRangeQuery["interval"]>("day", "week", "month");
-/** Anywhere, and often where clocks change somewhere. */
+/** Any day, often near a clock change. */
 const firstDay = fc.oneof(
   fc.date({ min: new Date("2005-01-01"), max: new Date("2026-12-31"), noInvalidDate: true }),
   fc
@@ -43,13 +43,13 @@ const isoDay = (at: Date) => at.toISOString().slice(0, 10);
 
 const QUARTER_MS = 15 * 60_000;
 
-/** What clocks of a zone show, without a word of PostgreSQL. */
+/** The local date of a moment, computed without PostgreSQL. */
 function localDays(timezone: string) {
   const format = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
   return (at: Date) => format.format(at);
 }
 
-/** The first day of the week or month in which a day lies, or of the span where that is later. */
+/** The first day of the week or month of a day, at least the start of the range. */
 function bucketOf(day: string, by: DateRangeQuery["interval"], startDate: string): string {
   const at = new Date(`${day}T00:00:00Z`);
   if (by === "week") at.setUTCDate(at.getUTCDate() - ((at.getUTCDay() + 6) % 7));
@@ -58,8 +58,8 @@ function bucketOf(day: string, by: DateRangeQuery["interval"], startDate: string
   return first < startDate ? startDate : first;
 }
 
-suite("days of a zone", () => {
-  test("begin when its clocks show their date for the first time, and weeks on Monday", async () => {
+suite("parseDateRange", () => {
+  test("any zone: a day begins when local clocks first show its date, a week on Monday", async () => {
     const property = fc.asyncProperty(
       zone,
       interval,
@@ -74,10 +74,10 @@ suite("days of a zone", () => {
           startDate,
           endDate,
         });
-        const showing = localDays(timezone);
+        const localDay = localDays(timezone);
         const firstShown = (day: string) => {
           let at = daysAfter(new Date(`${day}T00:00:00Z`), -1).getTime();
-          while (showing(new Date(at)) < day) at += QUARTER_MS;
+          while (localDay(new Date(at)) < day) at += QUARTER_MS;
           return new Date(at);
         };
         const all = Array.from({ length: days + 1 }, (_, day) => isoDay(daysAfter(first, day)));
@@ -96,12 +96,12 @@ suite("days of a zone", () => {
     "three hours, over midnight": ["Antarctica/Casey", "2010-03-05", "2010-03-04T13:00:00.000Z"],
   };
   for (const [how, [timezone, day, begins]] of Object.entries(setBack))
-    test(`begin when clocks first show them, set back by ${how}`, async () => {
+    test(`clocks set back by ${how}: the day begins when clocks first show it`, async () => {
       const { edges } = await spanOn(day, timezone);
       assert.equal(edges[0]!.toISOString(), begins);
     });
 
-  test("follow the zone, where its name is also that of an offset without summers", async () => {
+  test("CET, MET, EET and WET: follow summer time", async () => {
     for (const [timezone, begins] of [
       ["CET", "2026-06-14T22:00:00.000Z"],
       ["met", "2026-06-14T22:00:00.000Z"],
@@ -123,7 +123,7 @@ const spanOn = (day: string, timezone: string) =>
     endDate: day,
   });
 
-suite("sums of a span", () => {
+suite("sumRange", () => {
   const [me, other] = ["01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002"];
   const products = [1, 2, 3].map((end) => `01900000-0000-7000-9000-00000000000${end}`);
   const referrers = [null, "01900000-0000-7000-a000-000000000001", "01900000-0000-7000-a000-000000000002"];
@@ -143,7 +143,7 @@ suite("sums of a span", () => {
       productId: fc.constantFrom(...products),
       referrerId: fc.constantFrom(...referrers),
       currency: fc.constantFrom("USD", "EUR"),
-      /** Within some weeks around the changes of November 2025, often at a beginning of a quarter of an hour. */
+      /** Around the clock changes of November 2025, often at a quarter of an hour. */
       at: fc.oneof(
         fc.integer({ min: 0, max: 60 * 96 }).map((quarters) => quarters * QUARTER_MS),
         fc.integer({ min: 0, max: 60 * 86_400_000 }),
@@ -158,10 +158,10 @@ suite("sums of a span", () => {
       ...{ tax: minor, fees: minor, commissions: minor },
     })
     .map(
-      (drawn): Movement => ({
-        ...drawn,
-        at: new Date(Date.parse("2025-10-05") + drawn.at),
-        net: drawn.gross - drawn.refunds - drawn.disputes - drawn.fees - drawn.commissions,
+      (values): Movement => ({
+        ...values,
+        at: new Date(Date.parse("2025-10-05") + values.at),
+        net: values.gross - values.refunds - values.disputes - values.fees - values.commissions,
       }),
     );
 
@@ -180,23 +180,23 @@ suite("sums of a span", () => {
 
   const forScope = { all: "sellerId", product: "productId", referrer: "referrerId" } as const;
 
-  /** By whose sums and what bucket, as anybody would add them up who had nothing but the movements. */
+  /** Adds up the movements without the sums. */
   function addUp(
     moved: Movement[],
     scope: keyof typeof forScope,
     { dates, timezone, by }: { dates: string[]; timezone: string; by: DateRangeQuery["interval"] },
   ) {
-    const showing = localDays(timezone);
+    const localDay = localDays(timezone);
     const sums = new Map<string, Sums>();
     for (const one of moved) {
-      const bucket = dates.indexOf(bucketOf(showing(one.at), by, dates[0]!));
-      const whose = one[forScope[scope]];
-      if (one.sellerId !== me || whose === null || bucket < 0) continue;
-      const key = `${one.currency} ${whose} ${bucket}`;
-      const known = sums.get(key);
+      const bucket = dates.indexOf(bucketOf(localDay(one.at), by, dates[0]!));
+      const ofId = one[forScope[scope]];
+      if (one.sellerId !== me || ofId === null || bucket < 0) continue;
+      const key = `${one.currency} ${ofId} ${bucket}`;
+      const previous = sums.get(key);
       sums.set(
         key,
-        Object.fromEntries(saleSums.map((name) => [name, (known?.[name] ?? 0n) + one[name]])) as Sums,
+        Object.fromEntries(saleSums.map((name) => [name, (previous?.[name] ?? 0n) + one[name]])) as Sums,
       );
     }
     return sums;
@@ -204,17 +204,17 @@ suite("sums of a span", () => {
 
   const isSomething = (sums: Sums) => saleSums.some((name) => sums[name] !== 0n);
 
-  test("are those of the movements whose local days lie in it, rolled up or not, by whatever sums they are read", async () => {
+  test("any movements, rolled up or not: the sums equal those of the movements in the range", async () => {
     const property = fc.asyncProperty(
       fc.array(movement, { minLength: 1, maxLength: 25 }),
       ...[fc.nat(25), zone, interval, fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 40 })],
       fc.constantFrom("all", "product", "referrer"),
       fc.constantFrom("day", "month"),
-      async (moved, foldedUpTo, timezone, by, start, days, scope, level) => {
+      async (moved, rolledUpTo, timezone, by, start, days, scope, level) => {
         await market.query("truncate sales_sums, sales_movements");
-        await write(moved.slice(0, foldedUpTo));
+        await write(moved.slice(0, rolledUpTo));
         await rollUpSales(market.service.ctx, 7);
-        await write(moved.slice(foldedUpTo));
+        await write(moved.slice(rolledUpTo));
         const first = daysAfter(new Date("2025-10-08"), start);
         const [startDate, endDate] = [isoDay(first), isoDay(daysAfter(first, days))];
         const span = await parseDateRange(market.service.ctx, {
@@ -224,7 +224,7 @@ suite("sums of a span", () => {
           startDate,
           endDate,
         });
-        const wanted = {
+        const query = {
           sellerId: me!,
           scope,
           currencies: ["USD", "EUR"],
@@ -233,25 +233,25 @@ suite("sums of a span", () => {
         } as const;
         const rows = await sumRange(
           market.service.ctx.db,
-          { ...wanted, currencies: ["USD", "EUR"] },
+          { ...query, currencies: ["USD", "EUR"] },
           saleSums,
         );
         const found = rows.map(
           ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
         );
-        const showing = localDays(timezone);
-        const inSpan = moved.filter(({ at }) => showing(at) >= startDate && showing(at) <= endDate);
+        const localDay = localDays(timezone);
+        const inSpan = moved.filter(({ at }) => localDay(at) >= startDate && localDay(at) <= endDate);
         const due = addUp(inSpan, scope, { dates: span.dates, timezone, by });
-        const told = (sums: Iterable<readonly [string, Sums]>) =>
+        const nonZeroSums = (sums: Iterable<readonly [string, Sums]>) =>
           [...sums].filter(([, sum]) => isSomething(sum)).sort();
-        assert.deepEqual(told(found), told(due));
+        assert.deepEqual(nonZeroSums(found), nonZeroSums(due));
       },
     );
     await fc.assert(property as fc.IAsyncProperty<unknown>, { numRuns: runs(60) });
   });
 });
 
-test("sums of more than fifteen digits are told, by the closest number that JSON has", async () => {
+test("sums of more than 15 digits: returned as the nearest JSON number", async () => {
   const seller = await market.createUser({ role: "seller" });
   const productId = toUuid("prod", await createProduct(seller))!;
   for (let sale = 0; sale < 3; sale++)

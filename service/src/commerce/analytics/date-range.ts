@@ -5,7 +5,6 @@ import { isCurrency } from "../../core/money/amount.ts";
 import { firstOf, lastOf } from "../../core/required.ts";
 import { listDays } from "./calendar.ts";
 
-/** Which days are asked about, as the query says. */
 export interface DateRangeQuery {
   period: "day" | "week" | "month" | "year";
   startDate?: string | undefined;
@@ -15,19 +14,17 @@ export interface DateRangeQuery {
   currency?: string | undefined;
 }
 
-/** Days of a zone, from the first to the last, both with all of their hours, in buckets that follow each other. */
+/** Whole days in a time zone, split into consecutive buckets. */
 export interface DateRange {
   timezone: string;
   startDate: string;
   endDate: string;
   interval: DateRangeQuery["interval"];
-  /** The first day of each bucket. */
   dates: string[];
-  /** When each bucket begins, and at the end when the last one is over: one more than there are dates. */
+  /** The start of each bucket, then the end of the last one. */
   edges: Date[];
 }
 
-/** When the first day begins, and when the last one is over. */
 export const rangeBounds = ({ edges }: DateRange): [from: Date, until: Date] => [
   firstOf(edges),
   lastOf(edges),
@@ -36,10 +33,7 @@ export const rangeBounds = ({ edges }: DateRange): [from: Date, until: Date] => 
 const PERIOD_DAYS = { day: 1, week: 7, month: 30, year: 365 };
 const MAX_YEARS = 5;
 
-/**
- * Zones with summers whose names PostgreSQL takes for offsets without: what the IANA database links each to. All others go by the name
- * that was given: the runtime's own, such as Asia/Calcutta for Asia/Kolkata, PostgreSQL need not know.
- */
+/** PostgreSQL reads these names as fixed offsets. The IANA database links them to zones with summer time. */
 const ZONE_CITIES = new Map([
   ["CET", "Europe/Brussels"],
   ["MET", "Europe/Brussels"],
@@ -47,7 +41,7 @@ const ZONE_CITIES = new Map([
   ["WET", "Europe/Lisbon"],
 ]);
 
-/** The span that a query means; 400 INVALID_REQUEST names the parameter that means none. */
+/** Throws 400 INVALID_REQUEST with the name of the wrong parameter. */
 export async function parseDateRange(ctx: Context, query: DateRangeQuery): Promise<DateRange> {
   mustBeCurrency(query.currency);
   const today = todayIn(query.timezone, ctx.now());
@@ -64,7 +58,6 @@ export async function parseDateRange(ctx: Context, query: DateRangeQuery): Promi
 }
 
 const MONDAY = 1;
-/** Whether an interval begins with a day. */
 const startsInterval: Record<DateRangeQuery["interval"], (date: string) => boolean> = {
   day: () => true,
   week: (date) => new Date(date).getUTCDay() === MONDAY,
@@ -79,10 +72,7 @@ function mustBeCurrency(currency: string | undefined): void {
 const unknownZoneError = () =>
   invalidRequest("timezone", "must be the IANA name of a time zone, such as Europe/Berlin");
 
-/**
- * What the runtime knows besides the names of IANA, and PostgreSQL reads as something else: offsets such as +02:00 the other way round,
- * and of the many zones that BST abbreviates another one.
- */
+/** Names that the runtime and PostgreSQL interpret differently: `+02:00` has the opposite sign, and BST abbreviates several zones. */
 const AMBIGUOUS_ZONES = /^([^A-Z]|(ACT|ART|AST|BST|CST|EAT|IST|JST|NST|PST)$|SystemV\/)/i;
 
 function todayIn(timezone: string, now: Date): string {
@@ -94,7 +84,6 @@ function todayIn(timezone: string, now: Date): string {
   }
 }
 
-/** So many days later, by the calendar. */
 const addDays = (date: string, days: number): string => dayOf(daysAfter(new Date(date), days));
 
 function mustBeOrdered(startDate: string, endDate: string): void {

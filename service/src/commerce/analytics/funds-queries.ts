@@ -2,21 +2,18 @@ import { sql } from "kysely";
 import type { Tx } from "../../platform/db/database.ts";
 import { reservedAmounts } from "../ledger/reserved-amounts.ts";
 
-/** As text, because a sum may have more digits than a number holds. */
+/** As text: a sum may exceed the safe integers of a number. */
 interface Funds {
   currency: string;
-  /** Booked for them until now: of orders, less what was paid out. */
+  /** All entries up to now, less payouts. */
   booked: string;
-  /** What of it has not matured yet. */
   pending: string;
   reserved: string;
-  /** All that payouts brought them. */
   paidOut: string;
 }
 
 /**
- * What `balancesOf` says of somebody, from few rows: their share of orders from the sums of months, which are the ledger's, and only what
- * is no order's, or a referral's, or has not matured yet, entry by entry.
+ * Returns the same amounts as `balancesOf` from fewer rows: shares of orders come from the month sums, other amounts from single entries.
  */
 export async function sumFunds(tx: Tx, userId: string, now: Date): Promise<Funds[]> {
   const { rows } = await sql<Funds>`

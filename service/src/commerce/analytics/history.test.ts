@@ -13,102 +13,101 @@ import { runs } from "../../../test/full-size.ts";
 import { anyHistory, type History, openStage, pick, type Shop } from "../../../test/histories.ts";
 import { dayOf } from "../../core/dates.ts";
 
-/** Each takes half a second, and each question another tenth of one. */
+/** A history takes 500 ms, a query 100 ms. */
 const HISTORIES = 4;
-const QUESTIONS = 4;
+const QUERIES = 4;
 
-/** Clocks that change at midnight, by half an hour, in the south; offsets of three quarters; and none at all. */
+/** Clock changes at midnight, by 30 minutes and in the south; offsets of 45 minutes; and no changes. */
 const ZONES = [
   ...["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"],
   ...["Asia/Beirut", "America/Havana", "America/Santiago", "Pacific/Chatham"],
 ];
-/** Some days before clocks change in several of them. */
+/** A few days before clock changes in several zones. */
 const BEGINNINGS = ["03-05T22:10:00.000Z", "10-23T20:55:00.000Z"];
 
-const anyQuestion = fc.record({
+const anyQuery = fc.record({
   timezone: fc.constantFrom(...ZONES),
   interval: fc.constantFrom("day" as const, "week" as const, "month" as const),
   currency: fc.constantFrom(undefined, undefined, "USD", "JPY", "KWD", "EUR"),
   groupBy: fc.constantFrom<GroupBy>("product", "category", "referral", "currency"),
-  /** In days of the history: where it begins, and how many it has. */
+  /** In days from the start of the history. */
   first: fc.integer({ min: -20, max: 120 }),
   days: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 4, max: 400 })),
   product: fc.nat(10),
 });
 
 const PRICES = ["with tax on top", "with tax inside"];
-const stages: Awaited<ReturnType<typeof openStage>>[] = [];
+const markets: Awaited<ReturnType<typeof openStage>>[] = [];
 before(async () => {
-  for (const prices of PRICES) stages.push(await openStage(prices === "with tax inside"));
+  for (const prices of PRICES) markets.push(await openStage(prices === "with tax inside"));
 });
-after(() => Promise.all(stages.map((stage) => stage.close())));
+after(() => Promise.all(markets.map((market) => market.close())));
 
-test("whatever happened, analytics are what anybody would add up from the orders", async () => {
+test("analytics, any history: equal a recomputation from the orders", async () => {
   let played = 0;
-  const nextStage = () => {
+  const nextMarket = () => {
     const [beginning, year] = [BEGINNINGS[played % BEGINNINGS.length], 2027 + played];
-    return { from: new Date(`${year}-${beginning}`), ...stages[played++ % stages.length]! };
+    return { from: new Date(`${year}-${beginning}`), ...markets[played++ % markets.length]! };
   };
-  const anyQuestions = fc.array(anyQuestion, { minLength: QUESTIONS, maxLength: QUESTIONS });
+  const anyQueries = fc.array(anyQuery, { minLength: QUERIES, maxLength: QUERIES });
   await fc.assert(
-    fc.asyncProperty(anyHistory, anyQuestions, async (steps, questions) => {
-      const { from, play } = nextStage();
+    fc.asyncProperty(anyHistory, anyQueries, async (steps, queries) => {
+      const { from, play } = nextMarket();
       const history = await play(steps, from);
       for (const shop of history.shops) {
         const moves = await movementsOf(history, shop);
-        for (const { first, days, ...question } of questions) {
+        for (const { first, days, ...query } of queries) {
           const startDate = shift(dayOf(from), first);
           const endDate = shift(startDate, days);
-          await mustAgree(history, shop, moves, { ...question, startDate, endDate });
+          await assertEqualToOrders(history, shop, moves, { ...query, startDate, endDate });
         }
       }
     }),
-    // Another history would be of another year.
+    // Each history has its own year, so shrinking would not reproduce a failure.
     { numRuns: runs(HISTORIES), endOnFailure: true },
   );
 });
 
-type Asked = Omit<AnalyticsQuery, "currency"> & {
+type RequestedQuery = Omit<AnalyticsQuery, "currency"> & {
   currency: string | undefined;
   groupBy: GroupBy;
   product: number;
 };
 
-/** All three answers to a question. */
-async function mustAgree(
+/** Compares products, revenue and customers. */
+async function assertEqualToOrders(
   history: History,
   shop: Shop,
   moves: MoneyMovement[],
-  { product, groupBy, currency: asked, ...days }: Asked,
+  { product, groupBy, currency: requested, ...days }: RequestedQuery,
 ): Promise<void> {
   const { seller } = shop;
   const read = async (path: string, more: Record<string, string> = {}) => {
-    const query = new URLSearchParams({ ...days, ...(asked && { currency: asked }), ...more });
+    const query = new URLSearchParams({ ...days, ...(requested && { currency: requested }), ...more });
     const reply = await seller.get(`/v1/analytics/${path}?${query}`);
     assert.equal(reply.status, 200, reply.text);
     return reply.body.data;
   };
-  const { interval, ...shown } = days;
-  const currency = asked ?? mostSold(moves);
-  const told = { currency, ...shown };
-  const question = { ...days, currency };
+  const { interval, ...range } = days;
+  const currency = requested ?? mostSold(moves);
+  const common = { currency, ...range };
+  const query = { ...days, currency };
 
   const productId = pick([undefined, ...shop.products.map(({ id }) => id)], product);
   const products = await read("products", productId ? { productId } : {});
-  const sold = recountProducts(moves, history.looks, shop, { ...question, productId });
-  assert.deepEqual(products, { ...told, ...sold });
+  const sold = recountProducts(moves, history.looks, shop, { ...query, productId });
+  assert.deepEqual(products, { ...common, ...sold });
 
   const revenue = await read("revenue", { groupBy });
   const categoryOf = (id: string) => shop.products.find((one) => one.id === id)!.category;
-  const expected = recountRevenue(moves, { ...question, groupBy }, categoryOf);
-  assert.deepEqual(withoutFunds(revenue), { ...told, ...expected });
-  await mustShowBalances(shop, revenue);
+  const expected = recountRevenue(moves, { ...query, groupBy }, categoryOf);
+  assert.deepEqual(withoutFunds(revenue), { ...common, ...expected });
+  await assertBalances(shop, revenue);
 
   const customers = await read("customers");
-  assert.deepEqual(customers, { ...told, ...recountCustomers(moves, question) });
+  assert.deepEqual(customers, { ...common, ...recountCustomers(moves, query) });
 }
 
-/** The currency with the most sales. */
 function mostSold(moves: MoneyMovement[]): string {
   const sales = Map.groupBy(moves, ({ currency }) => currency);
   const counts = [...sales].map(([currency, of]) => ({
@@ -118,29 +117,32 @@ function mostSold(moves: MoneyMovement[]): string {
   return byCurrency(counts).toSorted((one, other) => other.sales - one.sales)[0]!.currency;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer, of which the test says what it expects
-type Told = any;
+// biome-ignore lint/suspicious/noExplicitAny: a response that the test compares as a whole
+type ResponseData = any;
 
-/** Without what follows from the balance and not from the days, and without the words for people. */
-function withoutFunds({ summary, breakdown, otherCurrencies, ...rest }: Told) {
-  const bare = ({ pendingBalance: _, availableBalance: __, paidOut: ___, ...sums }: Told) => sums;
+/** Omits balances, which do not depend on the days, and labels. */
+function withoutFunds({ summary, breakdown, otherCurrencies, ...rest }: ResponseData) {
+  const bare = ({ pendingBalance: _, availableBalance: __, paidOut: ___, ...sums }: ResponseData) => sums;
   return {
     ...rest,
     summary: bare(summary),
-    breakdown: breakdown.map(({ label: _, ...sums }: Told) => sums),
+    breakdown: breakdown.map(({ label: _, ...sums }: ResponseData) => sums),
     otherCurrencies: otherCurrencies.map(bare),
   };
 }
 
-async function mustShowBalances(
+async function assertBalances(
   { seller }: Shop,
-  { currency, summary, otherCurrencies }: Told,
+  { currency, summary, otherCurrencies }: ResponseData,
 ): Promise<void> {
-  const balances = new Map<string, Told>(
-    (await seller.get("/v1/balance")).body.data.map((balance: Told) => [balance.currency, balance]),
+  const balances = new Map<string, ResponseData>(
+    (await seller.get("/v1/balance")).body.data.map((balance: ResponseData) => [balance.currency, balance]),
   );
-  for (const told of [{ currency, ...summary }, ...otherCurrencies]) {
-    const { pending = 0, available = 0 } = balances.get(told.currency) ?? {};
-    assert.deepEqual([told.pendingBalance, told.availableBalance, told.paidOut], [pending, available, 0]);
+  for (const summaryRow of [{ currency, ...summary }, ...otherCurrencies]) {
+    const { pending = 0, available = 0 } = balances.get(summaryRow.currency) ?? {};
+    assert.deepEqual(
+      [summaryRow.pendingBalance, summaryRow.availableBalance, summaryRow.paidOut],
+      [pending, available, 0],
+    );
   }
 }

@@ -3,7 +3,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { eachColumn, saleSums } from "../ledger/sales-sums.ts";
 import { type Sums, startOfMonth, toSums } from "./range-sums-queries.ts";
 
-/** Whole days of UTC: from the beginning of one to that of another. */
+/** UTC days. */
 export interface DayRange {
   from: Date;
   until: Date;
@@ -38,7 +38,6 @@ export interface SellerSums extends Sums {
   name: string;
 }
 
-/** In each currency so many of those who sold something, that with the most revenue first. */
 export async function listTopSellers(tx: Tx, days: DayRange, limit: number): Promise<SellerSums[]> {
   const { rows } = await sql<Record<string, string> & { currency: string; id: string; name: string }>`
     select ranked.*, u.name

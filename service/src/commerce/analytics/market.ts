@@ -7,7 +7,6 @@ import type { Sums } from "./range-sums-queries.ts";
 
 const TOP_SELLERS = 10;
 
-/** What all sellers sold, by currency, and who sold most. */
 export async function readMarketSales(tx: Tx, days: DayRange): Promise<Stats["currencies"]> {
   const totals = await sumMarket(tx, days);
   const top = await listTopSellers(tx, days, TOP_SELLERS);

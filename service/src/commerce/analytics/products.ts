@@ -6,7 +6,7 @@ import { toDecimalSum } from "../../core/money/amount.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { FileResponse } from "../../platform/http/route.ts";
-import { type Breakdown, byProduct } from "./breakdown.ts";
+import { type Breakdown, breakDownByProduct } from "./breakdown.ts";
 import { csvFile, csvLines } from "./csv.ts";
 import { type DateRange, type DateRangeQuery, parseDateRange } from "./date-range.ts";
 import { isAuthor, sumViews } from "./queries.ts";
@@ -26,7 +26,6 @@ const TOP_PRODUCTS = 10;
 
 type Query = DateRangeQuery & { productId?: string | undefined };
 
-/** What the caller's products sold, and how often they were looked at. */
 export async function productAnalytics(
   ctx: Context,
   caller: Member,
@@ -49,7 +48,7 @@ export async function productAnalytics(
         conversionRate: conversionRate(totals.values(), timeline),
       },
       timeline,
-      topProducts: (await byProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS))
+      topProducts: (await breakDownByProduct(tx, { ...subject, currency, span }, TOP_PRODUCTS))
         .filter(isSold)
         .map(toTopProduct),
       otherCurrencies: [...totals]
@@ -59,7 +58,7 @@ export async function productAnalytics(
   });
 }
 
-/** One product, of which the caller must be the author, or all of theirs. */
+/** The caller must be the author of a requested product. */
 async function salesScopeOf(
   ctx: Context,
   { userId: sellerId }: Member,
@@ -97,7 +96,7 @@ async function readTimelineWithViews(
   });
 }
 
-/** Viewers look at a product in no currency, and so the sales in all of them count. */
+/** Views have no currency, so the rate counts sales in all currencies. */
 function conversionRate(totals: Iterable<Sums>, timeline: Timeline): number {
   let sales = 0n;
   for (const sums of totals) sales += sums.sales;
@@ -105,7 +104,6 @@ function conversionRate(totals: Iterable<Sums>, timeline: Timeline): number {
   return Math.min(1, toRate(sales, BigInt(views)));
 }
 
-/** Of what was sold before, something may have been given back. */
 const isSold = ({ sales }: Breakdown) => sales > 0n;
 
 const toTopProduct = ({ key, label, currency, gross, sales }: Breakdown) => ({
@@ -115,7 +113,6 @@ const toTopProduct = ({ key, label, currency, gross, sales }: Breakdown) => ({
   sales: Number(sales),
 });
 
-/** The timeline as a file. */
 export async function exportProductAnalytics(
   ctx: Context,
   caller: Member,

@@ -14,7 +14,6 @@ export async function listCurrencies(db: Queries, sellerId: string): Promise<str
   return rows.map(({ currency }) => currency);
 }
 
-/** Viewers by UTC day: of all products of a seller, or of one product. */
 export async function sumViews(
   db: Queries,
   {
@@ -60,7 +59,6 @@ export const isAuthor = async (db: Queries, userId: string, productId: string): 
     .where("authorId", "=", userId)
     .executeTakeFirst()) !== undefined;
 
-/** By who they are. */
 export async function listReferralCodes(db: Queries, userIds: string[]): Promise<Map<string, string>> {
   const rows = await db
     .selectFrom("referralCodes")

@@ -4,13 +4,13 @@ import type { Tx } from "../../platform/db/database.ts";
 import { DAY_OF, eachColumn, MONTH_OF, SALES_BY_QUARTER_HOUR } from "../ledger/sales-sums.ts";
 import { KEY } from "./sales-sums-queries.ts";
 
-export const liftTimeouts = (tx: Tx) =>
+export const raiseTransactionLimits = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);
 
 const SUMS = eachColumn((name) => name);
 const SUM_COLUMNS = eachColumn((name) => `sum_bigint(${name})`);
 
-/** What the sums should be, in a table that the transaction takes with it: quarters by the ledger, days by these, months by those. */
+/** Computes quarters of an hour from the ledger, days from these quarters, and months from these days. */
 export async function computeDueSums(tx: Tx): Promise<void> {
   await sql`create temp table due_sums (like sales_sums) on commit drop`.execute(tx);
   await sql`
@@ -35,7 +35,7 @@ export const deleteMovements = (tx: Tx) => sql`delete from sales_movements`.exec
 const SAME_CELL = sql`(s.seller_id, s.scope, s.of_id, s.grain, s.currency, s.starts_at)
   = (d.seller_id, d.scope, d.of_id, d.grain, d.currency, d.starts_at)`;
 
-/** Wrong ones too, which come back as they should be. Answers how many there were of which the ledger knows nothing. */
+/** Also deletes sums with wrong amounts, which `insertMissingSums` writes again. Returns how many have no counterpart in the ledger. */
 export async function deleteWrongSums(tx: Tx): Promise<number> {
   const { rows } = await sql<{ unfounded: number }>`
     with s as (
@@ -50,8 +50,8 @@ export async function deleteWrongSums(tx: Tx): Promise<number> {
 }
 
 /**
- * By seller and by what they are of, so that one span of a seller is read from few pages. Nobody else writes sums meanwhile: to ask each
- * index for conflicts first would take half as long again.
+ * The order by key places the sums of one seller on few pages. SUMS_LOCK excludes other writers; checking each index for conflicts would
+ * take 50 % longer.
  */
 export async function insertMissingSums(tx: Tx): Promise<number> {
   const { numAffectedRows } = await sql`

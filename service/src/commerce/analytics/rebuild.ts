@@ -7,28 +7,26 @@ import {
   deleteMovements,
   deleteWrongSums,
   insertMissingSums,
-  liftTimeouts,
+  raiseTransactionLimits,
 } from "./rebuild-queries.ts";
 import { SUMS_LOCK } from "./sales-sums-queries.ts";
 
-/** As long as a round, or another rebuild of a large shop, may take. */
+/** Long enough for a roll-up or another rebuild of a large marketplace. */
 const LOCK_WAIT: LockWait = { maxMs: 60_000 };
 
 export interface RebuildResult {
-  /** How many sums there are now. */
   sums: number;
-  /** How many of them were wrong or missing, those too that only waited to be rolled up. */
+  /** Wrong or missing sums, including those of pending movements. */
   changed: number;
-  /** How many there were of which the ledger knows nothing. */
   removed: number;
 }
 
 /**
- * Makes all sums anew from the ledger, and writes those that differ. Sales go on meanwhile: the snapshot has each of them both in the
- * books and in the movements, or in neither.
+ * Recomputes all sums from the ledger. Concurrent sales are safe: the snapshot contains both the ledger entries and the movement of a
+ * sale, or neither.
  */
 export const rebuildSums = (ctx: Context): Promise<RebuildResult> =>
-  // Before the snapshot is taken, and by a connection of its own: what is rolled up after it would be counted twice.
+  // Acquires the lock before the snapshot and on its own connection: a roll-up after the snapshot would count movements twice.
   withLock(ctx.connection, { key: SUMS_LOCK, name: "the lock on sums of sales" }, LOCK_WAIT, (mustBeHeld) =>
     ctx.db
       .transaction()
@@ -40,9 +38,9 @@ export const rebuildSums = (ctx: Context): Promise<RebuildResult> =>
       }),
   );
 
-/** In the caller's transaction, which sees nothing that others do meanwhile. */
+/** The transaction must be at least repeatable read. */
 export async function rebuildSumsIn(tx: Tx): Promise<RebuildResult> {
-  await liftTimeouts(tx);
+  await raiseTransactionLimits(tx);
   await computeDueSums(tx);
   await deleteMovements(tx);
   const removed = await deleteWrongSums(tx);

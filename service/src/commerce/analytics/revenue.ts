@@ -21,7 +21,6 @@ import {
 
 type Query = DateRangeQuery & { groupBy: RevenueGroup };
 
-/** What the caller earned, and what of it went where. */
 export async function revenueAnalytics(
   ctx: Context,
   caller: Member,
@@ -86,7 +85,6 @@ async function readFunds(ctx: Context, tx: Tx, userId: string) {
 }
 const NO_FUNDS = { booked: 0, pending: 0, reserved: 0, paidOut: 0 };
 
-/** What a row of the timeline tells. */
 const TIMELINE_SUMS = ["gross", "refunds", "disputes", "fees", "commissions", "net", "sales"] as const;
 
 function toRow(sums: Pick<Sums, (typeof TIMELINE_SUMS)[number]>, currency: string) {
@@ -120,7 +118,6 @@ const COLUMNS = [
   "sales",
 ] as const;
 
-/** The timeline as a file: neither balances nor groups are read for it. */
 export async function exportRevenueAnalytics(
   ctx: Context,
   caller: Member,

@@ -7,15 +7,15 @@ import { eachColumn } from "../ledger/sales-sums.ts";
 export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
   tx.insertInto("salesMovements").values(movement).execute();
 
-/** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
+/** The primary key of sales_sums. Inserts in another order would touch pages all over its index. */
 export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;
 
-/** Any number, but the same in every process: sums are rolled up, or made anew, by one at a time. */
+/** An arbitrary key of an advisory lock: one process at a time rolls up or rebuilds the sums. */
 export const SUMS_LOCK = 7_200_412;
 
 /**
- * Moves rows from the movements into the sums: in one statement, so that every other one sees each of them in one place. Answers
- * how many; none, as long as another process is at it.
+ * Moves pending movements into the sums in one statement, so that a reader counts each movement once. Returns the number of moved rows; 0
+ * if another process has the lock.
  */
 export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   const { rows: locks } = await sql<{ locked: boolean }>`
@@ -36,7 +36,6 @@ export async function rollUpMovements(tx: Tx, limit: number): Promise<number> {
   return firstOf(rows).rolledUp;
 }
 
-/** What waits to be rolled up, and the moment of the oldest. */
 export async function countMovements(db: Queries): Promise<{ count: number; oldestAt: Date | null }> {
   const { rows } = await sql<{ count: number; oldestAt: Date | null }>`
     select count(*) as count, min(moved_at) as "oldestAt" from sales_movements`.execute(db);

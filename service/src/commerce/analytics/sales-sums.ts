@@ -3,7 +3,6 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import type { Account, Entry, Posting } from "../ledger/ledger.ts";
 import { countMovements, insertMovement, rollUpMovements } from "./sales-sums-queries.ts";
 
-/** An order whose money moves. */
 export interface SoldOrder {
   sellerId: string;
   productId: string;
@@ -13,8 +12,8 @@ export interface SoldOrder {
 }
 
 /**
- * Adds a booking of an order to the sums of its seller, in the transaction that books it: the sums hold what the ledger holds, at
- * every moment. It writes one row of its own, so that no two transactions wait for each other.
+ * Inserts a movement in the transaction that posts to the ledger, so that sums equal the ledger at every moment. Inserting a new row
+ * avoids lock waits between sales.
  */
 export async function recordMovement(
   ctx: Context,
@@ -39,7 +38,6 @@ export async function recordMovement(
   });
 }
 
-/** What the entries move of each who shares in an order. */
 function sharesIn(entries: Entry[]) {
   const sum = (account: Account) =>
     entries.reduce((total, entry) => (entry.account === account ? total + entry.amountMinor : total), 0n);
@@ -51,15 +49,15 @@ function sharesIn(entries: Entry[]) {
   };
 }
 
-/** Of one transaction, so that sales wait for nothing that it holds. */
+/** Short transactions: sales must not wait for row locks of the roll-up. */
 const BATCH_SIZE = 10_000;
 
-/** The job moves pending rows into the sums. Answers do not change by it. */
+/** Rolling up does not change any answer of the API. */
 export async function rollUpSales({ db }: Pick<Context, "db">, atOnce = BATCH_SIZE): Promise<void> {
   let rolledUp: number;
   do rolledUp = await db.transaction().execute((tx) => rollUpMovements(tx, atOnce));
   while (rolledUp === atOnce);
 }
 
-/** How many bookings wait for that, and since when: more than a few minutes say that no worker rolls them up. */
+/** More than a few minutes of age mean that no worker rolls movements up. */
 export const countPendingMovements = (db: Queries) => countMovements(db);
