@@ -12,11 +12,11 @@ before(async () => {
 });
 after(() => market.close());
 
-let made = 0;
-const newCode = () => `CODE-${++made}`;
+let codes = 0;
+const newCode = () => `CODE-${++codes}`;
 const create = (input: object, who = seller) => who.post("/v1/discount-codes", { code: newCode(), ...input });
 
-async function hasCode(input: object = {}, who = seller) {
+async function createCode(input: object = {}, who = seller) {
   const reply = await create({ percentOff: 10, ...input }, who);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
@@ -24,7 +24,7 @@ async function hasCode(input: object = {}, who = seller) {
 
 const change = (id: string, input: object) => seller.patch(`/v1/discount-codes/${id}`, input);
 
-test("a code is told as it was made", async () => {
+test("POST /discount-codes: returns the code with all its fields", async () => {
   const productId = await createProduct(seller, { price: 9, currency: "EUR" });
   const input = {
     code: "Spring_26",
@@ -35,7 +35,7 @@ test("a code is told as it was made", async () => {
     maxRedemptions: 100,
     maxPerBuyer: 1,
   };
-  const { id, ...code } = await hasCode({ ...input, percentOff: undefined });
+  const { id, ...code } = await createCode({ ...input, percentOff: undefined });
   assert.match(id, /^disc_[0-9a-z]{26}$/);
   const at = market.clock.now.toISOString();
   assert.deepEqual(code, {
@@ -50,14 +50,14 @@ test("a code is told as it was made", async () => {
   assert.deepEqual((await seller.get(`/v1/discount-codes/${id}`)).body.data, { id, ...code });
 });
 
-test("a code that says nothing else is for every product and buyer, for ever", async () => {
+test("POST /discount-codes with percentOff only: valid for all products and buyers without an end", async () => {
   const {
     id: _,
     code: _code,
     createdAt: _made,
     updatedAt: _changed,
     ...rest
-  } = await hasCode({
+  } = await createCode({
     percentOff: 33.33,
   });
   assert.deepEqual(rest, {
@@ -73,7 +73,7 @@ test("a code that says nothing else is for every product and buyer, for ever", a
   });
 });
 
-const wrongs: [field: string, input: object][] = [
+const invalidInputs: [field: string, input: object][] = [
   ["percentOff", {}],
   ["percentOff", { percentOff: 10, amountOff: 1 }],
   ["percentOff", { percentOff: -1 }],
@@ -95,12 +95,12 @@ const wrongs: [field: string, input: object][] = [
   ["maxPerBuyer", { percentOff: 10, maxPerBuyer: 1.5 }],
   ["redemptions", { percentOff: 10, redemptions: 5 }],
 ];
-for (const [field, input] of wrongs)
-  test(`a code is not made of ${JSON.stringify(input).slice(0, 80)}`, async () => {
+for (const [field, input] of invalidInputs)
+  test(`POST /discount-codes with ${JSON.stringify(input).slice(0, 80)}: 400 INVALID_REQUEST`, async () => {
     assertError(await create(input), 400, "INVALID_REQUEST", field);
   });
 
-test("a product that a code is for is its seller's own, and its currency the product's", async () => {
+test("POST /discount-codes with productId: must be the seller's own product and have its currency", async () => {
   const productId = await createProduct(await market.createUser());
   const unknown = toId("prod", newUuid(new Date()));
   for (const id of [productId, unknown, "nonsense", ""])
@@ -108,28 +108,28 @@ test("a product that a code is for is its seller's own, and its currency the pro
   const own = await createDraft(seller, { price: 500, currency: "JPY" });
   const reply = await create({ amountOff: 1, currency: "USD", productId: own });
   assertError(reply, 422, "VALIDATION_ERROR", "currency");
-  assert.equal((await hasCode({ percentOff: undefined, amountOff: 100, productId: own })).currency, "JPY");
+  assert.equal((await createCode({ percentOff: undefined, amountOff: 100, productId: own })).currency, "JPY");
 });
 
-test("a name is one code's, whatever its case, until that is removed; another seller's is another", async () => {
-  const { id } = await hasCode({ code: "Once" });
+test("a code name: unique for a seller regardless of case, until its deletion", async () => {
+  const { id } = await createCode({ code: "Once" });
   assertError(await create({ code: "oNCE", percentOff: 1 }), 409, "CONFLICT", "code");
-  const other = await hasCode({ code: "Twice" });
+  const other = await createCode({ code: "Twice" });
   assertError(await change(other.id, { code: "ONCE" }), 409, "CONFLICT", "code");
-  await hasCode({ code: "once" }, await market.createUser({ role: "seller" }));
+  await createCode({ code: "once" }, await market.createUser({ role: "seller" }));
   assert.equal((await seller.delete(`/v1/discount-codes/${id}`)).status, 200);
-  await hasCode({ code: "ONCE" });
+  await createCode({ code: "ONCE" });
 });
 
-test("of twenty parallel codes of one name one is made", async () => {
+test("POST /discount-codes: twenty concurrent requests with one name create one code", async () => {
   const code = newCode();
   const replies = await Promise.all(Array.from({ length: 20 }, () => create({ code, percentOff: 10 })));
   assert.equal(replies.filter(({ status }) => status === 201).length, 1);
   assert.equal(replies.filter(({ status }) => status === 409).length, 19);
 });
 
-test("a change holds for what is sent, and null takes a limit away", async () => {
-  const { id, code } = await hasCode({ maxRedemptions: 5, endsAt: "2027-01-01T00:00:00.000Z" });
+test("PATCH: changes only the sent fields; null removes a limit", async () => {
+  const { id, code } = await createCode({ maxRedemptions: 5, endsAt: "2027-01-01T00:00:00.000Z" });
   market.clock.forward(1_000);
   const changed = (await change(id, { maxRedemptions: null, maxPerBuyer: 2 })).body.data;
   assert.partialDeepStrictEqual(changed, {
@@ -143,23 +143,23 @@ test("a change holds for what is sent, and null takes a limit away", async () =>
   });
 });
 
-test("percentOff and amountOff take each other's place", async () => {
-  const { id } = await hasCode();
-  const off = async (input: object) => {
+test("PATCH with percentOff or amountOff: replaces the other", async () => {
+  const { id } = await createCode();
+  const changeDiscount = async (input: object) => {
     const { percentOff, amountOff, currency } = (await change(id, input)).body.data;
     return [percentOff, amountOff, currency];
   };
-  assert.deepEqual(await off({ amountOff: 3 }), [null, 3, "USD"]);
-  assert.deepEqual(await off({ amountOff: 4, currency: "EUR" }), [null, 4, "EUR"]);
-  assert.deepEqual(await off({ amountOff: 5 }), [null, 5, "EUR"]);
-  assert.deepEqual(await off({ percentOff: 25 }), [25, null, null]);
+  assert.deepEqual(await changeDiscount({ amountOff: 3 }), [null, 3, "USD"]);
+  assert.deepEqual(await changeDiscount({ amountOff: 4, currency: "EUR" }), [null, 4, "EUR"]);
+  assert.deepEqual(await changeDiscount({ amountOff: 5 }), [null, 5, "EUR"]);
+  assert.deepEqual(await changeDiscount({ percentOff: 25 }), [25, null, null]);
   assertError(await change(id, { percentOff: 1, amountOff: 1 }), 400, "INVALID_REQUEST", "percentOff");
   assertError(await change(id, { currency: "EUR" }), 400, "INVALID_REQUEST", "currency");
-  assert.deepEqual(await off({}), [25, null, null]);
+  assert.deepEqual(await changeDiscount({}), [25, null, null]);
 });
 
-test("a change from a state that is gone is refused, and a sale makes no state", async () => {
-  const { id } = await hasCode();
+test("PATCH with an outdated If-Match: 412; a redemption does not change the ETag", async () => {
+  const { id } = await createCode();
   const etag = (await seller.get(`/v1/discount-codes/${id}`)).headers.get("etag")!;
   await market.query("update discount_codes set redemptions = redemptions + 1");
   const path = `/v1/discount-codes/${id}`;
@@ -168,20 +168,20 @@ test("a change from a state that is gone is refused, and a sale makes no state",
   await market.query("update discount_codes set redemptions = redemptions - 1");
 });
 
-test("codes are listed newest first, those of one seller and none that was removed", async () => {
+test("GET /discount-codes: newest first, without deleted codes and those of others", async () => {
   const owner = await market.createUser({ role: "seller" });
   const ids = [];
-  for (let at = 0; at < 3; at++) ids.push((await hasCode({}, owner)).id);
+  for (let at = 0; at < 3; at++) ids.push((await createCode({}, owner)).id);
   await owner.delete(`/v1/discount-codes/${ids[1]}`);
   const { data, meta } = (await owner.get("/v1/discount-codes?limit=1")).body;
   assert.deepEqual([data.map(({ id }: { id: string }) => id), meta.total], [[ids[2]], 2]);
   assert.equal((await owner.get("/v1/discount-codes?limit=1&page=2")).body.data[0].id, ids[0]);
 });
 
-test("what is removed, another's or nothing is not found, on every path", async () => {
-  const removed = (await hasCode()).id;
+test("a deleted, foreign or unknown code: 404 on every path", async () => {
+  const removed = (await createCode()).id;
   await seller.delete(`/v1/discount-codes/${removed}`);
-  const others = (await hasCode({}, await market.createUser({ role: "seller" }))).id;
+  const others = (await createCode({}, await market.createUser({ role: "seller" }))).id;
   for (const id of [removed, others, toId("disc", newUuid(new Date())), "nonsense"]) {
     const path = `/v1/discount-codes/${id}`;
     assertError(await seller.get(path), 404, "DISCOUNT_CODE_NOT_FOUND");
@@ -190,7 +190,7 @@ test("what is removed, another's or nothing is not found, on every path", async 
   }
 });
 
-test("somebody who sells nothing has no codes, and a key needs products:write", async () => {
+test("discount codes without the seller role or products:write: 403 UNAUTHORIZED", async () => {
   const user = await market.createUser();
   for (const reply of [await user.get("/v1/discount-codes"), await create({ percentOff: 1 }, user)])
     assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "manage:products");

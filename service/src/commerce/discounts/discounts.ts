@@ -5,7 +5,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
-import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { findStepAmountProblem } from "../../core/money/chargeable.ts";
 import { toBasisPoints, toPercent } from "../../core/money/percent.ts";
 import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
@@ -43,7 +43,7 @@ const toDiscountCode = (code: DiscountCodeRow): DiscountCode => ({
   updatedAt: code.updatedAt.toISOString(),
 });
 
-/** Counters are no part of it, so that a sale meanwhile stops no change. */
+/** Without counters, so that a concurrent sale does not invalidate the ETag. */
 const discountEtag = ({ redemptions: _, ...code }: DiscountCode) => etagOf(code);
 
 function toResponse(row: DiscountCodeRow): DataResponse<DiscountCode> {
@@ -81,7 +81,7 @@ export async function createDiscountCode(ctx: Context, caller: Member, input: Cr
   return readDiscountCode(ctx, caller, toId("disc", id));
 }
 
-/** Holds for what is bought from now on: orders have copied what they were made with. */
+/** Affects new orders only: each order stores its own discount. */
 export async function changeDiscountCode(
   ctx: Context,
   caller: Member,
@@ -109,23 +109,23 @@ export async function deleteDiscountCode(ctx: Context, caller: Member, discountC
   return { id: discountCodeId, deleted: true as const };
 }
 
-/** What is sent, over what is there; percentOff and amountOff take each other's place. */
+/** percentOff and amountOff replace each other. */
 function mergeChange(before: DiscountCode, change: UpdateDiscountCode): CreateDiscountCode {
-  const offIsKept = change.percentOff === undefined && change.amountOff === undefined;
-  const percentOff = offIsKept ? (before.percentOff ?? undefined) : change.percentOff;
-  const amountOff = offIsKept ? (before.amountOff ?? undefined) : change.amountOff;
+  const isDiscountUnchanged = change.percentOff === undefined && change.amountOff === undefined;
+  const percentOff = isDiscountUnchanged ? (before.percentOff ?? undefined) : change.percentOff;
+  const amountOff = isDiscountUnchanged ? (before.amountOff ?? undefined) : change.amountOff;
   const currency = amountOff === undefined ? undefined : (before.currency ?? undefined);
-  const sent = <T>(value: T | undefined, otherwise: T) => (value === undefined ? otherwise : value);
+  const valueOr = <T>(value: T | undefined, otherwise: T) => (value === undefined ? otherwise : value);
   return {
-    code: sent(change.code, before.code),
+    code: valueOr(change.code, before.code),
     percentOff,
     amountOff,
-    currency: sent(change.currency, currency),
-    productId: sent(change.productId, before.productId),
-    startsAt: sent(change.startsAt, before.startsAt),
-    endsAt: sent(change.endsAt, before.endsAt),
-    maxRedemptions: sent(change.maxRedemptions, before.maxRedemptions),
-    maxPerBuyer: sent(change.maxPerBuyer, before.maxPerBuyer),
+    currency: valueOr(change.currency, currency),
+    productId: valueOr(change.productId, before.productId),
+    startsAt: valueOr(change.startsAt, before.startsAt),
+    endsAt: valueOr(change.endsAt, before.endsAt),
+    maxRedemptions: valueOr(change.maxRedemptions, before.maxRedemptions),
+    maxPerBuyer: valueOr(change.maxPerBuyer, before.maxPerBuyer),
   };
 }
 
@@ -140,7 +140,7 @@ async function toValues(
   const [startsAt, endsAt] = [dateOf(input.startsAt), dateOf(input.endsAt)];
   if (startsAt && endsAt && endsAt <= startsAt) throw invalidRequest("endsAt", "must be after startsAt");
   return {
-    ...offOf(ctx, input, product),
+    ...toDiscountValues(ctx, input, product),
     code: input.code,
     productId: product?.id ?? null,
     startsAt,
@@ -160,8 +160,7 @@ async function ownProduct(db: Queries, caller: Member, productId: string): Promi
   return product;
 }
 
-/** Either a percentage, or an amount of one currency. */
-function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null) {
+function toDiscountValues(ctx: Context, input: CreateDiscountCode, product: Product | null) {
   const { percentOff, amountOff } = input;
   if (percentOff !== undefined && amountOff === undefined) {
     if (input.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
@@ -176,7 +175,7 @@ function offOf(ctx: Context, input: CreateDiscountCode, product: Product | null)
   const currency = currencyOf(ctx, input.currency, product);
   const minor = toMinor(amountOff, currency);
   if (minor === null) throw invalidRequest("amountOff", `is not a valid amount in ${currency}`);
-  const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
+  const why = findStepAmountProblem(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amountOff", why);
   return { percentBasisPoints: null, amountOffMinor: minor, currency };
 }

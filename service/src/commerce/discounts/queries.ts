@@ -16,7 +16,7 @@ export interface DiscountCodeValues {
   updatedAt: Date;
 }
 
-/** A code as its seller keeps it: either a percentage or an amount. */
+/** Has either a percentage or an amount. */
 export interface DiscountCodeRow extends DiscountCodeValues {
   id: string;
   redemptions: number;
@@ -97,8 +97,8 @@ export async function markDeleted(db: Queries, sellerId: string, id: string, now
 }
 
 /**
- * Takes one of what is left of a code that is still as it was seen; undefined: it is not, or nothing is left. Whoever takes
- * one holds the code until the transaction ends, so that what a buyer has of it can be counted.
+ * Increments the redemptions; undefined if the code has changed since `seen` or is used up. The row lock until the end of the transaction
+ * serializes the count for each buyer.
  */
 export const reserveRedemption = (tx: Tx, id: string, seen: Date) =>
   tx
@@ -113,22 +113,20 @@ export const reserveRedemption = (tx: Tx, id: string, seen: Date) =>
     .returning("maxPerBuyer")
     .executeTakeFirst();
 
-/** Whether the code is what it was when it was seen. */
 export async function isUnchanged(db: Queries, id: string, seen: Date): Promise<boolean> {
   const code = await codes(db).where("id", "=", id).executeTakeFirst();
   return code?.updatedAt.getTime() === seen.getTime();
 }
 
-/** Other orders of a buyer that hold the code. */
-export async function countHeld(
+export async function countOrdersWithCode(
   tx: Tx,
-  held: { codeId: string; buyerId: string; besides: string },
+  holder: { codeId: string; buyerId: string; exceptOrderId: string },
 ): Promise<number> {
   const { count } = await tx
     .selectFrom("orders")
-    .where("discountCodeId", "=", held.codeId)
-    .where("buyerId", "=", held.buyerId)
-    .where("id", "<>", held.besides)
+    .where("discountCodeId", "=", holder.codeId)
+    .where("buyerId", "=", holder.buyerId)
+    .where("id", "<>", holder.exceptOrderId)
     .where(sql<boolean>`holds_discount_code(status)`)
     .select((row) => row.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();

@@ -39,9 +39,13 @@ after(async () => {
   await provider.close();
 });
 
-let made = 0;
-async function hasCode(input: object = {}): Promise<{ id: string; code: string }> {
-  const reply = await seller.post("/v1/discount-codes", { code: `CODE-${++made}`, percentOff: 50, ...input });
+let codes = 0;
+async function createCode(input: object = {}): Promise<{ id: string; code: string }> {
+  const reply = await seller.post("/v1/discount-codes", {
+    code: `CODE-${++codes}`,
+    percentOff: 50,
+    ...input,
+  });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
@@ -52,12 +56,12 @@ const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purch
 const redemptionsOf = async (id: string) =>
   (await seller.get(`/v1/discount-codes/${id}`)).body.data.redemptions;
 const completed = (replies: Reply[]) => replies.filter(({ status }) => status === 201).length;
-const refuse = (reply: Reply, reason: RegExp) =>
+const assertRefused = (reply: Reply, reason: RegExp) =>
   assert.match(assertError(reply, 422, "VALIDATION_ERROR", "discountCode").reason, reason);
 
-test("half of 19.99 is 10.00, which leaves 9.99", async () => {
+test("POST /purchases with 50 % of 19.99: discount 10.00, total 9.99", async () => {
   const productId = await createProduct(seller, { price: 19.99 });
-  const { id, code } = await hasCode();
+  const { id, code } = await createCode();
   const buyer = await market.createUser();
   const reply = await buy(buyer, productId, { discountCode: code, expectedPrice: 9.99 });
   assert.equal(reply.status, 201, reply.text);
@@ -69,8 +73,8 @@ test("half of 19.99 is 10.00, which leaves 9.99", async () => {
   assert.equal(await redemptionsOf(id), 1);
 });
 
-test("neither case nor blanks around a code matter", async () => {
-  const { code } = await hasCode({ code: "MixedCase" });
+test("POST /purchases: ignores case and surrounding blanks of a code", async () => {
+  const { code } = await createCode({ code: "MixedCase" });
   const reply = await buy(await market.createUser(), await createProduct(seller), {
     discountCode: " mIXEDcASE ",
   });
@@ -78,9 +82,9 @@ test("neither case nor blanks around a code matter", async () => {
   assert.equal(code, "MixedCase");
 });
 
-test("every discount is the price's share, a half rounded up, and leaves the rest", async () => {
+test("any percentage: the discount is the share rounded half up, the total the rest", async () => {
   const productId = await createProduct(seller, { price: 1, currency: "JPY" });
-  const { id, code } = await hasCode({ percentOff: 1 });
+  const { id, code } = await createCode({ percentOff: 1 });
   const buyer = await market.createUser();
   const input = { discountCode: code, paymentMethodId: DECLINED };
   const cases = fc.tuple(fc.integer({ min: 2, max: 99_999_999 }), fc.integer({ min: 0, max: 9_999 }));
@@ -100,52 +104,52 @@ test("every discount is the price's share, a half rounded up, and leaves the res
   );
 });
 
-test("an amount takes off so much, and at most the whole price", async () => {
+test("amountOff: limited to the price", async () => {
   const productId = await createProduct(seller, { price: 5 });
-  const some = await hasCode({ percentOff: undefined, amountOff: 1.25 });
-  const all = await hasCode({ percentOff: undefined, amountOff: 500 });
+  const some = await createCode({ percentOff: undefined, amountOff: 1.25 });
+  const all = await createCode({ percentOff: undefined, amountOff: 500 });
   const totalWith = async ({ code }: { code: string }) =>
     (await buy(await market.createUser(), productId, { discountCode: code })).body.data.amount;
   assert.deepEqual([await totalWith(some), await totalWith(all)], [3.75, 0]);
 });
 
-test("a code that cannot be used stops the purchase, and says why", async () => {
+test("POST /purchases with an unusable code: 422 with the reason", async () => {
   const [productId, other] = [await createProduct(seller, { price: 10 }), await createProduct(seller)];
   const buyer = await market.createUser();
   const now = market.clock.now.getTime();
   const at = (ms: number) => new Date(now + ms).toISOString();
   const attempt = async (input: object) =>
-    buy(buyer, productId, { discountCode: (await hasCode(input)).code });
-  refuse(await buy(buyer, productId, { discountCode: "NEVER" }), /is unknown/);
-  refuse(await attempt({ startsAt: at(1) }), /valid from \d/);
-  refuse(await attempt({ endsAt: at(0) }), /valid until \d/);
-  refuse(await attempt({ productId: other }), /another product/);
-  refuse(await attempt({ percentOff: undefined, amountOff: 1, currency: "EUR" }), /EUR.*USD/);
-  const removed = await hasCode();
+    buy(buyer, productId, { discountCode: (await createCode(input)).code });
+  assertRefused(await buy(buyer, productId, { discountCode: "NEVER" }), /is unknown/);
+  assertRefused(await attempt({ startsAt: at(1) }), /valid from \d/);
+  assertRefused(await attempt({ endsAt: at(0) }), /valid until \d/);
+  assertRefused(await attempt({ productId: other }), /another product/);
+  assertRefused(await attempt({ percentOff: undefined, amountOff: 1, currency: "EUR" }), /EUR.*USD/);
+  const removed = await createCode();
   await seller.delete(`/v1/discount-codes/${removed.id}`);
-  refuse(await buy(buyer, productId, { discountCode: removed.code }), /is unknown/);
+  assertRefused(await buy(buyer, productId, { discountCode: removed.code }), /is unknown/);
   const stranger = await market.createUser({ role: "seller" });
   await stranger.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 });
-  refuse(await buy(buyer, productId, { discountCode: "THEIRS" }), /is unknown/);
+  assertRefused(await buy(buyer, productId, { discountCode: "THEIRS" }), /is unknown/);
   assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 0, "no order stays behind");
   assert.equal((await attempt({ startsAt: at(0), endsAt: at(1), productId })).status, 201);
 });
 
-test("expectedPrice is what is left after the discount", async () => {
+test("POST /purchases: expectedPrice is the price after the discount", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode({ percentOff: 30 });
+  const { id, code } = await createCode({ percentOff: 30 });
   const reply = await buy(await market.createUser(), productId, { discountCode: code, expectedPrice: 10 });
   assert.deepEqual(assertError(reply, 409, "PRICE_CHANGED"), { price: 7, currency: "USD" });
   assert.equal(await redemptionsOf(id), 0);
 });
 
-test("50 buyers at once redeem a code of seven exactly seven times", async () => {
+test("50 concurrent buyers, maxRedemptions 7: seven redemptions", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode({ maxRedemptions: 7 });
+  const { id, code } = await createCode({ maxRedemptions: 7 });
   const buyers = await Promise.all(Array.from({ length: 50 }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
   assert.equal(completed(replies), 7);
-  for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /used up/);
+  for (const reply of replies.filter(({ status }) => status !== 201)) assertRefused(reply, /used up/);
   assert.equal(await redemptionsOf(id), 7);
   const { rows } = await market.query(
     "select count(*), count(distinct buyer_id) as buyers from orders where discount_code_id = $1",
@@ -154,29 +158,30 @@ test("50 buyers at once redeem a code of seven exactly seven times", async () =>
   assert.deepEqual(rows, [{ count: 7, buyers: 7 }]);
 });
 
-test("one buyer who buys many products at once redeems a code of one a buyer exactly once", async () => {
+test("one buyer, concurrent purchases, maxPerBuyer 1: one redemption", async () => {
   const products = await Promise.all(Array.from({ length: 12 }, () => createProduct(seller)));
-  const { id, code } = await hasCode({ maxPerBuyer: 1 });
+  const { id, code } = await createCode({ maxPerBuyer: 1 });
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   const replies = await Promise.all(products.map((product) => buy(buyer, product, { discountCode: code })));
   assert.equal(completed(replies), 1);
-  for (const reply of replies.filter(({ status }) => status !== 201)) refuse(reply, /no redemptions left/);
+  for (const reply of replies.filter(({ status }) => status !== 201))
+    assertRefused(reply, /no redemptions left/);
   assert.equal((await buy(other, products[0]!, { discountCode: code })).status, 201);
   assert.equal(await redemptionsOf(id), 2);
 });
 
-test("free copies keep to the limits under parallel purchases, too", async () => {
+test("concurrent free purchases: respect the limits", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode({ percentOff: 100, maxRedemptions: 5 });
+  const { id, code } = await createCode({ percentOff: 100, maxRedemptions: 5 });
   const buyers = await Promise.all(Array.from({ length: 25 }, () => market.createUser()));
   const replies = await Promise.all(buyers.map((buyer) => buy(buyer, productId, { discountCode: code })));
   assert.equal(completed(replies), 5);
   assert.equal(await redemptionsOf(id), 5);
 });
 
-test("one buyer who asks twenty times for one product redeems once", async () => {
+test("twenty concurrent requests for one product: one redemption", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode({ maxRedemptions: 5 });
+  const { id, code } = await createCode({ maxRedemptions: 5 });
   const buyer = await market.createUser();
   const replies = await Promise.all(
     Array.from({ length: 20 }, () => buy(buyer, productId, { discountCode: code })),
@@ -187,9 +192,9 @@ test("one buyer who asks twenty times for one product redeems once", async () =>
   assert.equal(await redemptionsOf(id), 1);
 });
 
-test("100 % is a free copy: completed at once, by no method, in no books, with a receipt", async () => {
+test("100 % off: completes at once with a receipt, without payment method and ledger entries", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { code } = await hasCode({ percentOff: 100 });
+  const { code } = await createCode({ percentOff: 100 });
   const buyer = await market.createUser();
   line.trouble = "down";
   const reply = await buy(buyer, productId, { discountCode: code, expectedPrice: 0 });
@@ -212,9 +217,9 @@ test("100 % is a free copy: completed at once, by no method, in no books, with a
   assert.equal(rows[0].count, 0);
 });
 
-test("a payment that fails gives the code back", async () => {
+test("a declined payment: releases the redemption", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode({ maxRedemptions: 1, maxPerBuyer: 1 });
+  const { id, code } = await createCode({ maxRedemptions: 1, maxPerBuyer: 1 });
   const buyer = await market.createUser();
   const declined = { discountCode: code, paymentMethodId: DECLINED };
   assertError(await buy(buyer, productId, declined), 402, "INSUFFICIENT_FUNDS");
@@ -223,9 +228,9 @@ test("a payment that fails gives the code back", async () => {
   assert.equal(await redemptionsOf(id), 1);
 });
 
-test("an order that leaves nothing behind leaves no redemption", async () => {
+test("an unknown payment method: no order and no redemption", async () => {
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode();
+  const { id, code } = await createCode();
   const reply = await buy(await market.createUser(), productId, {
     discountCode: code,
     paymentMethodId: "pm_of_nobody",
@@ -234,16 +239,16 @@ test("an order that leaves nothing behind leaves no redemption", async () => {
   assert.equal(await redemptionsOf(id), 0);
 });
 
-test("an order that waits holds its code; given up for another, it gives the code back", async () => {
+test("an order that requires action: keeps its redemption until another order replaces it", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode({ maxRedemptions: 1 });
+  const { id, code } = await createCode({ maxRedemptions: 1 });
   const [buyer, other] = [await market.createUser(), await market.createUser()];
   const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
   assert.equal(waiting.status, 202, waiting.text);
   assert.equal(await redemptionsOf(id), 1);
-  refuse(await buy(other, productId, { discountCode: code }), /used up/);
+  assertRefused(await buy(other, productId, { discountCode: code }), /used up/);
   const same = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
-  assert.equal(same.body.data.orderId, waiting.body.data.orderId, "the same wish is the same order");
+  assert.equal(same.body.data.orderId, waiting.body.data.orderId, "the same input continues the same order");
   assert.equal(await redemptionsOf(id), 1);
   const byCard = await buy(buyer, productId, { discountCode: code });
   assert.equal(byCard.status, 201, byCard.text);
@@ -251,36 +256,39 @@ test("an order that waits holds its code; given up for another, it gives the cod
   assert.equal(await redemptionsOf(id), 1);
 });
 
-test("an unconfirmed payment holds the last redemption of a code for half an hour, not for a day", async () => {
+test("an unconfirmed payment: releases a limited code after 30 minutes, an unlimited one after a day", async () => {
   const { ctx } = market.service;
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode({ maxRedemptions: 1 });
-  const unlimited = await hasCode();
+  const { id, code } = await createCode({ maxRedemptions: 1 });
+  const unlimited = await createCode();
   const [buyer, other, patient] = [
     await market.createUser(),
     await market.createUser(),
     await market.createUser(),
   ];
   const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
-  const kept = await buy(patient, productId, { discountCode: unlimited.code, paymentMethodId: WAITS });
+  const waitingUnlimited = await buy(patient, productId, {
+    discountCode: unlimited.code,
+    paymentMethodId: WAITS,
+  });
   market.clock.forward(30 * MINUTE_MS);
   await reconcileCharges(ctx, orderTarget);
-  refuse(await buy(other, productId, { discountCode: code }), /used up/);
+  assertRefused(await buy(other, productId, { discountCode: code }), /used up/);
   market.clock.forward(MINUTE_MS + 1);
   await reconcileCharges(ctx, orderTarget);
   assert.equal((await orderOf(buyer, waiting.body.data.orderId)).status, "canceled");
-  assert.equal((await orderOf(patient, kept.body.data.orderId)).status, "requires_action");
+  assert.equal((await orderOf(patient, waitingUnlimited.body.data.orderId)).status, "requires_action");
   assert.equal(await redemptionsOf(id), 0);
   assert.equal((await buy(other, productId, { discountCode: code })).status, 201);
 });
 
-test("an open order is not charged for another wish: with a code or without one it is another", async () => {
+test("POST /purchases with another code: replaces the open order", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode();
+  const { id, code } = await createCode();
   const buyer = await market.createUser();
   const whole = await buy(buyer, productId, { paymentMethodId: WAITS });
   const half = await buy(buyer, productId, { paymentMethodId: WAITS, discountCode: code });
-  const free = await hasCode({ percentOff: 100 });
+  const free = await createCode({ percentOff: 100 });
   const nothing = await buy(buyer, productId, { paymentMethodId: WAITS, discountCode: free.code });
   assert.deepEqual([whole.body.data.amount, half.body.data.amount, nothing.body.data.amount], [10, 5, 0]);
   assert.deepEqual([whole.status, half.status, nothing.status], [202, 202, 201]);
@@ -288,10 +296,10 @@ test("an open order is not charged for another wish: with a code or without one 
   assert.equal(await redemptionsOf(free.id), 1);
 });
 
-test("an order that nobody waits for any more gives the code back, and money that comes later takes it anew", async () => {
+test("a canceled order: releases the redemption; a late payment redeems it again", async () => {
   const { ctx } = market.service;
   const productId = await createProduct(seller);
-  const { id, code } = await hasCode({ maxRedemptions: 1 });
+  const { id, code } = await createCode({ maxRedemptions: 1 });
   const buyer = await market.createUser();
   line.trouble = "down";
   const { body } = await buy(buyer, productId, { discountCode: code });
@@ -308,9 +316,9 @@ test("an order that nobody waits for any more gives the code back, and money tha
   assert.equal(await redemptionsOf(id), 1);
 });
 
-test("a full refund gives the code back, a part of one does not", async () => {
+test("a full refund: releases the redemption; a partial refund does not", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode({ maxRedemptions: 1 });
+  const { id, code } = await createCode({ maxRedemptions: 1 });
   const [buyer, { userId }] = [await market.createUser(), await market.createUser({ role: "admin" })];
   const admin = await market.createSession(userId, { secondFactor: true });
   const { orderId } = (await buy(buyer, productId, { discountCode: code })).body.data;
@@ -325,9 +333,9 @@ test("a full refund gives the code back, a part of one does not", async () => {
   assert.equal((await buy(buyer, productId, { discountCode: code })).status, 201);
 });
 
-test("whatever becomes of its orders, all at once, a code's redemptions are the orders that hold it", async () => {
+test("concurrent purchases, failures and refunds: redemptions equal the orders with the code", async () => {
   const products = await Promise.all(Array.from({ length: 4 }, () => createProduct(seller, { price: 10 })));
-  const { id, code } = await hasCode({ maxRedemptions: 12, maxPerBuyer: 2 });
+  const { id, code } = await createCode({ maxRedemptions: 12, maxPerBuyer: 2 });
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
   const buyers = await Promise.all(Array.from({ length: 8 }, () => market.createUser()));
@@ -352,13 +360,13 @@ test("whatever becomes of its orders, all at once, a code's redemptions are the 
   assert.ok(rows[0].count > 0 && rows[0].count <= 12 && rows[0].most <= 2, JSON.stringify(rows[0]));
 });
 
-test("a limit cannot be set below what was redeemed, and a change acts on the next purchase", async () => {
+test("PATCH maxRedemptions below the redemptions: 422; a change applies to the next purchase", async () => {
   const productId = await createProduct(seller, { price: 10 });
-  const { id, code } = await hasCode();
+  const { id, code } = await createCode();
   for (let at = 0; at < 2; at++)
     assert.equal((await buy(await market.createUser(), productId, { discountCode: code })).status, 201);
   const path = `/v1/discount-codes/${id}`;
   assertError(await seller.patch(path, { maxRedemptions: 1 }), 422, "VALIDATION_ERROR", "maxRedemptions");
   assert.equal((await seller.patch(path, { maxRedemptions: 2, percentOff: 20 })).status, 200);
-  refuse(await buy(await market.createUser(), productId, { discountCode: code }), /used up/);
+  assertRefused(await buy(await market.createUser(), productId, { discountCode: code }), /used up/);
 });

@@ -4,14 +4,14 @@ import { shareOf } from "../../core/money/split.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import {
-  countHeld,
+  countOrdersWithCode,
   type DiscountCodeRow,
   findCodeByName,
   isUnchanged,
   reserveRedemption,
 } from "./queries.ts";
 
-/** What a code takes off a price, as the code was when it was looked at. */
+/** `seenAt`: the version of the code from which the amount was computed. */
 export interface Discount {
   id: string;
   code: string;
@@ -28,7 +28,7 @@ interface Priced {
 
 const invalidCodeError = (reason: string) => ruleViolation("discountCode", reason);
 
-/** The discount that a code gives on a product. How often it was used is asked when it is redeemed. */
+/** The limits of a code are checked when it is redeemed. */
 export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {
   const found = await findCodeByName(ctx.db, product.authorId, code.trim());
   if (!found) throw invalidCodeError("is unknown for this product's seller");
@@ -54,7 +54,6 @@ function mustApplyToProduct(code: DiscountCodeRow, product: Priced): void {
   throw invalidCodeError(`is in ${code.currency}, and this product is sold in ${product.currency}`);
 }
 
-/** At most the whole price. */
 function discountAmount(
   { percentBasisPoints, amountOffMinor }: DiscountCodeRow,
   { priceMinor }: Priced,
@@ -65,20 +64,24 @@ function discountAmount(
 }
 
 /**
- * Takes a redemption for an order, in the transaction that writes it. The row's lock makes parallel purchases queue here, so
- * that the last one of a limit is taken once. It is given back by the order's own moves (0003_purchases.sql).
+ * Runs in the transaction that inserts the order. The row lock serializes parallel purchases, so that a limit holds. A trigger on orders
+ * releases the redemption (0003_purchases.sql).
  */
 export async function redeemDiscount(
   tx: Tx,
   discount: Discount,
   order: { id: string; buyerId: string },
 ): Promise<void> {
-  const taken = await reserveRedemption(tx, discount.id, discount.seenAt);
-  if (!taken) {
+  const reserved = await reserveRedemption(tx, discount.id, discount.seenAt);
+  if (!reserved) {
     const isUsedUp = await isUnchanged(tx, discount.id, discount.seenAt);
     throw invalidCodeError(isUsedUp ? "is used up" : "changed during the purchase: try again");
   }
-  if (taken.maxPerBuyer === null) return;
-  const held = await countHeld(tx, { codeId: discount.id, buyerId: order.buyerId, besides: order.id });
-  if (held >= taken.maxPerBuyer) throw invalidCodeError("has no redemptions left for your account");
+  if (reserved.maxPerBuyer === null) return;
+  const orders = await countOrdersWithCode(tx, {
+    codeId: discount.id,
+    buyerId: order.buyerId,
+    exceptOrderId: order.id,
+  });
+  if (orders >= reserved.maxPerBuyer) throw invalidCodeError("has no redemptions left for your account");
 }

@@ -1,10 +1,8 @@
-/** The part of it that we use. */
 declare module "fontkit" {
   interface Font {
     unitsPerEm: number;
     ascent: number;
     descent: number;
-    /** Every code point that it has a letter for. */
     characterSet: number[];
     glyphForCodePoint(codePoint: number): Glyph;
     hasGlyphForCodePoint(codePoint: number): boolean;
@@ -15,9 +13,8 @@ declare module "fontkit" {
     path: { commands: { command: string; args: number[] }[] };
     advanceWidth: number;
   }
-  /** What pdfkit asks for the bytes that it embeds. */
   interface Subset {
-    /** The number under which the glyph stands in the subset. */
+    /** Returns the glyph's number in the subset. */
     includeGlyph(id: number): number;
     encode(): Uint8Array;
   }

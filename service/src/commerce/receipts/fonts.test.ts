@@ -12,9 +12,9 @@ function embed(font: Font, ids: number[]): Uint8Array {
 }
 
 for (const letter of ["A", "山", "한"])
-  test(`the subset that is embedded for ${letter} has every outline and every width`, () => {
+  test(`the embedded subset for ${letter}: has all outlines and widths`, () => {
     const font = fontOf(letter);
-    // Of Inter these are the letters, an accent that is made of two parts, and a blank without an outline.
+    // In Inter: letters, a composite accent, and a blank without an outline.
     const ids = Array.from({ length: 200 }, (_, id) => id);
     const embedded = create(embed(font, ids));
     assert.equal(embedded.unitsPerEm, font.unitsPerEm);
@@ -28,12 +28,12 @@ for (const letter of ["A", "山", "한"])
     assert.ok(ids.some((id) => cornersOf(font.getGlyph(id)).length > 0));
   });
 
-test("the same glyphs are the same bytes", () => {
+test("the same glyphs: same bytes", () => {
   const bytes = () => Buffer.from(embed(fontOf("A"), [0, 40]));
   assert.ok(bytes().equals(bytes()));
 });
 
-/** Where its lines and curves end; a reader may close a contour by a line of its own. */
+/** The ends of lines and curves; a reader may close a contour by another line. */
 function cornersOf({ path }: Glyph): string[] {
   return path.commands
     .filter(({ command }) => command === "moveTo" || command === "quadraticCurveTo")

@@ -4,22 +4,19 @@ import { create, type Font } from "fontkit";
 import woff2 from "wawoff2/build/decompress_binding.js";
 import { firstOf, required } from "../../core/required.ts";
 
-// The package's own function is asynchronous for this alone. Letters are looked up synchronously, while a line is laid out.
+// The package's own function is asynchronous only to wait for this. Text layout looks up glyphs synchronously.
 await new Promise<void>((resolve) => {
   woff2.onRuntimeInitialized = resolve;
 });
 
-/** How thick lines are drawn beside what the outlines give, in parts of the em. */
+/** `strokes`: the width of an extra stroke around the outlines, in em. */
 interface Family {
   package: string;
   name: string;
   strokes: { regular: number; bold: number };
 }
 
-/**
- * In the order in which they are asked for a letter. The files have every weight, and are read in their lightest: of Noto Sans
- * that is a hair, which the stroke makes as thick as Inter.
- */
+/** In order of lookup. Variable fonts open in their lightest weight, a hairline in Noto Sans: the stroke makes it as thick as Inter. */
 const FAMILIES: Family[] = [
   { package: "@fontsource-variable/inter", name: "inter", strokes: { regular: 0, bold: 0.03 } },
   {
@@ -34,23 +31,23 @@ const FAMILIES: Family[] = [
   },
 ];
 
-/** A file of a family, which has the letters of some ranges. */
+/** One file of a family: the glyphs of some Unicode ranges. */
 interface Slice {
-  /** Also the name under which a document knows it. */
+  /** Also the font's name in the document. */
   file: string;
   family: Family;
   ranges: [first: number, last: number][];
 }
 
 const require = createRequire(import.meta.url);
-let known: Slice[] | undefined;
+let cachedSlices: Slice[] | undefined;
 
 const slices = () => {
-  known ??= FAMILIES.flatMap(slicesOf);
-  return known;
+  cachedSlices ??= FAMILIES.flatMap(slicesOf);
+  return cachedSlices;
 };
 
-/** A family that is not installed has none: its packages are optional. */
+/** The packages are optional: a missing family has no slices. */
 function slicesOf(family: Family): Slice[] {
   try {
     const ranges = require(`${family.package}/unicode.json`) as Record<string, string>;
@@ -65,32 +62,27 @@ function slicesOf(family: Family): Slice[] {
   }
 }
 
-/** `U+4e00` or `U+4e00-4e0f`. */
 function rangeOf(text: string): [number, number] {
   const [first = "", last = first] = text.replace("U+", "").split("-");
   return [Number.parseInt(first, 16), Number.parseInt(last, 16)];
 }
 
-/**
- * Names take three or four, a long title ten. A text that has a letter of each slice would keep the process busy for seconds:
- * beyond this its letters are not looked for.
- */
+/** Names need 3 or 4 slices, long titles 10. Opening a slice for each character of a hostile text would block the process for seconds. */
 const MAX_FACES = 24;
 
-/** A font of a document: it is opened when its first letter is. */
 export interface Face {
   name: string;
   font: Font;
   strokes: Family["strokes"];
 }
 
-/** Opens what one document needs. Nothing is kept longer: a slice unpacked takes a hundred times its bytes. */
+/** One cache for each document: an unpacked slice takes a hundred times its file size. */
 export class Faces {
   readonly #open = new Map<string, Face>();
-  /** What lines of text stand on, and what stands in for letters that none has. */
+  /** Sets the baseline and renders the stand-in for missing glyphs. */
   readonly base: Face = required(this.faceOf("A", null), "the font for Latin letters");
 
-  /** The face that has all letters of a grapheme, the present one if it does; null: none has. */
+  /** Returns a face with all code points of the grapheme, preferably the present one; null: no font has them. */
   faceOf(grapheme: string, present: Face | null): Face | null {
     const codePoints = Array.from(grapheme, (letter) => letter.codePointAt(0) ?? 0);
     const start = firstOf(codePoints);
@@ -109,7 +101,7 @@ export class Faces {
     if (open) return open;
     if (this.#open.size >= MAX_FACES) return null;
     const font = create(unpackWoff2(file));
-    // fontkit remembers what a glyph stands for from its first use; that may be as a part of another, and then for nothing.
+    // fontkit assigns code points to a glyph at its first use. A first use as part of a composite glyph would assign none.
     for (const codePoint of font.characterSet) font.glyphForCodePoint(codePoint);
     const face = { name: file, font, strokes: family.strokes };
     this.#open.set(file, face);
@@ -117,10 +109,10 @@ export class Faces {
   }
 }
 
-/** fontkit reads WOFF2 too, but its subset writer copies outlines, and WOFF2 stores them transformed. */
+/** fontkit can read WOFF2, but its subset writer copies outlines, and WOFF2 stores them transformed. */
 function unpackWoff2(file: string): Uint8Array {
   const trueType = woff2.decompress(readFileSync(require.resolve(file)));
   if (trueType === false) throw new Error(`${file} is not a WOFF2 font`);
-  // A copy: these bytes stand in the memory of the module, which the next call uses again.
+  // A copy: the next call reuses this WebAssembly memory.
   return trueType.slice();
 }

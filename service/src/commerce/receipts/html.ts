@@ -38,7 +38,7 @@ footer { margin-top: 2.5rem; }
 }
 `;
 
-/** What the browser may do on a receipt: apply its one style, and nothing else. */
+/** Allows only the page's own style. */
 export const receiptPageCsp = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
@@ -47,7 +47,7 @@ export const receiptPageCsp = [
   "base-uri 'none'",
 ].join("; ");
 
-/** The address is a signed link that lets anybody in: it must not travel in a Referer or end up in an index. */
+/** The URL is a signed link that needs no sign-in: it must not leak through Referer or search engines. */
 export function renderReceiptPage(text: ReceiptText): string {
   return `<!doctype html>
 <html lang="en">

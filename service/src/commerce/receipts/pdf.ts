@@ -9,14 +9,13 @@ const SOFT = "#57606a";
 const LINE = "#d0d7de";
 const AMOUNT_WIDTH = 150;
 const GAP = 16;
-/** The most that a line with a title of 120 characters, or the sums and the foot, take. */
+/** The maximum heights, in points, of a line with a title of 120 characters and of the sums with the footer. */
 const LINE_HEIGHT = 80;
 const SUMS_HEIGHT = 200;
-/** With a label that takes two lines. */
+/** Two lines of text. */
 const SUM_HEIGHT = 48;
 const SUMS_WIDTH = 350;
 
-/** The receipt on A4. */
 export function renderReceiptPdf(text: ReceiptText): Promise<Buffer> {
   const doc = new PDFDocument({
     size: "A4",
@@ -25,7 +24,7 @@ export function renderReceiptPdf(text: ReceiptText): Promise<Buffer> {
     displayTitle: true,
     info: { Title: text.title, Author: text.service.name, CreationDate: text.issuedAt },
   });
-  const whole = buffer(doc);
+  const bytes = buffer(doc);
   const pen = penFor(doc);
   drawHead(pen, text);
   drawFacts(pen, text);
@@ -33,7 +32,7 @@ export function renderReceiptPdf(text: ReceiptText): Promise<Buffer> {
   drawSums(pen, text);
   drawFoot(pen, text);
   doc.end();
-  return whole;
+  return bytes;
 }
 
 interface Pen {
@@ -41,7 +40,7 @@ interface Pen {
   faces: Faces;
   left: number;
   right: number;
-  /** Whether something was written with a stand-in, which the reader is then told. */
+  /** Adds a footnote that explains the stand-in. */
   hasStandIns: boolean;
 }
 
@@ -60,13 +59,13 @@ function penFor(doc: PDFKit.PDFDocument): Pen {
   return { doc, faces: new Faces(), left: MARGIN, right: doc.page.width - MARGIN, hasStandIns: false };
 }
 
-/** Writes at a place, and answers with the height below it. */
+/** Returns the y position below the text. */
 function write(pen: Pen, text: string, x: number, y: number, lettering: Lettering): number {
   const { face = "regular", size = 10, color = INK, width, align = "left" } = lettering;
   const { doc, faces } = pen;
   const { runs, hasStandIns } = runsOf(text, faces);
   pen.hasStandIns ||= hasStandIns;
-  // Fonts stand on one line, whatever their heights: so that line is what is told, and not the top.
+  // Fonts differ in height: align them by baseline, not by top.
   const ascent = (faces.base.font.ascent / faces.base.font.unitsPerEm) * size;
   doc.fontSize(size).fillColor(color).strokeColor(color);
   for (const [at, run] of runs.entries()) {
@@ -75,15 +74,15 @@ function write(pen: Pen, text: string, x: number, y: number, lettering: Letterin
     doc.lineWidth(stroke * size);
     const isLast = at === runs.length - 1;
     const options = { width, align, lineGap: 2, continued: !isLast, fill: true, stroke: stroke > 0 };
-    const place: [number?, number?] = at === 0 ? [x, y + ascent] : [];
-    doc.text(run.text, ...place, { ...options, baseline: "alphabetic" });
+    const position: [number?, number?] = at === 0 ? [x, y + ascent] : [];
+    doc.text(run.text, ...position, { ...options, baseline: "alphabetic" });
   }
   doc.y -= ascent;
   return doc.y;
 }
 
 function useFace(doc: PDFKit.PDFDocument, { name, font }: Face): void {
-  // Under its name, so that a document has each once.
+  // pdfkit embeds a font once for each name.
   doc.registerFont(name, font as unknown as Buffer);
   doc.font(name);
 }
@@ -99,7 +98,6 @@ function drawHead(pen: Pen, text: ReceiptText): void {
   pen.doc.y = write(pen, "Receipt", pen.left, MARGIN, { face: "bold", size: 24, width }) + 24;
 }
 
-/** Facts and parties in two columns, row by row. */
 function drawFacts(pen: Pen, text: ReceiptText): void {
   const facts = text.facts.map(({ label, value }) => ({ label, values: [value] }));
   const parties = text.parties.map(({ role, name, email }) => ({
@@ -150,7 +148,7 @@ function drawSums(pen: Pen, text: ReceiptText): void {
   }
 }
 
-/** The amount first: it is one line high, so that the text's height is what the next row starts below. */
+/** The amount comes first: the label may wrap, and the next row starts below it. */
 function drawRow(pen: Pen, left: number, label: string, amount: string, look: Look): void {
   const top = pen.doc.y;
   const amountLeft = pen.right - AMOUNT_WIDTH;
@@ -158,7 +156,7 @@ function drawRow(pen: Pen, left: number, label: string, amount: string, look: Lo
   write(pen, label, left, top, { ...look, width: amountLeft - left - GAP });
 }
 
-/** Goes to a new page before a piece is torn: pdfkit breaks each text by itself, and so one row onto two pages. */
+/** pdfkit breaks pages inside each text, which would split a row. */
 function mustHaveRoom({ doc }: Pen, height: number): void {
   if (doc.y + height > doc.page.height - MARGIN) doc.addPage();
 }
@@ -184,20 +182,16 @@ function rule(pen: Pen): void {
   pen.doc.y = y + 8;
 }
 
-/** In the font that is always there. */
+/** The base font has this character. */
 const STAND_IN = "*";
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-/** Letters that one font has, one after the other. */
 interface Run {
   face: Face;
   text: string;
 }
 
-/**
- * The text by the fonts that have its letters, with a stand-in for every letter that none has, so that the rest of the line
- * stays readable. By grapheme, because half of an emoji or of a syllable means nothing.
- */
+/** Splits text into runs of one font, with a stand-in for missing glyphs. Works by grapheme: half an emoji or syllable is unreadable. */
 export function runsOf(text: string, faces: Faces): { runs: Run[]; hasStandIns: boolean } {
   let hasStandIns = false;
   const runs: Run[] = [];

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { type Receipt, receiptPdf, receiptPolicy, renderReceiptHtml } from "./receipt.ts";
 
-/** The page is behind a signed link: caches must not store it. */
+/** The URL is a signed link: no cache may store the response. */
 const noStore = { "cache-control": "private, no-store" };
 
 export const sendReceiptPage = (reply: FastifyReply, receipt: Receipt): FastifyReply =>

@@ -26,7 +26,7 @@ const paid: Receipt = {
   service: { name: "Stoa", origin: "https://stoa.example.com" },
 };
 
-test("a receipt says who bought what from whom, when, and how it was paid", () => {
+test("a receipt: shows buyer, seller, product, date and payment method", () => {
   const page = renderReceiptHtml(paid);
   for (const words of [
     paid.number,
@@ -45,11 +45,11 @@ test("a receipt says who bought what from whom, when, and how it was paid", () =
   }
 });
 
-test("a receipt has no rows for a discount, a tax or a refund that there was not", () => {
+test("a receipt without discount, tax and refund: has no rows for them", () => {
   assert.doesNotMatch(renderReceiptHtml(paid), /Discount|Tax|refund/i);
 });
 
-test("discount, tax and refund each have their row", () => {
+test("discount, tax and refund: one row each", () => {
   const page = renderReceiptHtml({
     ...paid,
     status: "partially_refunded",
@@ -66,7 +66,7 @@ test("discount, tax and refund each have their row", () => {
   assert.match(page, /Partially refunded/);
 });
 
-test("discount and tax say by what they came about", () => {
+test("discount and tax: show their code and rate", () => {
   const page = renderReceiptHtml({
     ...paid,
     discountMinor: 1000n,
@@ -79,13 +79,13 @@ test("discount and tax say by what they came about", () => {
   assert.match(page, /<dt>Tax \(DE, 19 %\)<\/dt><dd>1\.90 USD.*<dt>Total<\/dt><dd>11\.89 USD/s);
 });
 
-test("a tax that the price holds already stands below the total", () => {
+test("included tax: below the total", () => {
   const taxRate = { percent: 5.5, inclusive: true, country: "FR" };
   const page = renderReceiptHtml({ ...paid, taxMinor: 104n, taxRate });
   assert.match(page, /<dt>Total<\/dt><dd>19\.99 USD.*<dt>Tax included \(FR, 5\.5 %\)<\/dt><dd>1\.04 USD/s);
 });
 
-test("every refund has its row and its day, and so has what came back without one", () => {
+test("several refunds and a lost dispute: one dated row for each refund, one row for the rest", () => {
   const page = renderReceiptHtml({
     ...paid,
     status: "refunded",
@@ -101,20 +101,20 @@ test("every refund has its row and its day, and so has what came back without on
   assert.match(page, /<dt>Paid after refund<\/dt><dd>0\.00 USD/);
 });
 
-test("a PDF of many refunds goes on on the next page", async () => {
+test("a PDF with many refunds: continues on the next page", async () => {
   const refunds = Array.from({ length: 60 }, () => ({ at: paid.issuedAt, amountMinor: 1n }));
   const pdf = await receiptPdf({ ...paid, refundedMinor: 60n, refunds });
   assert.equal(readPdf(pdf).match(/Refunded on 1 August 2026/g)?.length, 60);
 });
 
-test("a free copy has a receipt too", () => {
+test("a free copy: has a receipt with status Free", () => {
   const page = renderReceiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
   assert.match(page, /Nothing to pay/);
   assert.match(page, /<dt>Status<\/dt><dd>Free</);
   assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
 });
 
-test("what people wrote is escaped", () => {
+test("user texts with markup: escaped", () => {
   const attack = `"><script>alert('1')</script>&amp;`;
   const page = renderReceiptHtml({
     ...paid,
@@ -129,7 +129,7 @@ test("what people wrote is escaped", () => {
   assert.match(page, /&lt;script&gt;/);
 });
 
-test("the policy lets the page's own style apply and nothing else", () => {
+test("the Content-Security-Policy: allows only the page's own style", () => {
   const style = /<style>(.*)<\/style>/s.exec(renderReceiptHtml(paid))?.[1] ?? "";
   const hash = createHash("sha256").update(style).digest("base64");
   assert.match(receiptPolicy, /^default-src 'none'; /);
@@ -137,7 +137,7 @@ test("the policy lets the page's own style apply and nothing else", () => {
   assert.doesNotMatch(renderReceiptHtml(paid), / style=|<script|<link|<img/);
 });
 
-test("the PDF prints Łukasz Żółć and the euro sign", async () => {
+test("the PDF: prints Łukasz Żółć and the euro sign", async () => {
   const text = readPdf(await receiptPdf(paid));
   for (const words of ["Łukasz Żółć", "Talk about your salary in €", "19.99 USD", "Visa ending in 4242"]) {
     assert.ok(text.includes(words), `${words} in ${text}`);
@@ -154,19 +154,19 @@ for (const [language, name] of Object.entries({
   Russian: "Наталья Щёголева",
   Vietnamese: "Nguyễn Thị Phượng",
 }))
-  test(`a ${language} name is readable in the PDF, and can be copied from it`, async () => {
+  test(`a ${language} name: readable and copyable in the PDF`, async () => {
     const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: `${name} (Łukasz)` } }));
     assert.ok(text.includes(`${name} (Łukasz)`), text);
     assert.doesNotMatch(text, /stands for a letter/);
   });
 
-test("letters that no font has leave the rest of the line readable, and the reader is told", async () => {
+test("missing glyphs: a stand-in for each, and a footnote", async () => {
   const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: "ነገሥታት 👨‍👩‍👧 Łukasz" } }));
   assert.match(text, /\*{5} \* Łukasz/);
   assert.match(text, /\* stands for a letter/);
 });
 
-test("one letter of many code points has one stand-in", () => {
+test("a grapheme of several code points: one stand-in", () => {
   const printed = (text: string) => {
     const { runs, hasStandIns } = runsOf(text, new Faces());
     return [runs.map((run) => run.text).join(""), hasStandIns];
@@ -176,20 +176,20 @@ test("one letter of many code points has one stand-in", () => {
   assert.deepEqual(printed("two\nlines\there"), ["two lines here", false]);
 });
 
-test("a PDF says what its letters are, those too that are parts of others", async () => {
+test("the PDF: text can be copied, including glyphs that are parts of others", async () => {
   const text = readPdf(await receiptPdf({ ...paid, seller: { name: "i:;!? a.b.c" } }));
   for (const words of ["i:;!? a.b.c", "https://stoa.example.com", "lukasz@example.com"])
     assert.ok(text.includes(words), text);
 });
 
-test("a text that has a letter of every font costs no more than some of them", () => {
-  const everything = String.fromCodePoint(...Array.from({ length: 120 }, (_, at) => 0x4e00 + 173 * at));
-  const { runs, hasStandIns } = runsOf(everything, new Faces());
+test("a text with characters of all fonts: opens at most 24 faces", () => {
+  const manySlices = String.fromCodePoint(...Array.from({ length: 120 }, (_, at) => 0x4e00 + 173 * at));
+  const { runs, hasStandIns } = runsOf(manySlices, new Faces());
   assert.ok(new Set(runs.map(({ face }) => face.name)).size <= 24);
   assert.ok(hasStandIns);
 });
 
-test("letters of one font are written in one run, and blanks start no other", () => {
+test("text in one font: one run; blanks start no new run", () => {
   const facesOf = (text: string) =>
     runsOf(text, new Faces()).runs.map(({ face, text: letters }) => [face.name, letters]);
   assert.equal(facesOf("Receipt of 19.99 USD").length, 1);
@@ -199,11 +199,11 @@ test("letters of one font are written in one run, and blanks start no other", ()
   );
 });
 
-test("a receipt always gives the same PDF", async () => {
+test("the same receipt: same PDF bytes", async () => {
   assert.ok((await receiptPdf(paid)).equals(await receiptPdf(paid)));
 });
 
-test("a receipt of many lines goes on on the next page", async () => {
+test("a receipt with many lines: continues on the next page", async () => {
   const lines = Array.from({ length: 40 }, (_, at) => ({
     title: `Line ${at} of forty`,
     detail: "Version 1.0.0",
@@ -214,7 +214,7 @@ test("a receipt of many lines goes on on the next page", async () => {
   assert.ok(readPdf(pdf).includes("Line 39 of forty"));
 });
 
-/** The words of a PDF as a reader would copy them: each font's glyph numbers through its own ToUnicode table. */
+/** The text that a reader copies: maps glyph numbers through each font's ToUnicode table. */
 function readPdf(pdf: Buffer): string {
   const objects = new Map(
     [...pdf.toString("latin1").matchAll(/(\d+) 0 obj\n(.*?)\nendobj/gs)].map(([, id, body]) => [id!, body!]),
@@ -240,17 +240,17 @@ function glyphTable(cmap: string): string[] {
   return entries.map((entry) => Buffer.from(entry.replace(/[<> ]/g, ""), "hex").swap16().toString("utf16le"));
 }
 
-/** What stands on one height is one line, whatever fonts it is written in. */
+/** Glyphs with the same y position form a line, in any font. */
 function pageText(content: string, letters: Map<string, string[]>): string {
   let font: string[] = [];
-  let height: string | undefined;
+  let currentY: string | undefined;
   let text = "";
   const parts = /1 0 0 1 [\d.-]+ ([\d.-]+) Tm|\/(F\d+) [\d.]+ Tf|\[(.*?)\] TJ/g;
-  for (const [, tall, name, shown] of content.matchAll(parts)) {
+  for (const [, y, name, glyphs] of content.matchAll(parts)) {
     if (name) font = letters.get(name) ?? [];
-    if (tall !== undefined && tall !== height) text += "\n";
-    height = tall ?? height;
-    for (const glyph of shown?.match(/(?<=<[^>]*)[0-9a-f]{4}/g) ?? [])
+    if (y !== undefined && y !== currentY) text += "\n";
+    currentY = y ?? currentY;
+    for (const glyph of glyphs?.match(/(?<=<[^>]*)[0-9a-f]{4}/g) ?? [])
       text += font[Number.parseInt(glyph, 16)];
   }
   return text;

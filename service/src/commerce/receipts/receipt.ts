@@ -4,23 +4,22 @@ import { formatMoney } from "../../core/money/amount.ts";
 import type { TaxRate } from "../../core/money/percent.ts";
 import { renderReceiptPage } from "./html.ts";
 
-/** What the marketplace calls itself on receipts. */
 export const ISSUER_NAME = "Stoa";
 
-/** What a receipt is made from. All amounts are minor units of `currency`. */
+/** All amounts are minor units of `currency`. */
 export interface Receipt {
   number: string;
   issuedAt: Date;
   status: OrderStatus;
-  /** Such as the code; null: there is nothing to say of it. */
+  /** Such as the discount code; null: no reason is shown. */
   discountReason: string | null;
-  /** Null when nothing is taxed. */
+  /** null: no tax. */
   taxRate: TaxRate | null;
-  /** The oldest first. */
+  /** Oldest first. */
   refunds: { at: Date; amountMinor: bigint }[];
   buyer: { name: string; email: string };
   seller: { name: string };
-  /** `detail` stands small below the title: a version, or a period. */
+  /** `detail`: a version or a period, printed below the title. */
   lines: { title: string; detail: string; amountMinor: bigint }[];
   subtotalMinor: bigint;
   discountMinor: bigint;
@@ -28,12 +27,12 @@ export interface Receipt {
   totalMinor: bigint;
   refundedMinor: bigint;
   currency: string;
-  /** Null when nothing had to be paid. */
+  /** null: nothing to pay. */
   paymentMethod: { brand: string; last4: string } | null;
   service: { name: string; origin: string };
 }
 
-/** What stands on a receipt, in words, whether it is drawn as a page or as a PDF. */
+/** The texts of a receipt, for both HTML and PDF. */
 export interface ReceiptText {
   title: string;
   issuedAt: Date;
@@ -47,18 +46,17 @@ export interface ReceiptText {
 interface Sum {
   label: string;
   amount: string;
-  /** The number that the reader looks for. */
   isMain?: boolean;
 }
 
-/** The receipt as one page of HTML, to be sent with `receiptPolicy` as its Content-Security-Policy. */
+/** Send the page with `receiptPolicy` as its Content-Security-Policy. */
 export function renderReceiptHtml(receipt: Receipt): string {
   return renderReceiptPage(receiptText(receipt));
 }
 
-/** The receipt as a PDF; one receipt always gives the same bytes. */
+/** The same receipt always returns the same bytes. */
 export async function receiptPdf(receipt: Receipt): Promise<Buffer> {
-  // Loaded when the first PDF is asked for: the library costs a quarter of a second that a start need not pay.
+  // Lazy import: the library adds 250 ms to the start of a process.
   const { renderReceiptPdf: drawReceiptPdf } = await import("./pdf.ts");
   return drawReceiptPdf(receiptText(receipt));
 }
@@ -99,7 +97,7 @@ function toSumLines(receipt: Receipt): Sum[] {
   const tax = receipt.taxMinor ? [sum(taxLabel(receipt), receipt.taxMinor)] : [];
   const total = { ...sum("Total", receipt.totalMinor), isMain: true };
   if (receipt.discountMinor) sums.push(sum(discountLabel(receipt), -receipt.discountMinor));
-  // What is added stands above the total, what it holds already below.
+  // Tax on top comes before the total, included tax after it.
   sums.push(...(receipt.taxRate?.inclusive ? [total, ...tax] : [...tax, total]));
   if (receipt.refundedMinor) {
     sums.push(...toRefundLines(receipt).map(({ label, amountMinor }) => sum(label, -amountMinor)));
@@ -117,7 +115,7 @@ function taxLabel({ taxRate }: Receipt): string {
   return `${inclusive ? "Tax included" : "Tax"} (${country}, ${percent} %)`;
 }
 
-/** Row by row, and what came back in another way: by a dispute that was lost. */
+/** The amount without a refund row comes from lost disputes. */
 function toRefundLines({ refunds, refundedMinor }: Receipt) {
   const rest = refunds.reduce((left, { amountMinor }) => left - amountMinor, refundedMinor);
   const rows = refunds.map(({ at, amountMinor }) => ({
@@ -146,7 +144,7 @@ function paymentText(method: Receipt["paymentMethod"]): string {
   return `${method.brand.charAt(0).toUpperCase()}${method.brand.slice(1)} ending in ${method.last4}`;
 }
 
-/** With a true minus sign, which stands as wide as a digit. */
+/** A true minus sign is as wide as a digit. */
 function formatAmount(minor: bigint, currency: string): string {
   return formatMoney(minor, currency).replace("-", "−");
 }

@@ -1,8 +1,7 @@
-/** The part of its WebAssembly module that we use. */
 declare module "wawoff2/build/decompress_binding.js" {
   const woff2: {
     onRuntimeInitialized: () => void;
-    /** false: the bytes are no WOFF2. */
+    /** false: not a WOFF2 file. */
     decompress(bytes: Uint8Array): Uint8Array | false;
   };
   export default woff2;

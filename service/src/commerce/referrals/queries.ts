@@ -2,21 +2,21 @@ import { sql } from "kysely";
 import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Keeps the code that is there already: of two first looks at once, one makes it. */
+/** Concurrent first reads insert one code. */
 export async function insertOrFindCode(
   db: Queries,
   code: { userId: string; code: string; createdAt: Date },
 ): Promise<string> {
-  const known = () =>
+  const findCode = () =>
     db.selectFrom("referralCodes").select("code").where("userId", "=", code.userId).executeTakeFirst();
-  const found = await known();
+  const found = await findCode();
   if (found) return found.code;
   await db
     .insertInto("referralCodes")
     .values(code)
     .onConflict((conflict) => conflict.column("userId").doNothing())
     .execute();
-  return required(await known(), "the code of a referrer").code;
+  return required(await findCode(), "the code of a referrer").code;
 }
 
 export const findCodeOwner = (db: Queries, code: string) =>
@@ -30,7 +30,7 @@ export const findCodeOwner = (db: Queries, code: string) =>
     .where("r.code", "=", code)
     .executeTakeFirst();
 
-/** What of commissions is in payouts that were not given back, by currency. */
+/** By currency, without failed and returned payouts. */
 export async function sumPaidCommissions(db: Queries, userId: string): Promise<Map<string, bigint>> {
   const { rows } = await sql<{ currency: string; paid: string }>`
     select currency, sum(commission_minor)::text as paid from payouts

@@ -32,10 +32,10 @@ async function partsOf(orderId: string) {
   return rows[0];
 }
 
-test("a code is made at the first look, by many at once too, and stays", async () => {
+test("GET /account/referral: twenty concurrent first requests create one code", async () => {
   const referrer = await market.createUser();
-  const looks = await Promise.all(Array.from({ length: 20 }, () => referralOf(referrer)));
-  const codes = new Set(looks.map(({ code }) => code));
+  const responses = await Promise.all(Array.from({ length: 20 }, () => referralOf(referrer)));
+  const codes = new Set(responses.map(({ code }) => code));
   assert.equal(codes.size, 1);
   const { code, url, ...rest } = await referralOf(referrer);
   assert.ok(codes.has(code));
@@ -44,7 +44,7 @@ test("a code is made at the first look, by many at once too, and stays", async (
   assert.deepEqual(rest, { commissionBasisPoints: 1_000, sales: 0, earnings: [] });
 });
 
-suite("the link of a referral", () => {
+suite("a referral link", () => {
   const follow = async (code: string) => {
     const reply = await market.as(null).get(`/?ref=${code}`);
     assert.equal(reply.status, 302);
@@ -63,7 +63,7 @@ suite("the link of a referral", () => {
     return reply;
   };
 
-  test("keeps its code in a cookie of 30 days until a purchase in that browser uses it up", async () => {
+  test("sets a cookie for 30 days; a purchase in that browser consumes it", async () => {
     const { code } = await referralOf(await market.createUser());
     const cookie = (await follow(code.toLowerCase()))!;
     assert.match(cookie, new RegExp(`^__Host-ref=${code}; Max-Age=2592000; .*HttpOnly`));
@@ -72,7 +72,7 @@ suite("the link of a referral", () => {
     assert.match(reply.headers.getSetCookie().join(), /__Host-ref=; Max-Age=0/);
   });
 
-  test("yields to a code in the request, and is ignored where it is the buyer's own, unknown or came with a key", async () => {
+  test("a code in the request, the buyer's own code, an unknown code or an API key: the cookie is ignored", async () => {
     const referrer = await market.createUser();
     const { code } = await referralOf(referrer);
     const { code: other } = await referralOf(await market.createUser());
@@ -96,7 +96,7 @@ suite("the link of a referral", () => {
   });
 });
 
-test("a sale by a code pays its owner from the seller's part, and is copied onto the order", async () => {
+test("a purchase with a code: the commission comes from the seller's part and is copied to the order", async () => {
   const referrer = await market.createUser();
   const { code } = await referralOf(referrer);
   const buyer = await market.createUser();
@@ -123,24 +123,24 @@ test("a sale by a code pays its owner from the seller's part, and is copied onto
   assert.deepEqual((await referralOf(referrer)).earnings, [{ ...pending, pending: 0, available: 2 }]);
 });
 
-suite("whoever is no seller", () => {
+suite("a referrer without the seller role", () => {
   const weekly = () => payOutBySchedule(market.service.ctx, "weekly");
 
-  /** 200.00 of which the referrer has 20.00. */
-  async function hasReferred(): Promise<{ referrer: Client; buyer: Client; orderId: string }> {
+  /** A sale of 200.00 with a commission of 20.00. */
+  async function createReferredSale(): Promise<{ referrer: Client; buyer: Client; orderId: string }> {
     const [referrer, buyer] = [await market.createUser(), await market.createUser()];
     const { code } = await referralOf(referrer);
     const productId = await createProduct(seller, { price: 200 });
     const reply = await buy(buyer, productId, { referralCode: code });
     assert.equal(reply.status, 201, reply.text);
-    // What was looked at comes back only if the seller says so.
+    // A used product needs the approval of the seller.
     await buyer.get(`/v1/products/${productId}`);
     return { referrer, buyer, orderId: reply.body.data.orderId };
   }
 
-  test("is paid by the schedule what they earned, and sees what was paid", async () => {
+  test("the payout schedule: pays the earnings, and GET /account/referral shows them as paid", async () => {
     await weekly();
-    const { referrer } = await hasReferred();
+    const { referrer } = await createReferredSale();
     assertError(await referrer.get("/v1/balance"), 403, "UNAUTHORIZED");
     market.clock.forward(21 * DAY_MS);
     const earned = { currency: "USD", total: 20, pending: 0, reserved: 0 };
@@ -149,20 +149,20 @@ suite("whoever is no seller", () => {
     assert.deepEqual((await referralOf(referrer)).earnings, [{ ...earned, available: 0, paid: 20 }]);
   });
 
-  test("sees what an open refund may take, and keeps in total what is left of it", async () => {
-    const { referrer, buyer, orderId } = await hasReferred();
+  test("an open refund: reserves the commission; an approved one removes it", async () => {
+    const { referrer, buyer, orderId } = await createReferredSale();
     market.clock.forward(14 * DAY_MS);
-    const asked = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
-    assert.equal(asked.body.data.status, "pending", asked.text);
+    const requested = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
+    assert.equal(requested.body.data.status, "pending", requested.text);
     const earned = { currency: "USD", pending: 0, available: 0, paid: 0 };
     assert.deepEqual((await referralOf(referrer)).earnings, [{ ...earned, total: 20, reserved: 20 }]);
     const session = await market.createSession(seller.userId);
-    await session.post(`/v1/refunds/${asked.body.data.id}/approve`);
+    await session.post(`/v1/refunds/${requested.body.data.id}/approve`);
     assert.deepEqual((await referralOf(referrer)).earnings, []);
   });
 });
 
-test("a sale without a code pays nobody a commission", async () => {
+test("a purchase without a code: no commission", async () => {
   const { orderId } = (await buy(await market.createUser(), await createProduct(seller, { price: 10 }))).body
     .data;
   assert.partialDeepStrictEqual(await partsOf(orderId), {
@@ -173,7 +173,7 @@ test("a sale without a code pays nobody a commission", async () => {
   });
 });
 
-test("earnings are told by currency, and what is refunded whole is no sale", async () => {
+test("earnings: by currency; a refunded sale does not count", async () => {
   const referrer = await market.createUser();
   const { code } = await referralOf(referrer);
   for (const [price, currency] of [
@@ -202,18 +202,18 @@ test("earnings are told by currency, and what is refunded whole is no sale", asy
   assert.equal((await referralOf(referrer)).sales, 2);
 });
 
-test("the commission is the product's, else the seller's, and either may be nothing", async () => {
+test("commission rate: the product's, else the seller's; 0 is allowed", async () => {
   const owner = await market.createUser();
   const session = await market.createSession(owner.userId);
   const { code } = await referralOf(await market.createUser());
   const productId = await createProduct(owner, { price: 10, commissionBasisPoints: 2_500 });
-  const told = async () =>
+  const readCommission = async () =>
     (await owner.get(`/v1/products/${productId}`)).body.data.commissionBasisPoints as number;
   const commissionNow = async () => {
     const reply = await buy(await market.createUser(), productId, { referralCode: code });
     assert.equal(reply.status, 201, reply.text);
     const order = await partsOf(reply.body.data.orderId);
-    assert.equal(order.commission_basis_points, await told());
+    assert.equal(order.commission_basis_points, await readCommission());
     return order.commission_minor;
   };
   assert.equal(await commissionNow(), 250);
@@ -227,7 +227,7 @@ test("the commission is the product's, else the seller's, and either may be noth
   assert.equal(await commissionNow(), 0);
 });
 
-test("a commission takes at most what the fee leaves to the seller", async () => {
+test("commission: at most what the fee leaves to the seller", async () => {
   const { code } = await referralOf(await market.createUser());
   const productId = await createProduct(seller, { price: 10, commissionBasisPoints: 10_000 });
   const { orderId } = (await buy(await market.createUser(), productId, { referralCode: code })).body.data;
@@ -239,13 +239,13 @@ test("a commission takes at most what the fee leaves to the seller", async () =>
 });
 
 for (const commissionBasisPoints of [-1, 10_001, 1.5, "10"])
-  test(`a product's commission is not ${commissionBasisPoints}`, async () => {
+  test(`PATCH /products with commissionBasisPoints ${commissionBasisPoints}: 400 INVALID_REQUEST`, async () => {
     const productId = await createProduct(seller);
     const reply = await seller.patch(`/v1/products/${productId}`, { commissionBasisPoints });
     assertError(reply, 400, "INVALID_REQUEST", "commissionBasisPoints");
   });
 
-test("a code that nobody has, one's own, the seller's own and one of somebody who left stop the purchase", async () => {
+test("POST /purchases with an unknown, own, seller's or closed account's code: 422 with the reason", async () => {
   const productId = await createProduct(seller);
   const [buyer, leaver, banned] = [
     await market.createUser(),
@@ -275,7 +275,7 @@ test("a code that nobody has, one's own, the seller's own and one of somebody wh
   assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 0);
 });
 
-test("an open order by another code is another order", async () => {
+test("POST /purchases with another code: replaces the open order", async () => {
   const productId = await createProduct(seller, { price: 10 });
   const buyer = await market.createUser();
   const input = { paymentMethodId: "pm_test_requires_action" };
@@ -290,7 +290,7 @@ test("an open order by another code is another order", async () => {
   assert.equal(new Set(orders).size, 3);
 });
 
-test("whoever may not read purchases reads no referral either", async () => {
+test("GET /account/referral without purchases:read: 403 UNAUTHORIZED", async () => {
   const client = await market.createUser({ permissions: ["products:read"] });
   const details = assertError(await client.get("/v1/account/referral"), 403, "UNAUTHORIZED");
   assert.equal(details.required, "purchases:read");

@@ -6,21 +6,21 @@ import { toDecimal } from "../../core/money/amount.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { countReferred, findCodeOwner, insertOrFindCode, sumPaidCommissions } from "./queries.ts";
 
-/** No vowels and no similar letters: codes form no words. 21^9 codes are not guessable. */
+/** No vowels and no similar letters, so that codes form no words. 21^9 codes cannot be guessed. */
 const LETTERS = "CDFGHJKMNPQRTVWX34679";
 const LENGTH = 9;
 
-/** What sellers give until they say otherwise (0001_people.sql). */
+/** The database's default for sellers (0001_people.sql). */
 const DEFAULT_COMMISSION_BASIS_POINTS = 1_000;
 
 const generateCode = () => Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 
 type Commission = Balance["referrer"];
 
-/** One's own code, made at the first look, and what it has earned. */
+/** Creates the caller's code at the first read. */
 export async function readReferral(ctx: Context, { userId }: Member): Promise<Referral> {
-  const made = { userId, code: generateCode(), createdAt: ctx.now() };
-  const code = await insertOrFindCode(ctx.db, made);
+  const newCode = { userId, code: generateCode(), createdAt: ctx.now() };
+  const code = await insertOrFindCode(ctx.db, newCode);
   return {
     code,
     url: `${ctx.links.origin()}/?ref=${code}`,
@@ -30,7 +30,7 @@ export async function readReferral(ctx: Context, { userId }: Member): Promise<Re
   };
 }
 
-/** In one snapshot, so that a payout that is drawn meanwhile is in it whole, or not at all. */
+/** One snapshot, so that earnings contain a concurrent payout completely or not at all. */
 async function readEarnings(ctx: Context, userId: string): Promise<Referral["earnings"]> {
   const [balances, paid] = await ctx.db
     .transaction()
@@ -61,7 +61,6 @@ function toEarnings(
   };
 }
 
-/** Who gets the commission of a purchase, and by which code. */
 export interface Referrer {
   userId: string;
   code: string;
@@ -69,7 +68,7 @@ export interface Referrer {
 
 const invalidCodeError = (reason: string) => ruleViolation("referralCode", reason);
 
-/** Codes are read aloud and typed: neither case nor blanks matter. */
+/** Users read codes aloud and type them: ignore case and surrounding blanks. */
 export async function findReferrer(
   ctx: Context,
   code: string,
@@ -83,5 +82,4 @@ export async function findReferrer(
   return { userId: owner.userId, code: owner.code };
 }
 
-/** Its owner has left, maybe a moment ago. */
 export const expiredReferralError = () => invalidCodeError("has expired: the account of its owner is closed");
