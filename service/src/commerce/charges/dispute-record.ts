@@ -24,18 +24,18 @@ export const newDisputeRow = (ctx: Context, reported: Dispute) => ({
 export interface AuditedDispute extends Pick<Dispute, "amountMinor" | "reason"> {
   target: NonNullable<AuditRecord["target"]>;
   currency: string;
-  what: "inquiry" | "opened" | "won" | "lost";
+  kind: "inquiry" | "opened" | "won" | "lost";
   details?: Record<string, string>;
 }
 
 export const auditDispute = (
   ctx: Context,
   tx: Tx,
-  { target, amountMinor, currency, reason, what, details }: AuditedDispute,
+  { target, amountMinor, currency, reason, kind, details }: AuditedDispute,
 ) =>
   recordAudit(ctx, tx, {
     actorId: null,
-    action: `dispute.${what}`,
+    action: `dispute.${kind}`,
     target,
     source: null,
     details: { ...details, amount: toDecimal(amountMinor, currency), currency, reason },

@@ -11,7 +11,7 @@ import {
   writeCursor,
 } from "./dispute-queries.ts";
 
-/** Applies a dispute to a room's rows. Returns false when the dispute is about none of them. `jobs.ts` lists the rooms. */
+/** Returns false if the dispute is about none of the room's rows. `jobs.ts` lists the handlers. */
 export type DisputeHandler = (ctx: Context, dispute: Dispute) => Promise<boolean>;
 
 const CURSOR_NAME = "disputes";
@@ -19,30 +19,27 @@ const CURSOR_NAME = "disputes";
 const OVERLAP_MS = 3_600_000;
 const BEGINNING_OF_TIME = new Date(0);
 
-/** Reads a dispute from the provider and applies it, so that webhooks may come repeated and in any order. */
+/** Reads the dispute from the provider, so that webhooks may come twice and in any order. */
 export async function syncDispute(ctx: Context, rooms: DisputeHandler[], disputeId: string): Promise<void> {
   const dispute = await ctx.integrations.payments.findDispute(disputeId);
   if (dispute) await applyDispute(ctx, rooms, dispute);
-  else ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
+  else ctx.log.warn({ dispute: disputeId }, "a dispute is about no order of ours");
   await deleteUnapplied(ctx.db, disputeId);
 }
 
 async function applyDispute(ctx: Context, rooms: DisputeHandler[], dispute: Dispute): Promise<void> {
   for (const room of rooms) if (await room(ctx, dispute)) return;
-  ctx.log.warn({ dispute: dispute.disputeId }, "a dispute that concerns no order of ours");
+  ctx.log.warn({ dispute: dispute.disputeId }, "a dispute is about no order of ours");
 }
 
-/**
- * The job, because webhooks get lost: it reads the open disputes and those that could not be applied before, and lists the
- * provider's new ones.
- */
+/** Webhooks get lost: reads open disputes, disputes that could not be applied, and new ones in the provider's list. */
 export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): Promise<void> {
   const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
   await forEachRow(
     known,
     ({ id }) => syncDispute(ctx, rooms, id),
     ({ id }, err) =>
-      ctx.log.warn({ dispute: id, err }, "a dispute could not be followed; the next job run tries again"),
+      ctx.log.warn({ dispute: id, err }, "a dispute could not be synced; the next job run tries again"),
   );
   const knownIds = new Set(known.map(({ id }) => id));
   const readUntil = ctx.now();
@@ -51,7 +48,7 @@ export async function reconcileDisputes(ctx: Context, rooms: DisputeHandler[]): 
   await writeCursor(ctx.db, CURSOR_NAME, readUntil);
 }
 
-/** A dispute that cannot be applied does not stop the list. If the database is unavailable, the job reads the list again. */
+/** A failing dispute does not stop the list. If the database is unavailable, the next job run reads the list again. */
 async function applyOrStoreForRetry(ctx: Context, rooms: DisputeHandler[], dispute: Dispute): Promise<void> {
   const { disputeId, orderId } = dispute;
   try {

@@ -5,7 +5,7 @@ import type { OrderRow } from "../orders/queries.ts";
 import type { DisputeRow } from "../refunds/dispute-queries.ts";
 import { emailUser } from "../refunds/refund-emails.ts";
 
-/** `isGone`: nothing of the price remains, so the buyer lost the product. */
+/** `isGone`: the price is fully refunded, so the buyer lost the product. */
 type EmailTemplate = (
   title: string,
   amount: string,
@@ -58,17 +58,16 @@ const templates: Record<"opened" | "won" | "lost", { buyer: EmailTemplate; selle
   },
 };
 
-/** Emails both sides, in the transaction of the change. */
 export async function emailDispute(
   ctx: Context,
   tx: Tx,
   order: OrderRow,
   { amountMinor }: DisputeRow,
-  what: "opened" | "won" | "lost",
+  kind: "opened" | "won" | "lost",
 ): Promise<void> {
   const amount = formatMoney(amountMinor, order.currency);
   const isGone = order.refundedMinor === order.totalMinor;
-  const { buyer, seller } = templates[what];
+  const { buyer, seller } = templates[kind];
   await emailUser(ctx, tx, order.buyerId, buyer(order.productTitle, amount, isGone));
   await emailUser(ctx, tx, order.sellerId, seller(order.productTitle, amount, isGone));
 }

@@ -56,22 +56,22 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(input: ProductInput = {}): Promise<Bought> {
+async function createOrder(input: ProductInput = {}): Promise<Bought> {
   const buyer = await market.createUser();
   const productId = await createProduct(seller, { price: 10, title: "Haiku", ...input });
   return { buyer, productId, orderId: await buyProduct(buyer, productId) };
 }
 
-const refresh = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
-const findings = async () => {
+const sync = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
+const readFindings = async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
   return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
 };
-const give = (orderId: string, amount?: number) =>
+const refundAsAdmin = (orderId: string, amount?: number) =>
   admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
-const ask = (buyer: Client, orderId: string) =>
+const requestRefund = (buyer: Client, orderId: string) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "fraudulent" });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const lastSubjectTo = async ({ userId }: Client) => (await emailsToUser(market, userId))[0]?.subject ?? "";
@@ -79,23 +79,23 @@ const lastEmailTo = async ({ userId }: Client) =>
   unwrapLines((await emailsToUser(market, userId))[0]?.text ?? "");
 const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
-async function hasDispute(
+async function createDispute(
   input: Parameters<typeof openDispute>[2] = {},
 ): Promise<Bought & { disputeId: string }> {
-  const bought = await hasOrder();
+  const bought = await createOrder();
   const disputeId = openDispute(book, bought.orderId, input);
-  await refresh(disputeId);
+  await sync(disputeId);
   return { ...bought, disputeId };
 }
 
 async function decide({ orderId, disputeId }: { orderId: string; disputeId: string }, state: "won" | "lost") {
   openDispute(book, orderId, { disputeId, state });
-  await refresh(disputeId);
+  await sync(disputeId);
 }
 
 suite("a dispute", () => {
-  test("holds what is left of the order, and leaves the product until it is lost", async () => {
-    const { buyer, orderId } = await hasDispute();
+  test("open: holds the rest of the order; the buyer keeps the product until it is lost", async () => {
+    const { buyer, orderId } = await createDispute();
     assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 1_000, provider_clearing: -1_000 });
     const order = await orderOf(buyer, orderId);
     assert.partialDeepStrictEqual(order, {
@@ -114,17 +114,17 @@ suite("a dispute", () => {
     assert.equal(await lastSubjectTo(seller), "Payment disputed: Haiku");
   });
 
-  test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
+  test("open: stores the bank's deadline for the operator", async () => {
     const answerBy = new Date("2026-07-01T23:59:59Z");
-    const { disputeId } = await hasDispute({ evidenceDueBy: answerBy });
+    const { disputeId } = await createDispute({ evidenceDueBy: answerBy });
     const { rows } = await market.query("select answer_by from disputes where provider_dispute_id = $1", [
       disputeId,
     ]);
     assert.deepEqual(rows, [{ answer_by: answerBy }]);
   });
 
-  test("that is won leaves everything as before", async () => {
-    const bought = await hasDispute({ feeMinor: 1_500n });
+  test("won: restores everything", async () => {
+    const bought = await createDispute({ feeMinor: 1_500n });
     await decide(bought, "won");
     assert.deepEqual(await accountsOf(market, bought.orderId), SALE);
     assert.partialDeepStrictEqual(await orderOf(bought.buyer, bought.orderId), {
@@ -133,12 +133,12 @@ suite("a dispute", () => {
       refundable: { reasonIfNot: null },
     });
     assert.equal(await lastSubjectTo(seller), "Dispute won: Haiku");
-    assert.equal((await give(bought.orderId)).body.data.status, "succeeded");
+    assert.equal((await refundAsAdmin(bought.orderId)).body.data.status, "succeeded");
     assert.deepEqual(await accountsOf(market, bought.orderId), {});
   });
 
-  test("that is lost refunds the order; the seller bears the provider's fee", async () => {
-    const bought = await hasDispute({ feeMinor: 1_500n });
+  test("lost: refunds the order; the seller pays the provider's fee", async () => {
+    const bought = await createDispute({ feeMinor: 1_500n });
     const { buyer, orderId, productId } = bought;
     const { downloadUrl } = await orderOf(buyer, orderId);
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 1 });
@@ -160,11 +160,11 @@ suite("a dispute", () => {
       const { text } = await side.get("/v1/events?type=purchase.refunded");
       assert.ok(!text.includes(orderId), "it names a refund, and there is none");
     }
-    assertError(await give(orderId), 409, "ALREADY_REFUNDED");
+    assertError(await refundAsAdmin(orderId), 409, "ALREADY_REFUNDED");
   });
 
-  test("of a part leaves the rest with everybody", async () => {
-    const bought = await hasDispute({ amountMinor: 400n });
+  test("of a part: the rest is unaffected", async () => {
+    const bought = await createDispute({ amountMinor: 400n });
     assert.deepEqual(await accountsOf(market, bought.orderId), {
       dispute_hold: 400,
       platform_revenue: 60,
@@ -181,30 +181,30 @@ suite("a dispute", () => {
       await lastEmailTo(bought.buyer),
       /decided to return the 4\.00 USD for “Haiku” to you\. You keep the product\./,
     );
-    assert.equal((await give(bought.orderId)).body.data.amount, 6);
+    assert.equal((await refundAsAdmin(bought.orderId)).body.data.amount, 6);
     assert.deepEqual(await accountsOf(market, bought.orderId), {});
   });
 
-  test("of what is refunded in part holds the rest, and won leads back to that", async () => {
-    const { buyer, orderId } = await hasOrder();
-    await give(orderId, 3);
+  test("of a partially refunded order: holds the rest; won restores it", async () => {
+    const { buyer, orderId } = await createOrder();
+    await refundAsAdmin(orderId, 3);
     const disputeId = openDispute(book, orderId);
-    await refresh(disputeId);
+    await sync(disputeId);
     assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 700, provider_clearing: -700 });
     await decide({ orderId, disputeId }, "won");
     assert.equal((await orderOf(buyer, orderId)).status, "partially_refunded");
-    await give(orderId);
+    await refundAsAdmin(orderId);
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
-  test("lost dispute of the whole price after a refund: the excess is the marketplace's loss", async () => {
+  test("lost, of the whole price after a refund: the excess is the marketplace's loss", async () => {
     const buyer = await market.createUser();
     const orderId = await buyProduct(buyer, await createProduct(seller, { price: 30 }));
-    await give(orderId, 10);
+    await refundAsAdmin(orderId, 10);
     const disputeId = openDispute(book, orderId, { amountMinor: 3_000n, feeMinor: 1_500n });
-    await refresh(disputeId);
+    await sync(disputeId);
     await decide({ orderId, disputeId }, "lost");
-    // The provider took 10.00, 30.00 and its charge of 15.00 of the 30.00 that it had.
+    // The provider had 30.00 and took 10.00, 30.00 and its fee of 15.00.
     assert.deepEqual(await accountsOf(market, orderId), {
       dispute_losses: -1_000,
       provider_clearing: 2_500,
@@ -212,38 +212,38 @@ suite("a dispute", () => {
     });
     assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
     assert.equal((await orderOf(buyer, orderId)).status, "refunded");
-    const all = await findings();
+    const all = await readFindings();
     assert.match(all["money"]!.note, new RegExp(`1 lost_in_excess as dispute, .*${orderId}`));
   });
 
-  test("is told of before the payment is: the payment is asked for first", async () => {
+  test("received before the payment's answer: syncs the payment first", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller, { price: 10 });
     line.trouble = "answers get lost";
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
     const disputeId = openDispute(book, orderId);
-    await assert.rejects(refresh(disputeId), /no answer/);
+    await assert.rejects(sync(disputeId), /no answer/);
     line.trouble = "none";
-    await refresh(disputeId);
+    await sync(disputeId);
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
   });
 
-  test("that nobody knows, or of no order of ours, moves nothing", async () => {
-    await refresh("dp_nothing");
-    await refresh(openDispute(book, "ord_01kf5v8q3xe8hb1d6c1m2k3n4p"));
-    await refresh(openDispute(book, "nonsense"));
-    assert.ok(market.logs.some((text) => text.includes("concerns no order of ours")));
+  test("unknown or without an order: changes nothing", async () => {
+    await sync("dp_nothing");
+    await sync(openDispute(book, "ord_01kf5v8q3xe8hb1d6c1m2k3n4p"));
+    await sync(openDispute(book, "nonsense"));
+    assert.ok(market.logs.some((text) => text.includes("is about no order of ours")));
   });
 });
 
-suite("what is told of a dispute", () => {
-  const reported = async (states: ("open" | "won" | "lost")[]) => {
-    const bought = await hasOrder();
+suite("dispute webhooks", () => {
+  const applyStates = async (states: ("open" | "won" | "lost")[]) => {
+    const bought = await createOrder();
     const disputeId = openDispute(book, bought.orderId, { feeMinor: 1_500n });
     for (const state of states) {
       openDispute(book, bought.orderId, { disputeId, state });
-      await refresh(disputeId);
-      await refresh(disputeId);
+      await sync(disputeId);
+      await sync(disputeId);
     }
     const { status, events } = await orderOf(bought.buyer, bought.orderId);
     return {
@@ -255,30 +255,30 @@ suite("what is told of a dispute", () => {
   };
 
   for (const end of ["won", "lost"] as const) {
-    test(`twice, late or in reverse, ends alike: ${end}`, async () => {
-      const inOrder = await reported(["open", end]);
-      assert.deepEqual(await reported([end]), inOrder, "the first notice was lost");
-      assert.deepEqual(await reported([end, "open"]), inOrder, "an old answer that comes late");
-      assert.deepEqual(await reported([end, end, "open", "open"]), inOrder);
+    test(`${end}, repeated, late or in reverse: same result`, async () => {
+      const inOrder = await applyStates(["open", end]);
+      assert.deepEqual(await applyStates([end]), inOrder, "the first webhook was lost");
+      assert.deepEqual(await applyStates([end, "open"]), inOrder, "an old answer that comes late");
+      assert.deepEqual(await applyStates([end, end, "open", "open"]), inOrder);
     });
   }
 
-  test("by twenty notices at once, is booked once", async () => {
-    const { orderId, disputeId } = await hasDispute();
+  test("twenty concurrent webhooks: posted once", async () => {
+    const { orderId, disputeId } = await createDispute();
     openDispute(book, orderId, { disputeId, state: "lost", feeMinor: 1_500n });
-    await Promise.all(Array.from({ length: 20 }, () => refresh(disputeId)));
+    await Promise.all(Array.from({ length: 20 }, () => sync(disputeId)));
     assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
   });
 
-  test("by no notice, is found by the job", async () => {
-    const { buyer, orderId, disputeId } = await hasDispute();
+  test("lost webhook: the job applies the dispute", async () => {
+    const { buyer, orderId, disputeId } = await createDispute();
     openDispute(book, orderId, { disputeId, state: "won" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await orderOf(buyer, orderId)).status, "completed");
   });
 
-  test("by no notice, though it was opened and lost meanwhile, is listed by the job", async () => {
-    const [one, two] = [await hasOrder(), await hasOrder()];
+  test("lost webhooks of an opened and a lost dispute: the job lists both", async () => {
+    const [one, two] = [await createOrder(), await createOrder()];
     const createdAt = market.clock.now;
     openDispute(book, one.orderId, { createdAt });
     openDispute(book, two.orderId, { createdAt, state: "lost" });
@@ -287,7 +287,7 @@ suite("what is told of a dispute", () => {
     assert.equal((await orderOf(two.buyer, two.orderId)).status, "refunded");
   });
 
-  test("by no notice and before its payment is settled, is listed again until it can be applied", async () => {
+  test("lost webhook before the payment settled: listed again until it can be applied", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller, { price: 10 });
     line.trouble = "answers get lost";
@@ -303,7 +303,7 @@ suite("what is told of a dispute", () => {
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
   });
 
-  test("of a payment that never came, is named to the operator and does not stop the list", async () => {
+  test("a dispute of a failed payment: reported to the operator; the list continues", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller, { price: 10 });
     const declined = { productId, paymentMethodId: "pm_test_declined" };
@@ -318,16 +318,16 @@ suite("what is told of a dispute", () => {
       assert.deepEqual(await readUntil(), market.clock.now);
     }
     market.clock.forward(1);
-    assert.match((await findings())["money"]!.note, new RegExp(`1 unapplied as dispute, .*${orderId}`));
+    assert.match((await readFindings())["money"]!.note, new RegExp(`1 unapplied as dispute, .*${orderId}`));
     book.disputes.delete(disputeId);
     await reconcileDisputes(market.service.ctx, disputeRooms);
-    assert.doesNotMatch((await findings())["money"]!.note, /unapplied/);
+    assert.doesNotMatch((await readFindings())["money"]!.note, /unapplied/);
   });
 });
 
-suite("an inquiry of a bank", () => {
-  test("holds no money and refuses no refund, which ends it", async () => {
-    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+suite("an inquiry", () => {
+  test("open: holds no money and allows refunds, which end it", async () => {
+    const { buyer, orderId, disputeId } = await createDispute({ state: "inquiry" });
     assert.deepEqual(await accountsOf(market, orderId), SALE);
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
       status: "completed",
@@ -335,28 +335,28 @@ suite("an inquiry of a bank", () => {
     });
     market.clock.forward(1);
     assert.match(
-      (await findings())["money"]!.note,
+      (await readFindings())["money"]!.note,
       /inquiry as dispute, .*the buyer's bank inquires about it/,
     );
-    assert.equal((await give(orderId)).body.data.status, "succeeded");
+    assert.equal((await refundAsAdmin(orderId)).body.data.status, "succeeded");
     openDispute(book, orderId, { disputeId, state: "inquiry_closed" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     const { status, events } = await orderOf(buyer, orderId);
     assert.equal(status, "refunded");
     assert.ok(!JSON.stringify(events).includes("dispute"));
-    assert.doesNotMatch((await findings())["money"]!.note, /inquiry as dispute/);
+    assert.doesNotMatch((await readFindings())["money"]!.note, /inquiry as dispute/);
   });
 
-  test("that was closed and then becomes a dispute: the money is held", async () => {
-    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+  test("closed, then a dispute: holds the money", async () => {
+    const { buyer, orderId, disputeId } = await createDispute({ state: "inquiry" });
     for (const state of ["inquiry_closed", "open"] as const)
-      await refresh(openDispute(book, orderId, { disputeId, state }));
+      await sync(openDispute(book, orderId, { disputeId, state }));
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
     assert.equal((await accountsOf(market, orderId))["dispute_hold"], 1_000);
   });
 
-  test("that becomes a dispute without a notice is found by the job", async () => {
-    const bought = await hasDispute({ state: "inquiry" });
+  test("escalated without a webhook: the job applies it", async () => {
+    const bought = await createDispute({ state: "inquiry" });
     openDispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.deepEqual(await accountsOf(market, bought.orderId), {
@@ -368,33 +368,37 @@ suite("an inquiry of a bank", () => {
   });
 });
 
-suite("a refund and a dispute of one order", () => {
-  test("exclude each other: while it is open nothing is refunded", async () => {
-    const { buyer, orderId } = await hasDispute();
-    for (const reply of [await ask(buyer, orderId), await give(orderId), await give(orderId, 1)])
+suite("refunds and disputes of one order", () => {
+  test("an open dispute: refunds are refused", async () => {
+    const { buyer, orderId } = await createDispute();
+    for (const reply of [
+      await requestRefund(buyer, orderId),
+      await refundAsAdmin(orderId),
+      await refundAsAdmin(orderId, 1),
+    ])
       assert.equal(assertError(reply, 409, "INVALID_STATE").current, "disputed");
     assert.equal(await refundedMinorOf(market, book, orderId), 0n);
   });
 
-  test("a request that waits is canceled when the dispute opens", async () => {
-    const { buyer, orderId, productId } = await hasOrder();
+  test("a pending request: canceled when the dispute opens", async () => {
+    const { buyer, orderId, productId } = await createOrder();
     await buyer.get(`/v1/products/${productId}`);
-    const { id } = (await ask(buyer, orderId)).body.data;
-    await refresh(openDispute(book, orderId));
+    const { id } = (await requestRefund(buyer, orderId)).body.data;
+    await sync(openDispute(book, orderId));
     const { data } = (await buyer.get(`/v1/refunds/${id}`)).body;
     assert.deepEqual([data.status, data.decisionNote], ["canceled", "The payment is disputed at the bank."]);
     assertError(await seller.post(`/v1/refunds/${id}/approve`), 409, "INVALID_STATE");
   });
 
-  /** A refund of which we do not know how it ended when the bank disputes the payment. */
-  async function hasBoth(amount?: number) {
-    const { buyer, orderId } = await hasOrder();
+  /** A refund without the provider's answer, and then a dispute. */
+  async function createRefundAndDispute(amount?: number) {
+    const { buyer, orderId } = await createOrder();
     book.trouble = "slow";
-    const { id } = (await give(orderId, amount)).body.data;
+    const { id } = (await refundAsAdmin(orderId, amount)).body.data;
     const disputeId = openDispute(book, orderId, { feeMinor: 1_500n });
-    await refresh(disputeId);
+    await sync(disputeId);
     book.trouble = "none";
-    const ends = async (state: "succeeded" | "failed") => {
+    const endRefund = async (state: "succeeded" | "failed") => {
       const outcome =
         state === "failed"
           ? { state, providerRefundId: "re_1", failureCode: "charge_disputed" }
@@ -403,12 +407,12 @@ suite("a refund and a dispute of one order", () => {
       market.clock.forward(61_000);
       await reconcileRefunds(market.service.ctx);
     };
-    return { buyer, orderId, disputeId, ends };
+    return { buyer, orderId, disputeId, endRefund };
   }
 
-  test("a refund under way that succeeds is taken out of the hold", async () => {
-    const { buyer, orderId, disputeId, ends } = await hasBoth(4);
-    await ends("succeeded");
+  test("a refund that succeeds during a dispute: reduces the hold", async () => {
+    const { buyer, orderId, disputeId, endRefund } = await createRefundAndDispute(4);
+    await endRefund("succeeded");
     assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 600, provider_clearing: -600 });
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "disputed", refundedAmount: 4 });
     await decide({ orderId, disputeId }, "lost");
@@ -417,9 +421,9 @@ suite("a refund and a dispute of one order", () => {
     assert.deepEqual(await accountsOf(market, orderId), lost, "the buyer got 4.00 twice");
   });
 
-  test("a refund of all that succeeds leaves a lost dispute to the marketplace, and its fee to the seller", async () => {
-    const { buyer, orderId, disputeId, ends } = await hasBoth();
-    await ends("succeeded");
+  test("a full refund, then a lost dispute: the marketplace bears the loss, the seller the fee", async () => {
+    const { buyer, orderId, disputeId, endRefund } = await createRefundAndDispute();
+    await endRefund("succeeded");
     assert.equal((await orderOf(buyer, orderId)).entitlement.status, "revoked");
     await decide({ orderId, disputeId }, "lost");
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
@@ -427,12 +431,12 @@ suite("a refund and a dispute of one order", () => {
     assert.deepEqual(await accountsOf(market, orderId), lost);
   });
 
-  test("a dispute that is lost while a refund is under way waits for how that ends", async () => {
+  test("a dispute lost during a refund: waits for its result", async () => {
     for (const end of ["succeeded", "failed"] as const) {
-      const { buyer, orderId, disputeId, ends } = await hasBoth();
+      const { buyer, orderId, disputeId, endRefund } = await createRefundAndDispute();
       await decide({ orderId, disputeId }, "lost");
       assert.equal((await orderOf(buyer, orderId)).status, "disputed");
-      await ends(end);
+      await endRefund(end);
       await reconcileDisputes(market.service.ctx, disputeRooms);
       assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
         status: "refunded",
@@ -475,8 +479,8 @@ suite("a refund and a dispute of one order", () => {
     { weight: 1, arbitrary: fc.constant({ do: "again" as const }) },
   );
 
-  /** One order, its bank and its provider. */
-  class Story {
+  /** One order with its bank and provider. */
+  class Scenario {
     readonly #bought: Bought;
     readonly #totalMinor: number;
     #disputes: string[] = [];
@@ -485,16 +489,16 @@ suite("a refund and a dispute of one order", () => {
       this.#totalMinor = totalMinor;
     }
 
-    async take(now: Step): Promise<void> {
+    async run(now: Step): Promise<void> {
       const { buyer, orderId } = this.#bought;
       book.trouble = "none";
       if (now.do === "give") {
         book.trouble = now.slow ? "slow" : "none";
         const part = Math.max(1, Math.floor((this.#totalMinor * now.percent) / 100));
-        const { status } = await give(orderId, part / 100);
+        const { status } = await refundAsAdmin(orderId, part / 100);
         assert.ok([201, 409, 422].includes(status), String(status));
       }
-      if (now.do === "ask") await ask(buyer, orderId);
+      if (now.do === "ask") await requestRefund(buyer, orderId);
       if (now.do === "end") await this.end(now.state);
       if (now.do === "open") await this.#open(now.percent);
       if (now.do === "decide" && this.#disputes[0]) {
@@ -508,19 +512,19 @@ suite("a refund and a dispute of one order", () => {
       const { orderId } = this.#bought;
       const disputeId = `dp_${orderId}_${Math.random()}`;
       const amountMinor = BigInt(Math.max(1, Math.floor((this.#totalMinor * percent) / 100)));
-      await refresh(openDispute(book, orderId, { disputeId, amountMinor, feeMinor: 0n }));
+      await sync(openDispute(book, orderId, { disputeId, amountMinor, feeMinor: 0n }));
       this.#disputes.push(disputeId);
     }
 
-    /** Every notice that there ever was, once more and in reverse. */
+    /** Syncs all disputes again in reverse. */
     async #again(): Promise<void> {
       const { orderId } = this.#bought;
       const all = [...book.disputes.values()].filter((one) => one.orderId === orderId);
-      for (const { disputeId } of all.toReversed()) await refresh(disputeId);
+      for (const { disputeId } of all.toReversed()) await sync(disputeId);
       await this.end(null);
     }
 
-    /** The refunds that are under way end, or are only asked after. */
+    /** Ends the refunds in progress; null: only reconciles. */
     async end(state: "succeeded" | "failed" | null): Promise<void> {
       for (const refund of book.refunds.values()) {
         if (refund.outcome.state !== "processing" || state === null) continue;
@@ -535,11 +539,11 @@ suite("a refund and a dispute of one order", () => {
 
     async finish(): Promise<void> {
       await this.end("succeeded");
-      while (this.#disputes.length > 0) await this.take({ do: "decide", state: "lost" });
+      while (this.#disputes.length > 0) await this.run({ do: "decide", state: "lost" });
       await reconcileDisputes(market.service.ctx, disputeRooms);
     }
 
-    /** In the end, what the provider has of the order is what the ledger says. */
+    /** The provider's amount equals the ledger. */
     async checkProvider(): Promise<void> {
       const { orderId } = this.#bought;
       const lost = [...book.disputes.values()].filter(
@@ -553,7 +557,7 @@ suite("a refund and a dispute of one order", () => {
       assert.equal(clearing, Number(taken) - this.#totalMinor);
     }
 
-    /** Whatever happened: each has what the sale gave, less the share of what was taken, to the cent. */
+    /** Each party has its share of the sale less its share of refunds and disputes. */
     async check(): Promise<{ refunded: number; refunding: number; open: number }> {
       const { rows } = await market.query(
         `select o.status, o.total_minor as total, o.refunded_minor as refunded, o.refunding_minor as refunding,
@@ -581,30 +585,30 @@ suite("a refund and a dispute of one order", () => {
     }
   }
 
-  test("in any history give no money twice, and leave each what is theirs", async () => {
-    const ends = new Set<string>();
+  test("any history: no amount is refunded twice, and each party has its share", async () => {
+    const results = new Set<string>();
     const history = fc.record({
       minor: fc.integer({ min: 50, max: 5_000 }),
       steps: fc.array(step, { minLength: 3, maxLength: 14 }),
     });
     const property = fc.asyncProperty(history, async ({ minor, steps }) => {
-      const bought = await hasOrder({ price: minor / 100 });
-      const story = new Story(bought, minor);
+      const bought = await createOrder({ price: minor / 100 });
+      const scenario = new Scenario(bought, minor);
       for (const one of steps) {
-        await story.take(one);
-        await story.check();
+        await scenario.run(one);
+        await scenario.check();
       }
-      await story.finish();
-      const { refunded, ...undone } = await story.check();
-      await story.checkProvider();
+      await scenario.finish();
+      const { refunded, ...undone } = await scenario.check();
+      await scenario.checkProvider();
       assert.deepEqual(undone, { refunding: 0, open: 0 }, "everything comes to an end");
-      ends.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
+      results.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
     });
     await fc.assert(property, { numRuns: runs(25), endOnFailure: true });
-    assert.ok(ends.has("refunded") && ends.has("in part"), "the histories went different ways");
+    assert.ok(results.has("refunded") && results.has("in part"), "the histories went different ways");
   });
 });
 
-test("after all this, the ledger is proven", async () => {
+test("all disputes above: ledger verification finds no problem", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -32,7 +32,7 @@ import {
 import { reconcileRefundsOf } from "../refunds/refund-submission.ts";
 import { emailDispute } from "./dispute-emails.ts";
 
-/** Applies the provider's state of a dispute to its order. Returns false when the dispute is not about an order. */
+/** Returns false if the dispute is not about an order. */
 export async function applyOrderDispute(ctx: Context, reported: Dispute): Promise<boolean> {
   const orderId = toUuid("ord", reported.orderId);
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
@@ -44,7 +44,7 @@ export async function applyOrderDispute(ctx: Context, reported: Dispute): Promis
   return true;
 }
 
-/** A decided dispute stays as it is. */
+/** Does not change a decided dispute. */
 async function syncDisputeRow(ctx: Context, tx: Tx, orderId: string, reported: Dispute): Promise<void> {
   const order = await lockOrder(tx, orderId);
   if (!order || !isPaidOrder(order)) throw notPaidYetError(order?.status);
@@ -63,7 +63,7 @@ interface DisputeUpdate {
   reported: Dispute;
 }
 
-/** An inquiry takes no money: nothing is held, and refunds continue. A refund ends the inquiry. */
+/** An inquiry moves no money: nothing is held, and refunds continue. A refund ends the inquiry. */
 async function syncInquiry(
   ctx: Context,
   tx: Tx,
@@ -93,7 +93,7 @@ interface DisputedOrder {
   dispute: DisputeRow;
 }
 
-/** Holds the disputed amount until the bank decides; the buyer keeps the product. */
+/** The buyer keeps the product until the bank decides. */
 async function openDispute(
   ctx: Context,
   tx: Tx,
@@ -104,8 +104,8 @@ async function openDispute(
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order));
   const free = order.totalMinor - takenMinor;
   const heldMinor = reported.amountMinor < free ? reported.amountMinor : free;
-  const written = { ...toNewDispute(ctx, order, reported), status: "open" as const, heldMinor };
-  const dispute = known ? { ...written, id: known.id } : written;
+  const newDispute = { ...toNewDispute(ctx, order, reported), status: "open" as const, heldMinor };
+  const dispute = known ? { ...newDispute, id: known.id } : newDispute;
   await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
   await updateOrder(tx, order.id, { status: "disputed" });
   await postDisputeOpened(ctx, tx, order, {
@@ -132,14 +132,14 @@ async function applyWin(
   reported: Dispute,
 ): Promise<void> {
   const { id: disputeId, heldMinor } = dispute;
-  // As if this dispute was the last to take money: the rest then equals what one refund of it would have taken.
+  // Treats this dispute as the last one: its share then equals that of a single refund of the rest.
   const takenMinor = order.refundedMinor + (await sumHolds(tx, order)) - heldMinor;
   const at = ctx.now();
   await postDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
   await closeAndRestoreOrder(ctx, tx, { order, dispute }, reported, { status: "won", at });
 }
 
-/** The buyer gets the money. A refund in progress might pay the same money again, so a later job run applies the loss. */
+/** A refund in progress might pay the same money again, so a later job run applies the loss. */
 async function applyLoss(
   ctx: Context,
   tx: Tx,
@@ -147,16 +147,13 @@ async function applyLoss(
   reported: Dispute,
 ): Promise<void> {
   if (order.refundingMinor > 0n) {
-    ctx.log.warn(
-      { order: order.id },
-      "a dispute is lost while a refund is under way; it is settled after that",
-    );
+    ctx.log.warn({ order: order.id }, "a dispute was lost during a refund; a later job run applies it");
     return;
   }
   const { id: disputeId, heldMinor } = dispute;
   const { feeMinor } = reported;
   const at = ctx.now();
-  // The buyer got this part twice: it was refunded before, or since the bank took it.
+  // The buyer received this part twice: by a refund and by the dispute.
   const excessMinor = reported.amountMinor > heldMinor ? reported.amountMinor - heldMinor : 0n;
   await postDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
   const after = await recordRefunded(tx, order, heldMinor);
@@ -192,10 +189,10 @@ async function auditAndEmail(
   ctx: Context,
   tx: Tx,
   { order, dispute }: DisputedOrder,
-  what: "opened" | "won" | "lost",
+  kind: "opened" | "won" | "lost",
 ): Promise<void> {
-  await auditOrderDispute(ctx, tx, order, dispute, what);
-  await emailDispute(ctx, tx, order, dispute, what);
+  await auditOrderDispute(ctx, tx, order, dispute, kind);
+  await emailDispute(ctx, tx, order, dispute, kind);
 }
 
 const auditOrderDispute = (
@@ -203,12 +200,12 @@ const auditOrderDispute = (
   tx: Tx,
   { id, currency }: PaidOrder,
   { amountMinor, reason }: Pick<Dispute, "amountMinor" | "reason">,
-  what: AuditedDispute["what"],
+  kind: AuditedDispute["kind"],
 ) =>
   auditDispute(ctx, tx, {
     target: { type: "order", id: toId("ord", id) },
     amountMinor,
     currency,
     reason,
-    what,
+    kind,
   });

@@ -6,7 +6,6 @@ export interface DisputeRow {
   orderId: string;
   status: "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
   amountMinor: bigint;
-  /** The amount of the order that is held now. */
   heldMinor: bigint;
   reason: string;
   openedAt: Date;
@@ -19,14 +18,14 @@ const disputes = (db: Queries) =>
     .select(["id", "orderId", "status", "reason", "amountMinor", "heldMinor", "openedAt", "closedAt"])
     .$castTo<NumberAmounts<DisputeRow>>();
 
-const toRow = (drawn: NumberAmounts<DisputeRow>): DisputeRow => toBigintAmounts(drawn);
+const toRow = (row: NumberAmounts<DisputeRow>): DisputeRow => toBigintAmounts(row);
 
 export async function findDisputeOf(db: Queries, providersId: string): Promise<DisputeRow | undefined> {
-  const drawn = await disputes(db).where("providerDisputeId", "=", providersId).executeTakeFirst();
-  return drawn && toRow(drawn);
+  const row = await disputes(db).where("providerDisputeId", "=", providersId).executeTakeFirst();
+  return row && toRow(row);
 }
 
-/** Without inquiries. */
+/** Excludes inquiries. */
 export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise<DisputeRow[]> =>
   (
     await disputes(db)
@@ -36,7 +35,6 @@ export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise
       .execute()
   ).map(toRow);
 
-/** Open disputes of a locked order. */
 export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> =>
   (await listDisputesOfOrder(tx, orderId)).filter(({ status }) => status === "open");
 
@@ -56,7 +54,6 @@ export interface NewDispute {
 export const insertDispute = (tx: Tx, dispute: NewDispute) =>
   tx.insertInto("disputes").values(dispute).execute();
 
-/** An inquiry becomes a dispute. */
 export const escalateInquiry = (tx: Tx, { id, ...dispute }: NewDispute) =>
   tx
     .updateTable("disputes")

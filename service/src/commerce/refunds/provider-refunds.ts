@@ -11,13 +11,12 @@ import { findProviderRefund, listOrdersOfProviderRefunds } from "./refund-querie
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 import { settleLockedRefund } from "./refund-submission.ts";
 
-/** Applies refunds made at the provider's dashboard to order, entitlement and ledger, like refunds of ours. */
 export async function syncProviderRefunds(ctx: Context, orderId: string): Promise<void> {
   const id = toUuid("ord", orderId);
   if (id) await syncRefundsOfOrder(ctx, id);
 }
 
-/** The job: a bank may take days for a refund, and the webhook about its end may be lost. */
+/** Banks may take days for a refund, and the webhook about the result may be lost. */
 export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
   const before = new Date(ctx.now().getTime() - ASKED_RECENTLY_MS);
   await forEachRow(
@@ -61,7 +60,7 @@ async function applyProviderRefund(
   );
 }
 
-/** Inserts the refund as processing and reserves its amount. A refund that failed before moved no money and gets no row. */
+/** A refund that had failed before the first sync moved no money and gets no row. */
 async function insertProviderRefund(
   ctx: Context,
   tx: Tx,
@@ -70,7 +69,7 @@ async function insertProviderRefund(
 ): Promise<LockedRefund | null> {
   if (state === "failed") return null;
   if (amountMinor > remainingAmount(order) || currency !== order.currency) {
-    // Either a refund of ours is in progress, which the provider will refuse, or a dispute took the amount before.
+    // Either the provider will refuse this refund because ours is in progress, or a dispute took the amount before.
     ctx.log.error(
       { order: order.id, providerRefundId, amountMinor },
       "a refund at the provider's dashboard is more than remains of its order: `payments reconcile` names it until it is booked",

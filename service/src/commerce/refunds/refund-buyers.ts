@@ -25,7 +25,6 @@ export const refundBuyersJob: JobDefinition = {
   attemptTimeoutSeconds: 900,
 };
 
-/** The payload of the job. */
 export interface RefundBuyersData {
   productId: string;
   adminId: string;
@@ -33,7 +32,7 @@ export interface RefundBuyersData {
   startedAt: string;
 }
 
-/** Refunds, by a job, the buyers of a product that moderators withheld as harmful or illegal. */
+/** Sends a job that refunds the buyers filter a product withheld as malicious or illegal. */
 export async function refundBuyers(
   ctx: Context,
   caller: SessionCaller,
@@ -59,17 +58,17 @@ export async function refundBuyers(
       source,
       details: { orders: count, since: input.since },
     });
-    const begun = { productId: toId("prod", id), orders: count, since: input.since };
-    await ctx.idempotencyKey?.bind(tx, JSON.stringify(begun));
-    return begun;
+    const response = { productId: toId("prod", id), orders: count, since: input.since };
+    await ctx.idempotencyKey?.bind(tx, JSON.stringify(response));
+    return response;
   });
 }
 
 async function mustBeWithheld(ctx: Context, productId: string): Promise<string> {
   const id = toUuid("prod", productId);
-  const taken = id ? await isWithheldFromBuyers(ctx.db, id) : undefined;
-  if (!id || taken === undefined) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (taken) return id;
+  const isWithheld = id ? await isWithheldFromBuyers(ctx.db, id) : undefined;
+  if (!id || isWithheld === undefined) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (isWithheld) return id;
   throw new ApiError(
     "INVALID_STATE",
     "Suspend the product as malicious or illegal first. Its buyers can still use it.",
@@ -81,19 +80,19 @@ async function mustBeWithheld(ctx: Context, productId: string): Promise<string> 
 }
 
 /**
- * The job: refunds one order after the other. It skips orders that it refunded before, so that it continues after an interruption. An
- * order that cannot be refunded does not stop the others; the job is retried for it.
+ * Skips orders that it refunded before, so that a retry continues after an interruption. A failed order does not stop the others; the job
+ * is retried for it.
  */
 export async function runRefundBuyersJob(
   ctx: Context,
   input: RefundBuyersData,
   signal: AbortSignal,
 ): Promise<void> {
-  const of = { ...input, since: new Date(input.since), startedAt: new Date(input.startedAt) };
+  const filter = { ...input, since: new Date(input.since), startedAt: new Date(input.startedAt) };
   let after: string | null = null;
   let failures = 0;
   for (;;) {
-    const orders: { id: string }[] = await listRefundableOrders(ctx.db, of, after, BATCH_SIZE);
+    const orders: { id: string }[] = await listRefundableOrders(ctx.db, filter, after, BATCH_SIZE);
     for (const { id } of orders) {
       signal.throwIfAborted();
       if (!(await refundBuyer(ctx, id, input.adminId))) failures++;

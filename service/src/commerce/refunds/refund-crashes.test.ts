@@ -15,7 +15,7 @@ import { reconcileRefunds } from "./refund-submission.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Between every two steps of a refund, in their order. */
+/** The steps of a refund, in order. */
 const steps = [
   "refund: approved",
   "refund: about to be asked for",
@@ -42,15 +42,15 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(): Promise<Bought> {
+async function createOrder(): Promise<Bought> {
   const buyer = await market.createUser();
   return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10 })) };
 }
 
-const ask = (client: Client, orderId: string): Promise<Reply> =>
+const requestRefund = (client: Client, orderId: string): Promise<Reply> =>
   client.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
 
-/** The provider gave it back once, and so is everything that hangs on it. */
+/** The provider refunded once, and ledger, entitlement and event match. */
 async function assertRefundedOnce({ buyer, orderId }: Bought): Promise<void> {
   const order = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
   assert.equal(order.status, "refunded");
@@ -70,50 +70,53 @@ async function assertRefundedOnce({ buyer, orderId }: Bought): Promise<void> {
   assert.deepEqual(rows, [{ booked: 1, revoked: 1, events: 1 }]);
 }
 
-async function reconciled(): Promise<void> {
+async function runReconciliation(): Promise<void> {
   market.clock.forward(MINUTE_MS + 1);
   const { ctx } = market.service;
   await Promise.all([reconcileRefunds(ctx), reconcileRefunds(ctx)]);
 }
 
-suite("a process that is killed", () => {
+suite("a killed process", () => {
   for (const step of sampleOf(steps)) {
-    test(`at "${step}" leaves a refund that the job ends, with the money back once`, async () => {
-      const bought = await hasOrder();
-      const doomed = await site.startDoomed(step);
-      await assertKilledBy(doomed, ask(clientOf(doomed.origin, bought.buyer.key), bought.orderId));
-      await reconciled();
+    test(`at "${step}": the job completes the refund, once`, async () => {
+      const bought = await createOrder();
+      const crashing = await site.startDoomed(step);
+      await assertKilledBy(
+        crashing,
+        requestRefund(clientOf(crashing.origin, bought.buyer.key), bought.orderId),
+      );
+      await runReconciliation();
       await assertRefundedOnce(bought);
     });
   }
 });
 
-suite("a step that fails", () => {
+suite("a failed step", () => {
   for (const step of steps) {
-    test(`at "${step}" is made good by the job, and asking again meanwhile makes no second refund`, async () => {
-      const bought = await hasOrder();
+    test(`at "${step}": the job completes the refund; a repeated request creates no second one`, async () => {
+      const bought = await createOrder();
       site.failsAt = step;
-      assertError(await ask(bought.buyer, bought.orderId), 500, "INTERNAL_ERROR");
+      assertError(await requestRefund(bought.buyer, bought.orderId), 500, "INTERNAL_ERROR");
       site.failsAt = "";
-      assert.equal((await ask(bought.buyer, bought.orderId)).status, 409);
-      await reconciled();
+      assert.equal((await requestRefund(bought.buyer, bought.orderId)).status, 409);
+      await runReconciliation();
       await assertRefundedOnce(bought);
     });
   }
 });
 
-suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () => {
+suite("POST /admin/orders/{id}/refund with an amount and an Idempotency-Key", () => {
   const part = { amount: 3, reason: "other" };
   let adminId: string;
   before(async () => {
     adminId = (await market.createUser({ role: "admin" })).userId;
   });
-  const hasAdmin = () => market.createSession(adminId, { secondFactor: true });
-  const give = (client: Client, orderId: string) =>
+  const createAdminSession = () => market.createSession(adminId, { secondFactor: true });
+  const refundAsAdmin = (client: Client, orderId: string) =>
     client.post(`/v1/admin/orders/${orderId}/refund`, part, { "idempotency-key": orderId });
 
   async function assertGivenOnce({ buyer, orderId }: Bought): Promise<void> {
-    await reconciled();
+    await runReconciliation();
     const order = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     assert.deepEqual([order.refundedAmount, order.refunds.length], [3, 1]);
     const id = order.refunds[0].id;
@@ -121,30 +124,30 @@ suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () =
   }
 
   for (const step of sampleOf(steps, 1)) {
-    test(`killed at "${step}": a repeat answers the refund that was written`, async () => {
-      const bought = await hasOrder();
-      const doomed = await site.startDoomed(step);
-      const admin = await hasAdmin();
-      await assertKilledBy(doomed, give(clientOf(doomed.origin, admin.key), bought.orderId));
-      const reply = await repeatAfterCrash(site.market, () => give(admin, bought.orderId));
+    test(`process killed at "${step}": a repeat returns the same refund`, async () => {
+      const bought = await createOrder();
+      const crashing = await site.startDoomed(step);
+      const admin = await createAdminSession();
+      await assertKilledBy(crashing, refundAsAdmin(clientOf(crashing.origin, admin.key), bought.orderId));
+      const reply = await repeatAfterCrash(site.market, () => refundAsAdmin(admin, bought.orderId));
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
       await assertGivenOnce(bought);
     });
   }
 
   for (const step of steps) {
-    test(`failed at "${step}": a repeat gives no second refund`, async () => {
-      const bought = await hasOrder();
-      const admin = await hasAdmin();
+    test(`failed at "${step}": a repeat creates no second refund`, async () => {
+      const bought = await createOrder();
+      const admin = await createAdminSession();
       site.failsAt = step;
-      await give(admin, bought.orderId);
+      await refundAsAdmin(admin, bought.orderId);
       site.failsAt = "";
-      assert.equal((await give(admin, bought.orderId)).status, 201);
+      assert.equal((await refundAsAdmin(admin, bought.orderId)).status, 201);
       await assertGivenOnce(bought);
     });
   }
 });
 
-test("after all this, the ledger is proven", async () => {
+test("all refunds above: ledger verification finds no problem", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

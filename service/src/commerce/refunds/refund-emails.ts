@@ -94,27 +94,26 @@ const templates: Record<RefundEmailKind, EmailTemplates> = {
   },
 };
 
-/** Emails both sides in the transaction of the change. Sellers get none for a payment that sold nothing. */
+/** A payment that sold nothing is not reported to the seller. */
 export async function emailRefund(
   ctx: Context,
   tx: Tx,
   refund: RefundRow,
-  occasion: RefundEmailKind,
+  kind: RefundEmailKind,
 ): Promise<void> {
-  const { buyer, seller } = templates[occasion];
+  const { buyer, seller } = templates[kind];
   const amount = formatMoney(refund.amountMinor, refund.currency);
   if (buyer) await emailUser(ctx, tx, refund.buyerId, buyer(refund, amount));
   if (seller && refund.origin !== "service")
     await emailUser(ctx, tx, refund.sellerId, seller(refund, amount));
 }
 
-/** A closed account gets no email. */
 export async function emailUser(
   ctx: Context,
   tx: Tx,
   userId: string,
-  words: ReturnType<EmailTemplate>,
+  content: ReturnType<EmailTemplate>,
 ): Promise<void> {
   const account = await findAccount(tx, userId);
-  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, renderEmail(words));
+  if (account && !account.closedAt) await queueEmail(ctx, tx, account.email, renderEmail(content));
 }

@@ -18,7 +18,7 @@ import {
 } from "./refund-queries.ts";
 import { type PaidOrder, remainingAmount, reserveRefund } from "./refund-settlement.ts";
 
-/** The user and the address behind a move; both are null for the service itself. */
+/** Both are null for the service itself. */
 export interface RefundActor {
   actorId: string | null;
   source: RequestSource | null;
@@ -31,7 +31,7 @@ export interface LockedRefund {
   refund: RefundRow;
 }
 
-/** Every change locks the order before its refunds. */
+/** Lock order: the order before its refunds. */
 export async function lockRefund(tx: Tx, id: string): Promise<LockedRefund | undefined> {
   const found = await findRefundRow(tx, id);
   if (!found) return undefined;
@@ -64,10 +64,7 @@ export async function createRefund(
   return { order, refund };
 }
 
-/**
- * Makes a move of refund-lifecycle.ts on a refund of a locked order. Returns both rows after the move, or null if the move does not
- * start from the present state.
- */
+/** Returns both rows after the move, or null if the move does not start from the present state. */
 export async function moveRefund(
   ctx: Context,
   tx: Tx,
@@ -90,7 +87,6 @@ export async function moveRefund(
   return { order: await adjustReservation(tx, order, refund, after), refund: after };
 }
 
-/** Reserves the amount of a refund in progress on its order, and releases it afterwards. */
 async function adjustReservation(
   tx: Tx,
   order: PaidOrder,
@@ -103,7 +99,7 @@ async function adjustReservation(
 
 const reservedAmount = ({ status, amountMinor }: RefundRow) => (isInProgress(status) ? amountMinor : 0n);
 
-/** Approves the requested amount, or less if less remains of the order. */
+/** Approves at most what remains of the order. */
 export async function approveRefund(
   ctx: Context,
   tx: Tx,
@@ -121,7 +117,6 @@ export async function approveRefund(
 export const alreadyRefundingError = () =>
   new ApiError("CONFLICT", "The rest of this purchase is already being refunded: see its refunds.");
 
-/** Cancels refunds that were not submitted to the provider yet. */
 export async function withdrawRefunds(
   ctx: Context,
   tx: Tx,

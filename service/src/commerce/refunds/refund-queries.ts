@@ -23,7 +23,7 @@ export interface RefundRow {
   reason: string;
   details: string | null;
   decideBy: Date | null;
-  /** null: the rules decided. */
+  /** null: the rules or the service decided. */
   decidedBy: string | null;
   decidedAt: Date | null;
   approvalReason: ApprovalReason | null;
@@ -71,23 +71,21 @@ const refunds = (db: Queries) =>
     ])
     .$castTo<NumberAmounts<RefundRow>>();
 
-const toRow = (drawn: NumberAmounts<RefundRow>): RefundRow => toBigintAmounts(drawn);
+const toRow = (row: NumberAmounts<RefundRow>): RefundRow => toBigintAmounts(row);
 
 export async function findRefundRow(db: Queries, id: string): Promise<RefundRow | undefined> {
-  const drawn = await refunds(db).where("r.id", "=", id).executeTakeFirst();
-  return drawn && toRow(drawn);
+  const row = await refunds(db).where("r.id", "=", id).executeTakeFirst();
+  return row && toRow(row);
 }
 
-/** A refund made at the provider's dashboard, by the provider's id. */
 export async function findProviderRefund(tx: Tx, providersId: string): Promise<RefundRow | undefined> {
-  const drawn = await refunds(tx)
+  const row = await refunds(tx)
     .where("r.providerRefundId", "=", providersId)
     .where("r.origin", "=", "provider")
     .executeTakeFirst();
-  return drawn && toRow(drawn);
+  return row && toRow(row);
 }
 
-/** Newest first. */
 export const listRefundsOfOrder = async (db: Queries, orderId: string): Promise<RefundRow[]> =>
   (await refunds(db).where("r.orderId", "=", orderId).orderBy("r.id", "desc").execute()).map(toRow);
 
@@ -102,11 +100,11 @@ export const findOpenRefund = (db: Queries, orderId: string) =>
     .executeTakeFirst();
 
 export interface RefundFilter extends Paging {
-  /** With both ids a refund matches by either side. */
+  /** With both ids, the account may be on either side. */
   buyerId?: string | undefined;
   sellerId?: string | undefined;
   status?: RefundStatus | undefined;
-  /** null: the id in the query is no order's, so that no refund matches. */
+  /** null: the requested id is malformed and matches nothing. */
   orderId?: string | null | undefined;
 }
 
@@ -171,7 +169,7 @@ export interface RefundChange {
   completedAt?: Date;
 }
 
-/** Compare-and-set: returns false when the refund is no longer in the state `from`. */
+/** Compare-and-set: returns false if the status is no longer `from`. */
 export async function updateRefundRow(
   tx: Tx,
   id: string,
@@ -195,10 +193,10 @@ export interface AskedRefund {
   currency: string;
 }
 
-/** Undefined when the refund must not be submitted. */
+/** Returns undefined if the refund must not be submitted. */
 export async function markRefundAsked(db: Queries, id: string, now: Date): Promise<AskedRefund | undefined> {
   const { from, to } = refundMoves.ask;
-  const asked = await db
+  const row = await db
     .updateTable("refunds as r")
     .from("orders as o")
     .set({ status: to, askedAt: now })
@@ -207,12 +205,12 @@ export async function markRefundAsked(db: Queries, id: string, now: Date): Promi
     .where("r.status", "in", from)
     .returning(["r.id", "o.paymentId", "r.amountMinor", "r.currency"])
     .executeTakeFirst();
-  return asked && (toBigintAmounts(asked) as AskedRefund);
+  return row && (toBigintAmounts(row) as AskedRefund);
 }
 
-/** Returns false when the return was recorded before. */
+/** Returns false if the return is already recorded. */
 export async function markReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
-  const stamped = await tx
+  const updated = await tx
     .updateTable("refunds")
     .set({ returnedAt: now, failureCode })
     .where("id", "=", id)
@@ -220,12 +218,12 @@ export async function markReturned(tx: Tx, id: string, failureCode: string, now:
     .where("returnedAt", "is", null)
     .returning("id")
     .executeTakeFirst();
-  return stamped !== undefined;
+  return updated !== undefined;
 }
 
-/** Returns false when the settlement was recorded before. */
+/** Returns false if the settlement is already recorded. */
 export async function markSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
-  const stamped = await tx
+  const updated = await tx
     .updateTable("refunds")
     .set({ settledAt: now, settlementReference: reference })
     .where("id", "=", id)
@@ -233,10 +231,10 @@ export async function markSettled(tx: Tx, id: string, reference: string, now: Da
     .where("settledAt", "is", null)
     .returning("id")
     .executeTakeFirst();
-  return stamped !== undefined;
+  return updated !== undefined;
 }
 
-/** Without refunds made at the provider's dashboard, which must never be submitted. */
+/** Excludes refunds made at the provider's dashboard, which must never be submitted. */
 const unpaidRefunds = (db: Queries) =>
   db
     .selectFrom("refunds")
@@ -247,7 +245,7 @@ const unpaidRefunds = (db: Queries) =>
 export const findUnpaidRefund = (db: Queries, id: string) =>
   unpaidRefunds(db).where("id", "=", id).executeTakeFirst();
 
-/** Refunds that the provider was last asked about before a moment, the oldest first. */
+/** Oldest decision first. */
 export const listUnpaidRefunds = (db: Queries, before: Date) =>
   unpaidRefunds(db)
     .where((row) => row(row.fn.coalesce("askedAt", "decidedAt"), "<", before))
@@ -263,7 +261,6 @@ export const listAskedRefundsOf = (db: Queries, orderId: string) =>
     .where("status", "=", "processing")
     .execute();
 
-/** Orders with a processing refund from the provider's dashboard that we know since before a moment. */
 export const listOrdersOfProviderRefunds = (db: Queries, before: Date) =>
   db
     .selectFrom("refunds")
@@ -299,9 +296,8 @@ export const findAutomaticRefunds = (db: Queries, buyerId: string) =>
 
 export interface RefundableOrders {
   productId: string;
-  /** Only orders completed since then. */
   since: Date;
-  /** Orders that an administrator refunded since then are done. */
+  /** Skips orders that an administrator refunded since then. */
   startedAt: Date;
 }
 
@@ -332,7 +328,6 @@ export const countRefundableOrders = async (db: Queries, of: RefundableOrders): 
       .executeTakeFirstOrThrow()
   ).count;
 
-/** In the order of ids, after one of them. */
 export const listRefundableOrders = (
   db: Queries,
   of: RefundableOrders,
@@ -344,7 +339,6 @@ export const listRefundableOrders = (
   return rest.select("o.id").orderBy("o.id").limit(limit).execute();
 };
 
-/** Open refunds and disputes of an account's purchases and sales. */
 export const countOpenRefundsAndDisputes = async (db: Queries, userId: string) => {
   const ofAccount = (row: ExpressionBuilder<{ o: DB["orders"] }, "o">) =>
     row.or([row("o.buyerId", "=", userId), row("o.sellerId", "=", userId)]);

@@ -11,10 +11,10 @@ import type { OrderRow } from "../orders/queries.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
 import { isPaidOrder, type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 
-/** Days since the last instant refund, by how many the buyer had; the last number is for all later ones. */
+/** Indexed by the number of earlier instant refunds; the last value applies to all further ones. */
 const DAYS_BETWEEN_INSTANT_REFUNDS = [0, 30, 90, 180] as const;
 
-/** The end of the refund window of the policy at the time of the purchase. */
+/** By the policy at the time of the purchase. */
 const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(completedAt, refundDays);
 
 function obstacleOf(order: OrderRow): RefundObstacle | null {
@@ -47,11 +47,11 @@ export async function readRefundable(ctx: Context, order: OrderRow): Promise<Ref
 
 interface Approval {
   reason: ApprovalReason;
-  /** When an instant refund becomes possible; null: it is possible now, or never. */
+  /** When the next instant refund is possible; null: now or never. */
   instantFrom: Date | null;
 }
 
-/** How a request would be approved now, and why. Inside a transaction the buyer's account and the entitlement are locked. */
+/** In a transaction, the caller has locked the buyer's account and the entitlement. */
 export async function decideApproval(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
   const entitlement = await findEntitlementByOrder(db, order.id);
   if (entitlement?.usedAt != null) return { reason: "used", instantFrom: null };
@@ -92,7 +92,7 @@ const obstacleErrors: Record<RefundObstacle, (order: OrderRow, openId: string) =
   },
 };
 
-/** Throws unless the buyer may request a refund. The order is locked. */
+/** The order is locked. */
 export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): Promise<PaidOrder> {
   const open = await findOpenRefund(tx, order.id);
   const obstacle = buyerObstacle(ctx, order, open?.id);
@@ -100,14 +100,14 @@ export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): P
   return order as PaidOrder;
 }
 
-/** Throws unless an administrator can refund the order, at any time. The order is locked. */
+/** Has no deadline. The order is locked. */
 export function mustBeRefundableByAdmin(order: OrderRow): PaidOrder {
   const obstacle = obstacleOf(order);
   if (obstacle) throw obstacleErrors[obstacle](order, "");
   return order as PaidOrder;
 }
 
-/** A buyer who often returns unused products must ask the seller. null: the buyer had no instant refund yet. */
+/** Buyers who often return unused products must ask the seller. null: no instant refund yet. */
 async function instantRefundsFrom(db: Queries, buyerId: string): Promise<Date | null> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
   const days = DAYS_BETWEEN_INSTANT_REFUNDS[count] ?? lastOf(DAYS_BETWEEN_INSTANT_REFUNDS);

@@ -9,12 +9,12 @@ import { uncountSale } from "../../catalog/search/product-stats.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { type OrderRow, updateOrder } from "../orders/queries.ts";
 
-/** An order that was paid; it may be refunded or disputed since. */
+/** Includes orders that were refunded or disputed later. */
 export type PaidOrder = OrderRow & { completedAt: Date; maturesAt: Date };
 
 export const isPaidOrder = (order: OrderRow): order is PaidOrder => order.completedAt !== null;
 
-/** The refundable rest: neither refunded nor reserved. */
+/** Neither refunded nor reserved. */
 export const remainingAmount = (order: Pick<OrderRow, "totalMinor" | "refundedMinor" | "refundingMinor">) =>
   order.totalMinor - order.refundedMinor - order.refundingMinor;
 
@@ -24,7 +24,7 @@ export function paidOrderStatus({ refundedMinor, totalMinor }: PaidOrder): Order
   return refundedMinor === totalMinor ? "refunded" : "partially_refunded";
 }
 
-/** Reserves an amount for a refund; a negative amount releases it. The order is locked. */
+/** A negative amount releases the reservation. The order is locked. */
 export async function reserveRefund(tx: Tx, order: PaidOrder, amountMinor: bigint): Promise<PaidOrder> {
   const after = { ...order, refundingMinor: order.refundingMinor + amountMinor };
   await updateOrder(tx, order.id, { refundingMinor: after.refundingMinor });
@@ -32,24 +32,23 @@ export async function reserveRefund(tx: Tx, order: PaidOrder, amountMinor: bigin
   return after;
 }
 
-/** Records a final refund. A full refund revokes the entitlement. The order is locked. */
+/** The order is locked. */
 export async function recordRefunded(tx: Tx, order: PaidOrder, amountMinor: bigint): Promise<PaidOrder> {
-  const given = { ...order, refundedMinor: order.refundedMinor + amountMinor };
-  const status = order.status === "disputed" ? order.status : paidOrderStatus(given);
-  await updateEntitlement(tx, given);
+  const after = { ...order, refundedMinor: order.refundedMinor + amountMinor };
+  const status = order.status === "disputed" ? order.status : paidOrderStatus(after);
+  await updateEntitlement(tx, after);
   // After the product's counters, in the lock order of a sale: the status changes the count of a discount code.
-  await updateOrder(tx, order.id, { refundedMinor: given.refundedMinor, status });
+  await updateOrder(tx, order.id, { refundedMinor: after.refundedMinor, status });
   return { ...given, status };
 }
 
-/** A full refund revokes the entitlement, a full reservation holds it, and anything less leaves it active. */
 async function updateEntitlement(tx: Tx, order: PaidOrder): Promise<void> {
   if (order.refundedMinor === order.totalMinor) await revokeAccess(tx, order);
   else if (remainingAmount(order) === 0n) await holdEntitlement(tx, order.id);
   else await resumeEntitlement(tx, order.id);
 }
 
-/** Undoes the counters of the sale. An order without an entitlement revokes none: the buyer may own the product by another order. */
+/** Reverses the counters of the sale. An order without an entitlement revokes none: the buyer may own the product by another order. */
 async function revokeAccess(tx: Tx, order: PaidOrder): Promise<void> {
   if (!(await revokeEntitlement(tx, order.id))) return;
   await excludeReviewFromRating(tx, order.buyerId, order.productId);

@@ -52,14 +52,14 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(input: ProductInput = {}): Promise<Bought> {
+async function createOrder(input: ProductInput = {}): Promise<Bought> {
   const buyer = await market.createUser();
   return { buyer, orderId: await buyProduct(buyer, await createProduct(seller, { price: 10, ...input })) };
 }
 
-const ask = (buyer: Client, orderId: string) =>
+const requestRefund = (buyer: Client, orderId: string) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
-const give = (orderId: string, amount?: number) =>
+const refundAsAdmin = (orderId: string, amount?: number) =>
   admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const statusesOf = (order: { refunds: { status: string }[] }) => order.refunds.map(({ status }) => status);
@@ -73,7 +73,7 @@ async function refundedEvents(orderId: string): Promise<number> {
   return rows[0].count;
 }
 
-/** Once, whole, and everywhere. */
+/** Refunded once and in full, in every table. */
 async function assertRefunded({ buyer, orderId }: Bought): Promise<void> {
   const order = await orderOf(buyer, orderId);
   assert.equal(order.status, "refunded");
@@ -83,15 +83,15 @@ async function assertRefunded({ buyer, orderId }: Bought): Promise<void> {
   assert.equal(await refundedEvents(orderId), 1);
 }
 
-suite("a refund whose answer is not heard", () => {
+suite("a refund without the provider's answer", () => {
   for (const trouble of ["answers get lost", "down"] as const) {
-    test(`because ${trouble}, stays processing and is carried on by the job, once`, async () => {
-      const bought = await hasOrder();
+    test(`${trouble}: stays processing; the job completes it once`, async () => {
+      const bought = await createOrder();
       book.trouble = trouble;
       book.asked = 0;
-      const reply = await ask(bought.buyer, bought.orderId);
+      const reply = await requestRefund(bought.buyer, bought.orderId);
       assert.deepEqual([reply.status, reply.body.data.status], [201, "processing"]);
-      assertError(await ask(bought.buyer, bought.orderId), 409, "CONFLICT");
+      assertError(await requestRefund(bought.buyer, bought.orderId), 409, "CONFLICT");
       book.trouble = "none";
       market.clock.forward(MINUTE_MS);
       await reconcile();
@@ -104,10 +104,10 @@ suite("a refund whose answer is not heard", () => {
     });
   }
 
-  test("stays processing as long as the provider is away, and keeps no other from its turn", async () => {
-    const bought = await hasOrder();
+  test("provider unavailable: stays processing and does not delay other refunds", async () => {
+    const bought = await createOrder();
     book.trouble = "down";
-    await ask(bought.buyer, bought.orderId);
+    await requestRefund(bought.buyer, bought.orderId);
     market.clock.forward(24 * 60 * MINUTE_MS);
     await reconcile();
     assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
@@ -117,11 +117,11 @@ suite("a refund whose answer is not heard", () => {
     await assertRefunded(bought);
   });
 
-  test("is settled by the provider's notice, which may come twice and too late", async () => {
+  test("webhook repeated and late: settled once", async () => {
     const { ctx } = market.service;
-    const bought = await hasOrder();
+    const bought = await createOrder();
     book.trouble = "slow";
-    const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+    const { id } = (await requestRefund(bought.buyer, bought.orderId)).body.data;
     const uuid = toUuid("refund", id)!;
     await syncRefundFromProvider(ctx, id);
     assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
@@ -134,10 +134,10 @@ suite("a refund whose answer is not heard", () => {
   });
 });
 
-test("a refund that the buyer's bank sends back is owed to them, and noted once", async () => {
+test("a refund returned by the bank: credited to the buyer once, settled once by the operator", async () => {
   const { ctx } = market.service;
-  const bought = await hasOrder();
-  const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+  const bought = await createOrder();
+  const { id } = (await requestRefund(bought.buyer, bought.orderId)).body.data;
   const before = (await orderOf(bought.buyer, bought.orderId)).refundedAmount;
   const failed: RefundResult = { state: "failed", providerRefundId: "re_1", failureCode: "card_closed" };
   book.refunds.set(id, { ...book.refunds.get(id)!, outcome: failed });
@@ -184,25 +184,25 @@ test("a refund that the buyer's bank sends back is owed to them, and noted once"
   assert.equal(market.logs.filter((line) => line.includes("the bank returned a refund")).length >= 1, true);
 });
 
-suite("whoever is killed on the way", () => {
-  /** As if the process ended there: what comes after it does not happen. */
-  async function killedAt(statement: string, mend: string, work: () => Promise<unknown>): Promise<void> {
+suite("a process killed during a refund", () => {
+  /** Simulates the end of the process: later steps fail. */
+  async function failAt(statement: string, repair: string, work: () => Promise<unknown>): Promise<void> {
     await market.query(statement);
     await work();
-    await market.query(mend);
+    await market.query(repair);
   }
-  const unlessStatus = (status: string) =>
+  const breakStatus = (status: string) =>
     `alter table refunds add constraint broken check (status <> '${status}') not valid`;
-  const mend = "alter table refunds drop constraint broken";
+  const repair = "alter table refunds drop constraint broken";
 
   for (const [step, statement] of [
-    ["after the approval, before the provider is asked", unlessStatus("processing")],
-    ["after the provider's answer, before it is noted", unlessStatus("succeeded")],
+    ["after the approval, before the provider is asked", breakStatus("processing")],
+    ["after the provider's answer, before it is noted", breakStatus("succeeded")],
   ] as const) {
-    test(`${step}: the job carries it on, and money goes back once`, async () => {
-      const bought = await hasOrder();
-      await killedAt(statement, mend, async () => {
-        assert.equal((await ask(bought.buyer, bought.orderId)).status, 500);
+    test(`${step}: the job completes it once`, async () => {
+      const bought = await createOrder();
+      await failAt(statement, repair, async () => {
+        assert.equal((await requestRefund(bought.buyer, bought.orderId)).status, 500);
       });
       market.clock.forward(MINUTE_MS + 1);
       await reconcile();
@@ -212,16 +212,16 @@ suite("whoever is killed on the way", () => {
     });
   }
 
-  test("in the middle of the settling: nothing of it happened, and the job does all of it", async () => {
+  test("during settlement: rolled back; the job settles it", async () => {
     for (const [table, check] of [
       ["ledger_transactions", "kind <> 'refund'"],
       ["entitlements", "status <> 'revoked'"],
       ["events", "type <> 'purchase.refunded'"],
     ] as const) {
-      const bought = await hasOrder();
+      const bought = await createOrder();
       const broken = `alter table ${table} add constraint broken check (${check}) not valid`;
-      await killedAt(broken, `alter table ${table} drop constraint broken`, async () => {
-        assert.equal((await ask(bought.buyer, bought.orderId)).status, 500);
+      await failAt(broken, `alter table ${table} drop constraint broken`, async () => {
+        assert.equal((await requestRefund(bought.buyer, bought.orderId)).status, 500);
         const order = await orderOf(bought.buyer, bought.orderId);
         assert.deepEqual([order.status, statusesOf(order)], ["completed", ["processing"]]);
         assert.equal(await refundedEvents(bought.orderId), 0);
@@ -233,10 +233,10 @@ suite("whoever is killed on the way", () => {
     }
   });
 
-  test("and carried on by ten jobs at once: money goes back once", async () => {
-    const bought = await hasOrder();
+  test("ten concurrent jobs: refunded once", async () => {
+    const bought = await createOrder();
     book.trouble = "down";
-    const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+    const { id } = (await requestRefund(bought.buyer, bought.orderId)).body.data;
     book.trouble = "none";
     market.clock.forward(MINUTE_MS + 1);
     const { ctx } = market.service;
@@ -248,11 +248,13 @@ suite("whoever is killed on the way", () => {
   });
 });
 
-suite("in parallel", () => {
-  test("fifty requests make one refund", async () => {
-    const bought = await hasOrder();
+suite("concurrency", () => {
+  test("fifty requests: one refund", async () => {
+    const bought = await createOrder();
     book.asked = 0;
-    const replies = await Promise.all(Array.from({ length: 50 }, () => ask(bought.buyer, bought.orderId)));
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, () => requestRefund(bought.buyer, bought.orderId)),
+    );
     const codes = Map.groupBy(replies, ({ status, body }) => `${status} ${body.error?.code ?? ""}`);
     assert.equal(codes.get("201 ")?.length, 1);
     for (const code of codes.keys()) assert.match(code, /^(201 |409 (CONFLICT|ALREADY_REFUNDED))$/);
@@ -260,21 +262,21 @@ suite("in parallel", () => {
     await assertRefunded(bought);
   });
 
-  test("fifty parts by administrators never exceed what was paid, and end with all of it", async () => {
-    const { buyer, orderId } = await hasOrder();
-    const replies = await Promise.all(Array.from({ length: 50 }, () => give(orderId, 0.3)));
+  test("fifty partial refunds by administrators: sum to the paid amount", async () => {
+    const { buyer, orderId } = await createOrder();
+    const replies = await Promise.all(Array.from({ length: 50 }, () => refundAsAdmin(orderId, 0.3)));
     const done = replies.filter(({ status }) => status === 201);
     assert.equal(done.length, 33, "33 times 0.30 are 9.90 of 10.00");
     for (const { status, body } of replies)
       assert.match(`${status} ${body.error?.code ?? ""}`, /^(201 |422 VALIDATION_ERROR)$/);
     assert.equal(await refundedMinorOf(market, book, orderId), 990n);
     assert.equal((await orderOf(buyer, orderId)).status, "partially_refunded");
-    assert.equal((await give(orderId)).body.data.amount, 0.1);
+    assert.equal((await refundAsAdmin(orderId)).body.data.amount, 0.1);
     assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
-  test("twenty refunds, purchases and reviews of one product leave its counters true, and nobody waits in a circle", async () => {
+  test("refunds, purchases and reviews of one product: counters are correct, no deadlock", async () => {
     const productId = await createProduct(seller, { price: 10 });
     const people = () => Promise.all(Array.from({ length: 20 }, () => market.createUser()));
     const [leaving, staying, coming] = [await people(), await people(), await people()];
@@ -284,7 +286,7 @@ suite("in parallel", () => {
       buyer.post(`/v1/products/${productId}/reviews`, { rating });
     await Promise.all(leaving.map((buyer) => review(buyer, 1)));
     const replies = await Promise.all([
-      ...leaving.map((buyer, at) => ask(buyer, bought[at]!)),
+      ...leaving.map((buyer, at) => requestRefund(buyer, bought[at]!)),
       ...staying.map((buyer) => review(buyer, 5)),
       ...coming.map((buyer) => buyer.post("/v1/purchases", { productId })),
     ]);
@@ -293,12 +295,12 @@ suite("in parallel", () => {
     assert.partialDeepStrictEqual(stats, { purchases: 40, rating: 5, reviews: 20 });
   });
 
-  test("approval, rejection and cancellation of one request have one winner", async () => {
+  test("approval, rejection and cancellation of one request: one succeeds", async () => {
     for (let round = 0; round < 8; round++) {
-      const bought = await hasOrder();
+      const bought = await createOrder();
       const { product } = await orderOf(bought.buyer, bought.orderId);
       await bought.buyer.get(`/v1/products/${product.id}`);
-      const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+      const { id } = (await requestRefund(bought.buyer, bought.orderId)).body.data;
       const path = `/v1/refunds/${id}`;
       const replies = await Promise.all([
         seller.post(`${path}/approve`),
@@ -313,7 +315,7 @@ suite("in parallel", () => {
   });
 });
 
-test("parts in any size and number leave nothing anywhere but the processor's fee", async () => {
+test("any partial refunds: only the processor's fee remains on the accounts", async () => {
   const priced = fc.record({
     currency: fc.constantFrom("USD", "JPY", "KWD"),
     minor: fc.integer({ min: 100, max: 20_000 }),
@@ -324,12 +326,12 @@ test("parts in any size and number leave nothing anywhere but the processor's fe
   const property = fc.asyncProperty(priced, async ({ currency, minor, fee, cuts }) => {
     const decimal = (amount: number) => Number((amount / 10 ** exponents[currency as "USD"]).toFixed(3));
     book.feeMinor = BigInt(fee);
-    const bought = await hasOrder({ price: decimal(minor), currency });
+    const bought = await createOrder({ price: decimal(minor), currency });
     let left = minor;
     for (const cut of cuts) {
       const part = Math.floor((left * cut) / 100);
       if (part === 0) continue;
-      assert.equal((await give(bought.orderId, decimal(part))).status, 201);
+      assert.equal((await refundAsAdmin(bought.orderId, decimal(part))).status, 201);
       left -= part;
       const sums = Object.values(await accountsOf(market, bought.orderId));
       assert.equal(
@@ -337,7 +339,7 @@ test("parts in any size and number leave nothing anywhere but the processor's fe
         0,
       );
     }
-    assert.equal((await give(bought.orderId)).status, 201);
+    assert.equal((await refundAsAdmin(bought.orderId)).status, 201);
     const all = await accountsOf(market, bought.orderId);
     assert.deepEqual(all, fee === 0 ? {} : { processor_fees: -fee, provider_clearing: fee });
     assert.equal(await refundedMinorOf(market, book, bought.orderId), BigInt(minor));
@@ -345,8 +347,8 @@ test("parts in any size and number leave nothing anywhere but the processor's fe
   await fc.assert(property, { numRuns: runs(15), endOnFailure: true });
 });
 
-suite("money that comes for an order that was given up, when its buyer has the product", () => {
-  async function hasLate(): Promise<Bought & { owned: string; productId: string }> {
+suite("a late payment of a canceled order whose buyer owns the product", () => {
+  async function createLatePayment(): Promise<Bought & { owned: string; productId: string }> {
     const buyer = await market.createUser();
     const productId = await createProduct(seller, { price: 10, title: "Twice" });
     line.trouble = "answers get lost";
@@ -363,9 +365,9 @@ suite("money that comes for an order that was given up, when its buyer has the p
     if (paid.state === "succeeded") await settleOrder(ctx, toUuid("ord", orderId)!, paid);
   };
 
-  test("is booked and goes back by itself, and what they have stays theirs", async () => {
+  test("posted and refunded automatically; the buyer keeps the product", async () => {
     book.feeMinor = 59n;
-    const { buyer, orderId, owned, productId } = await hasLate();
+    const { buyer, orderId, owned, productId } = await createLatePayment();
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
     await comes(orderId);
     await comes(orderId);
@@ -387,8 +389,8 @@ suite("money that comes for an order that was given up, when its buyer has the p
     assert.equal((await emailsToUser(market, buyer.userId))[0]?.subject, "Refunded: Twice");
   });
 
-  test("goes back by the job when the provider does not answer", async () => {
-    const { buyer, orderId } = await hasLate();
+  test("provider unavailable: the job refunds it", async () => {
+    const { buyer, orderId } = await createLatePayment();
     book.trouble = "answers get lost";
     await comes(orderId);
     assert.deepEqual(statusesOf(await orderOf(buyer, orderId)), ["processing"]);
@@ -401,6 +403,6 @@ suite("money that comes for an order that was given up, when its buyer has the p
   });
 });
 
-test("after all this, the ledger is proven", async () => {
+test("all refunds above: ledger verification finds no problem", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -34,17 +34,14 @@ import {
 } from "./refund-queries.ts";
 import { recordRefunded, remainingAmount } from "./refund-settlement.ts";
 
-/**
- * Submits an approved refund to the provider under its id, so that a repeat refunds once. Without an answer it stays `processing` for
- * the job.
- */
+/** The refund's id makes a repeated submission safe. Without an answer the refund stays `processing`, and a job asks again. */
 export async function submitRefund(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: approved");
-  const asked = await markRefundAsked(ctx.db, refundId, ctx.now());
+  const submitted = await markRefundAsked(ctx.db, refundId, ctx.now());
   failPoint(ctx, "refund: about to be asked for");
-  const outcome = asked && (await askProvider(ctx, asked));
+  const result = submitted && (await askProvider(ctx, submitted));
   failPoint(ctx, "refund: given back, not settled");
-  if (outcome) await settleRefund(ctx, refundId, outcome);
+  if (result) await settleRefund(ctx, refundId, result);
   failPoint(ctx, "refund: settled, not answered");
 }
 
@@ -53,40 +50,37 @@ const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<Ref
     ctx.integrations.payments.refund({ refundId: toId("refund", id), ...request }),
   );
 
-export type FinalRefundOutcome = FailedOutcome | { state: "succeeded"; providerRefundId: string };
-type FailedOutcome = Extract<RefundResult, { state: "failed" }>;
+export type FinalRefundResult = FailedResult | { state: "succeeded"; providerRefundId: string };
+type FailedResult = Extract<RefundResult, { state: "failed" }>;
 
-/** Applies the provider's answer to a refund in progress, and to all that depends on it. A succeeded refund may still be returned. */
-export async function settleRefund(ctx: Context, refundId: string, outcome: RefundResult): Promise<void> {
-  if (outcome.state === "processing") return;
-  const settled = outcome as FinalRefundOutcome;
+/** Banks may still return a succeeded refund. */
+export async function settleRefund(ctx: Context, refundId: string, result: RefundResult): Promise<void> {
+  if (result.state === "processing") return;
+  const settled = result as FinalRefundResult;
   await ctx.db.transaction().execute(async (tx) => {
     const locked = await lockRefund(tx, refundId);
     if (locked) await settleLockedRefund(ctx, tx, locked, settled);
   });
 }
 
-/** In the transaction of the caller, who holds the order's lock. */
+/** The caller's transaction has locked the order. */
 export async function settleLockedRefund(
   ctx: Context,
   tx: Tx,
   locked: LockedRefund,
-  outcome: FinalRefundOutcome,
+  result: FinalRefundResult,
 ): Promise<void> {
-  if (outcome.state !== "failed") await completeRefund(ctx, tx, locked, outcome.providerRefundId);
-  else if (locked.refund.status === "succeeded") await recordReturn(ctx, tx, locked, outcome);
-  else await failRefund(ctx, tx, locked, outcome);
+  if (result.state !== "failed") await completeRefund(ctx, tx, locked, result.providerRefundId);
+  else if (locked.refund.status === "succeeded") await recordReturn(ctx, tx, locked, result);
+  else await failRefund(ctx, tx, locked, result);
 }
 
-/**
- * The buyer's bank returned a refund. Seller and marketplace stay debited, because the operator still owes the buyer the money in
- * another way.
- */
+/** Seller and marketplace stay debited: the operator still owes the buyer the money in another way. */
 async function recordReturn(
   ctx: Context,
   tx: Tx,
   { order, refund }: LockedRefund,
-  { failureCode }: FailedOutcome,
+  { failureCode }: FailedResult,
 ): Promise<void> {
   const returnedAt = ctx.now();
   if (!(await markReturned(tx, refund.id, failureCode, returnedAt))) return;
@@ -106,7 +100,6 @@ async function recordReturn(
   await emailRefund(ctx, tx, refund, "returned");
 }
 
-/** The buyer has the money: ledger, order, entitlement, event and emails, in one transaction. */
 async function completeRefund(
   ctx: Context,
   tx: Tx,
@@ -118,7 +111,7 @@ async function completeRefund(
   });
   if (!moved) return;
   const { order, refund } = moved;
-  await postRefund(ctx, tx, order, await splitTaking(tx, moved));
+  await postRefund(ctx, tx, order, await splitRefundSources(tx, moved));
   const after = await recordRefunded(tx, order, refund.amountMinor);
   if (after.refundedMinor === after.totalMinor)
     await withdrawRefunds(ctx, tx, after, "All of it is given back already.");
@@ -127,11 +120,8 @@ async function completeRefund(
   failPoint(ctx, "refund: settling");
 }
 
-/**
- * Whose money pays for a refund. A dispute that was opened meanwhile may hold the same money: the refund takes the free amount first,
- * then the rest from the holds.
- */
-async function splitTaking(tx: Tx, { order, refund }: LockedRefund) {
+/** A dispute opened meanwhile may hold the same money: the refund uses the free amount first, then the holds. */
+async function splitRefundSources(tx: Tx, { order, refund }: LockedRefund) {
   const holds = order.status === "disputed" ? await listHolds(tx, order.id) : [];
   const takenMinor = holds.reduce((sum, { heldMinor }) => sum + heldMinor, order.refundedMinor);
   const free = order.totalMinor - takenMinor;
@@ -157,21 +147,18 @@ async function failRefund(
   ctx: Context,
   tx: Tx,
   locked: LockedRefund,
-  { providerRefundId, failureCode }: FailedOutcome,
+  { providerRefundId, failureCode }: FailedResult,
 ): Promise<void> {
   const moved = await moveRefund(ctx, tx, locked, "fail", SERVICE_ACTOR, {
     providerRefundId,
     failureCode,
   });
   if (!moved) return;
-  ctx.log.warn(
-    { refund: moved.refund.id, failureCode },
-    "the payment provider could not give a payment back",
-  );
+  ctx.log.warn({ refund: moved.refund.id, failureCode }, "the payment provider refused a refund");
   await emailRefund(ctx, tx, moved.refund, "failed");
 }
 
-/** A duplicate payment was never announced as a sale, so its refund is not announced either. */
+/** A duplicate payment was never published as a sale, so its refund is not published either. */
 async function publishRefunded(ctx: Context, tx: Tx, refund: RefundRow): Promise<void> {
   if (refund.origin === "service") return;
   await publishEvent(ctx, tx, [refund.sellerId, refund.buyerId], "purchase.refunded", {
@@ -184,7 +171,7 @@ async function publishRefunded(ctx: Context, tx: Tx, refund: RefundRow): Promise
   });
 }
 
-/** Refunds a payment that bought nothing. The order is locked and posted. Returns the refund to submit after the commit. */
+/** Refunds a payment that bought nothing. The order is locked and posted; the caller submits the returned refund after the commit. */
 export async function createAutomaticRefund(
   ctx: Context,
   tx: Tx,
@@ -208,7 +195,7 @@ export async function createAutomaticRefund(
   return started.refund.id;
 }
 
-/** Settles a refund in progress by the provider's state. A refund that the provider does not know is submitted again under its id. */
+/** Submits a refund again if the provider does not know its id. */
 async function reconcileRefund(
   ctx: Context,
   { id, askedAt }: { id: string; askedAt: Date | null },
@@ -227,35 +214,32 @@ const forEachRefund = <Row extends { id: string }>(
     log.warn({ refund: id, err }, "a refund could not be continued; the next job run tries again"),
   );
 
-/** Continues one refund at once, because its process may have died. */
+/** The process of the first request may have died. */
 export async function continueRefund(ctx: Context, id: string): Promise<void> {
   const row = await findUnpaidRefund(ctx.db, id);
   if (row) await forEachRefund(ctx, [row], (refund) => reconcileRefund(ctx, refund));
 }
 
-/** The job continues refunds that a crash interrupted. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {
   const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - ASKED_RECENTLY_MS));
   await forEachRefund(ctx, rows, (row) => reconcileRefund(ctx, row));
 }
 
-/** Continues the refunds of one order at once, because a lost dispute waits for them. */
+/** A lost dispute waits for refunds in progress. */
 export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise<void> =>
   forEachRefund(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
 
-/** Settles a refund by the provider's state, after its webhook. */
 export async function syncRefundFromProvider(ctx: Context, refundId: string): Promise<void> {
   const id = toUuid("refund", refundId);
   const found = id && (await ctx.integrations.payments.findRefund(refundId));
   if (found) await settleRefund(ctx, id, found);
 }
 
-/** The job: approves refunds that no seller decided in time. */
 export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
   forEachRefund(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
     const approved = await ctx.db.transaction().execute(async (tx) => {
       const locked = await lockRefund(tx, id);
-      // Other refunds reserve the whole rest: it is withdrawn with the last of them, or approved when one fails.
+      // Other refunds reserve the whole rest. The last of them withdraws this one; if one fails, a later job run approves it.
       if (!locked || remainingAmount(locked.order) === 0n) return null;
       return approveRefund(ctx, tx, locked, SERVICE_ACTOR);
     });

@@ -48,10 +48,10 @@ const deliver = async ({ body, headers }: PostedEvent): Promise<void> => {
   assert.equal(reply.status, 200, reply.text);
 };
 
-/** What the provider posted, each twice. */
+/** Each webhook twice. */
 const orders = {
-  "in order": (notices: PostedEvent[]) => notices.flatMap((notice) => [notice, notice]),
-  "in reverse": (notices: PostedEvent[]) => [...notices, ...notices].reverse(),
+  "in order": (webhooks: PostedEvent[]) => webhooks.flatMap((webhook) => [webhook, webhook]),
+  "in reverse": (webhooks: PostedEvent[]) => [...webhooks, ...webhooks].reverse(),
 };
 
 interface Bought {
@@ -59,7 +59,7 @@ interface Bought {
   orderId: string;
 }
 
-async function buys(paymentMethodId: string): Promise<Bought> {
+async function createPurchase(paymentMethodId: string): Promise<Bought> {
   const buyer = await market.createUser();
   const productId = await createProduct(seller, { price: 10 });
   const { body } = await buyer.post("/v1/purchases", { productId, paymentMethodId });
@@ -67,24 +67,24 @@ async function buys(paymentMethodId: string): Promise<Bought> {
   return { buyer, orderId: body.data.orderId };
 }
 
-const ask = async ({ buyer, orderId }: Bought) =>
+const requestRefund = async ({ buyer, orderId }: Bought) =>
   (await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" })).body.data;
 const orderOf = async ({ buyer, orderId }: Bought) => (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
-/** A bank, or whoever tests in its place, decides. */
+/** The bank decides. */
 const decide = (path: string, json: object) =>
   market.as(null).request("POST", provider.origin + path, { json });
 
-for (const [order, arranged] of Object.entries(orders)) {
-  suite(`the provider's notices, each twice and ${order}`, () => {
-    test("settle a refund that its bank takes days for", async () => {
-      const bought = await buys("pm_test_refund_waits");
-      const { id, status } = await ask(bought);
+for (const [order, arrange] of Object.entries(orders)) {
+  suite(`payment webhooks, each twice and ${order}`, () => {
+    test("a refund that the bank delays: settled", async () => {
+      const bought = await createPurchase("pm_test_refund_waits");
+      const { id, status } = await requestRefund(bought);
       assert.equal(status, "processing");
       const first = await receiver.eventsAbout(id);
       const { body } = await market.as(null).get(`${provider.origin}/v1/refunds?refund=${id}`);
       await decide(`/v1/refunds/${body.id}/end`, { state: "succeeded" });
       const second = (await receiver.eventsAbout(id, 2)).slice(1);
-      for (const notice of arranged([...first, ...second])) await deliver(notice);
+      for (const webhook of arrange([...first, ...second])) await deliver(webhook);
       const { refunds, status: after } = await orderOf(bought);
       assert.deepEqual([after, refunds[0].status], ["refunded", "succeeded"]);
       assert.deepEqual(await accountsOf(market, bought.orderId), {
@@ -97,14 +97,14 @@ for (const [order, arranged] of Object.entries(orders)) {
       ["won", "completed"],
       ["lost", "refunded"],
     ] as const) {
-      test(`settle a dispute that is ${outcome}`, async () => {
-        const bought = await buys("pm_test_dispute");
+      test(`a dispute that is ${outcome}: applied`, async () => {
+        const bought = await createPurchase("pm_test_dispute");
         const [opened] = await receiver.eventsAbout("dp_");
         const { disputeId } = parseEvent(opened!);
         await deliver(opened!);
         assert.equal((await orderOf(bought)).status, "disputed");
         await decide(`/v1/disputes/${disputeId}/close`, { outcome });
-        for (const notice of arranged(await receiver.eventsAbout(disputeId!, 2))) await deliver(notice);
+        for (const webhook of arrange(await receiver.eventsAbout(disputeId!, 2))) await deliver(webhook);
         assert.equal((await orderOf(bought)).status, status);
         const accounts = await accountsOf(market, bought.orderId);
         if (outcome === "won") assert.equal(accounts["seller"], 900);
@@ -114,9 +114,9 @@ for (const [order, arranged] of Object.entries(orders)) {
   });
 }
 
-test("a method whose refunds fail leaves the buyer what they bought", async () => {
-  const bought = await buys("pm_test_refund_fails");
-  assert.partialDeepStrictEqual(await ask(bought), {
+test("a method whose refunds fail: the buyer keeps the product", async () => {
+  const bought = await createPurchase("pm_test_refund_fails");
+  assert.partialDeepStrictEqual(await requestRefund(bought), {
     status: "failed",
     failureCode: "expired_or_canceled_card",
   });
@@ -124,6 +124,6 @@ test("a method whose refunds fail leaves the buyer what they bought", async () =
   assert.deepEqual([status, entitlement.status], ["completed", "active"]);
 });
 
-test("after all this, the ledger is proven", async () => {
+test("all refunds above: ledger verification finds no problem", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -45,7 +45,7 @@ after(async () => {
   await provider.close();
 });
 
-/** Moves the clock; a session of the administrator's lasts no longer than any. */
+/** Also renews the administrator's session. */
 async function forward(ms: number): Promise<void> {
   market.clock.forward(ms);
   admin = await market.createSession(adminId, { secondFactor: true });
@@ -59,29 +59,29 @@ interface Bought {
   orderId: string;
 }
 
-async function hasOrder(input: ProductInput = {}, buyer?: Client): Promise<Bought> {
+async function createOrder(input: ProductInput = {}, buyer?: Client): Promise<Bought> {
   const who = buyer ?? (await market.createUser({ name: "Buyer" }));
   const productId = await createProduct(seller, { price: 10, ...input });
   return { buyer: who, productId, orderId: await buyProduct(who, productId) };
 }
 
-/** A purchase whose content the buyer has seen. */
-async function hasUsed(input: ProductInput = {}): Promise<Bought> {
-  const bought = await hasOrder(input);
+/** A purchase whose buyer has read the content. */
+async function createUsedOrder(input: ProductInput = {}): Promise<Bought> {
+  const bought = await createOrder(input);
   await bought.buyer.get(`/v1/products/${bought.productId}`);
   return bought;
 }
 
-const ask = (buyer: Client, orderId: string, input: object = { reason: "not_working" }) =>
+const requestRefund = (buyer: Client, orderId: string, input: object = { reason: "not_working" }) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, input);
-const give = (orderId: string, input: object = { reason: "not_working" }) =>
+const refundAsAdmin = (orderId: string, input: object = { reason: "not_working" }) =>
   admin.post(`/v1/admin/orders/${orderId}/refund`, input);
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const typesOf = (order: { events: { type: string }[] }) => order.events.map(({ type }) => type);
 
-async function hasPending(): Promise<Bought & { refundId: string }> {
-  const bought = await hasUsed();
-  const { body, text } = await ask(bought.buyer, bought.orderId);
+async function createPendingRefund(): Promise<Bought & { refundId: string }> {
+  const bought = await createUsedOrder();
+  const { body, text } = await requestRefund(bought.buyer, bought.orderId);
   assert.equal(body.data?.status, "pending", text);
   return { ...bought, refundId: body.data.id };
 }
@@ -90,10 +90,10 @@ function assertStatus(reply: Reply, status: string) {
   assert.equal(reply.body.data?.status, status, reply.text);
 }
 
-suite("what was never used", () => {
-  test("comes back at once, whole, and answers 201", async () => {
-    const { buyer, orderId, productId } = await hasOrder({ title: "Unseen" });
-    const reply = await ask(buyer, orderId, { reason: "accidental", details: "The wrong one." });
+suite("a refund of an unused product", () => {
+  test("POST /purchases/{id}/refund: 201, refunded at once and in full", async () => {
+    const { buyer, orderId, productId } = await createOrder({ title: "Unseen" });
+    const reply = await requestRefund(buyer, orderId, { reason: "accidental", details: "The wrong one." });
     const at = market.clock.now.toISOString();
     assert.equal(reply.status, 201, reply.text);
     assert.match(reply.body.data.id, /^refund_/);
@@ -138,20 +138,20 @@ suite("what was never used", () => {
     ]);
   });
 
-  test("leaves nothing on any account of the order", async () => {
-    const { buyer, orderId } = await hasOrder({ price: 19.99 });
+  test("all accounts of the order are zero", async () => {
+    const { buyer, orderId } = await createOrder({ price: 19.99 });
     assert.deepEqual(await accountsOf(market, orderId), {
       platform_revenue: 200,
       provider_clearing: -1999,
       seller: 1799,
     });
-    await ask(buyer, orderId);
+    await requestRefund(buyer, orderId);
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
-  test("is told to both sides, by event and by email, and written to the audit log", async () => {
-    const { buyer, orderId } = await hasOrder({ title: "Told" });
-    const { id } = (await ask(buyer, orderId, { reason: "My own words" })).body.data;
+  test("both sides get event and email, and the audit log has entries", async () => {
+    const { buyer, orderId } = await createOrder({ title: "Told" });
+    const { id } = (await requestRefund(buyer, orderId, { reason: "My own words" })).body.data;
     for (const side of [buyer, seller]) {
       const [event] = (await side.get("/v1/events?type=purchase.refunded")).body.data;
       assert.deepEqual(event.data, { refund: { id, orderId, amount: 10, reason: "My own words" } });
@@ -169,21 +169,21 @@ suite("what was never used", () => {
     ]);
   });
 
-  test("shows on the receipt, whose links go on working", async () => {
-    const { buyer, orderId } = await hasOrder();
-    await ask(buyer, orderId);
+  test("the receipt shows the refund; its links remain valid", async () => {
+    const { buyer, orderId } = await createOrder();
+    await requestRefund(buyer, orderId);
     const { receipt } = await orderOf(buyer, orderId);
     assert.match(await (await fetch(receipt.url)).text(), /Refunded on 15 June 2026<\/dt><dd>−10\.00 USD/);
     assert.equal((await fetch(receipt.pdf)).status, 200);
   });
 
-  test("is a sale no more, and its review leaves the average", async () => {
-    const { buyer, orderId, productId } = await hasOrder();
+  test("the sale and the review no longer count", async () => {
+    const { buyer, orderId, productId } = await createOrder();
     const other = await market.createUser();
     await buyProduct(other, productId);
     await other.post(`/v1/products/${productId}/reviews`, { rating: 2 });
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
-    await ask(buyer, orderId);
+    await requestRefund(buyer, orderId);
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 1, rating: 2, reviews: 1 });
     const { data } = (await seller.get(`/v1/products/${productId}/reviews`)).body;
@@ -196,10 +196,10 @@ suite("what was never used", () => {
     );
   });
 
-  test("may be bought again, and then the old review counts again", async () => {
-    const { buyer, orderId, productId } = await hasOrder();
+  test("the product can be bought again; the old review counts again", async () => {
+    const { buyer, orderId, productId } = await createOrder();
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4 });
-    await ask(buyer, orderId);
+    await requestRefund(buyer, orderId);
     const again = await buyProduct(buyer, productId);
     assert.notEqual(again, orderId);
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
@@ -208,8 +208,8 @@ suite("what was never used", () => {
   });
 });
 
-suite("the use of what is given back", () => {
-  test("stops at once: signed links, files, content, runs and reviews", async () => {
+suite("access to a refunded product", () => {
+  test("after the refund: links, files, content, runs and reviews are refused", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller, { price: 10 });
     await uploadFile(seller, productId);
@@ -218,7 +218,7 @@ suite("the use of what is given back", () => {
     const { files } = (await buyer.get(`/v1/products/${productId}`)).body.data;
     assert.equal((await fetch(downloadUrl)).status, 200);
     assert.equal((await fetch(files[0].url)).status, 200);
-    assertStatus(await give(orderId), "succeeded");
+    assertStatus(await refundAsAdmin(orderId), "succeeded");
     assertError(await buyer.get(downloadUrl), 403, "UNAUTHORIZED");
     assertError(await buyer.get(files[0].url), 403, "UNAUTHORIZED");
     const { content, access } = (await buyer.get(`/v1/products/${productId}`)).body.data;
@@ -231,11 +231,11 @@ suite("the use of what is given back", () => {
     );
   });
 
-  test("is held while the money is on its way, and comes back when it does not arrive", async () => {
-    const { buyer, orderId, productId } = await hasOrder();
+  test("while the refund is processing: held; a failed refund restores it", async () => {
+    const { buyer, orderId, productId } = await createOrder();
     const { downloadUrl } = await orderOf(buyer, orderId);
     book.trouble = "slow";
-    const { id } = (await ask(buyer, orderId)).body.data;
+    const { id } = (await requestRefund(buyer, orderId)).body.data;
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
       status: "completed",
       downloadUrl: null,
@@ -244,9 +244,9 @@ suite("the use of what is given back", () => {
     assertError(await buyer.get(downloadUrl), 403, "UNAUTHORIZED");
     assert.equal((await buyer.get(`/v1/products/${productId}`)).body.data.content, null);
     assertError(await buyer.post("/v1/purchases", { productId }), 409, "ALREADY_PURCHASED");
-    const kept = book.refunds.get(id)!;
+    const stored = book.refunds.get(id)!;
     book.refunds.set(id, {
-      ...kept,
+      ...stored,
       outcome: { state: "failed", providerRefundId: "re_1", failureCode: "card_closed" },
     });
     await forward(61_000);
@@ -255,42 +255,42 @@ suite("the use of what is given back", () => {
     assert.equal((await fetch(downloadUrl)).status, 200);
   });
 
-  test("is refused to whoever began to look before their refund was approved, and is done after it", async () => {
-    const { buyer, orderId, productId } = await hasOrder();
+  test("a read concurrent with the approval: refused or finished before", async () => {
+    const { buyer, orderId, productId } = await createOrder();
     const id = toUuid("ord", orderId)!;
     const { ctx } = market.service;
     const look = await ctx.db.transaction().execute(async (tx) => {
       await lockEntitlement(tx, id);
-      const begun = buyer.get(`/v1/products/${productId}`);
+      const reading = buyer.get(`/v1/products/${productId}`);
       await waitForBlockedStatements(market);
       await holdEntitlement(tx, id);
-      return [begun];
+      return [reading];
     });
     assertError(await look[0]!, 403, "UNAUTHORIZED");
     await ctx.db.transaction().execute((tx) => resumeEntitlement(tx, id));
   });
 
-  test("and its refund never both happen, of twenty looks and a request at once", async () => {
+  test("twenty reads concurrent with a refund request: never both", async () => {
     for (let round = 0; round < 5; round++) {
-      const { buyer, orderId, productId } = await hasOrder({}, await market.createUser());
+      const { buyer, orderId, productId } = await createOrder({}, await market.createUser());
       const looks = Array.from({ length: 20 }, () => buyer.get(`/v1/products/${productId}`));
-      const [refund, ...seen] = await Promise.all([ask(buyer, orderId), ...looks]);
+      const [refund, ...seen] = await Promise.all([requestRefund(buyer, orderId), ...looks]);
       const wasSeen = seen.some(({ body }) => body.data?.content);
       assert.equal(refund!.body.data.status, wasSeen ? "pending" : "succeeded", "money, or content");
     }
   });
 });
 
-suite("what was used", () => {
+suite("a refund of a used product", () => {
   for (const [name, use] of Object.entries({
     revealed: ({ buyer, productId }: Bought) => buyer.get(`/v1/products/${productId}`),
     downloaded: async ({ buyer, orderId }: Bought) =>
       buyer.get((await buyer.get(`/v1/purchases/${orderId}`)).body.data.downloadUrl),
   })) {
-    test(`waits for its seller once it is ${name}, for seven days`, async () => {
-      const bought = await hasOrder({ title: "Looked at" });
+    test(`${name}: pending for seven days`, async () => {
+      const bought = await createOrder({ title: "Looked at" });
       assert.equal((await use(bought)).status, 200);
-      const reply = await ask(bought.buyer, bought.orderId, { reason: "not_as_described" });
+      const reply = await requestRefund(bought.buyer, bought.orderId, { reason: "not_as_described" });
       assert.equal(reply.status, 201);
       assert.partialDeepStrictEqual(reply.body.data, {
         status: "pending",
@@ -304,8 +304,8 @@ suite("what was used", () => {
     });
   }
 
-  test("comes back when the seller approves", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
+  test("approved by the seller: refunded", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
     const reply = await seller.post(`/v1/refunds/${refundId}/approve`);
     assert.equal(reply.status, 200);
     assert.partialDeepStrictEqual(reply.body.data, { status: "succeeded", decidedBy: "seller" });
@@ -313,8 +313,8 @@ suite("what was used", () => {
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
-  test("stays paid when the seller rejects it, and the buyer is told why", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
+  test("rejected by the seller: the buyer keeps the product and gets the reason", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
     const reply = await seller.post(`/v1/refunds/${refundId}/reject`, { reason: "It works; see the guide." });
     assert.partialDeepStrictEqual(reply.body.data, {
       status: "rejected",
@@ -327,12 +327,12 @@ suite("what was used", () => {
     const order = await orderOf(buyer, orderId);
     assert.deepEqual([order.status, order.refundable.reasonIfNot], ["completed", null]);
     assert.deepEqual(typesOf(order).slice(2), ["refund.requested", "refund.rejected"]);
-    assertStatus(await ask(buyer, orderId), "pending");
+    assertStatus(await requestRefund(buyer, orderId), "pending");
   });
 
-  test("is decided by an administrator as well", async () => {
-    const one = await hasPending();
-    const other = await hasPending();
+  test("an administrator can decide", async () => {
+    const one = await createPendingRefund();
+    const other = await createPendingRefund();
     assert.partialDeepStrictEqual((await admin.post(`/v1/refunds/${one.refundId}/approve`)).body.data, {
       status: "succeeded",
       decidedBy: "admin",
@@ -341,8 +341,8 @@ suite("what was used", () => {
     assert.partialDeepStrictEqual(rejected.body.data, { status: "rejected", decidedBy: "admin" });
   });
 
-  test("is taken back by its buyer while nobody has decided, and the seller is told", async () => {
-    const { buyer, refundId } = await hasPending();
+  test("canceled by the buyer before a decision: the seller gets an email", async () => {
+    const { buyer, refundId } = await createPendingRefund();
     const reply = await buyer.post(`/v1/refunds/${refundId}/cancel`);
     assertStatus(reply, "canceled");
     assert.match(await lastSubjectTo(seller), /^Refund request canceled/);
@@ -360,8 +360,8 @@ suite("what was used", () => {
     }
   });
 
-  test("is approved by itself after seven days, not a moment before", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
+  test("no decision for seven days: approved automatically", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
     await forward(7 * DAY_MS - 1);
     await approveOverdueRefunds(market.service.ctx);
     assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
@@ -375,11 +375,11 @@ suite("what was used", () => {
   });
 });
 
-test("an overdue request of what is on its way by another refund waits for that, without a warning", async () => {
-  const { buyer, orderId, refundId } = await hasPending();
+test("an overdue request while another refund takes the rest: waits without a warning", async () => {
+  const { buyer, orderId, refundId } = await createPendingRefund();
   book.trouble = "slow";
-  const given = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" });
-  assertStatus(given, "processing");
+  const adminRefund = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" });
+  assertStatus(adminRefund, "processing");
   await forward(7 * DAY_MS);
   const before = market.logs.length;
   for (let round = 0; round < 3; round++) await approveOverdueRefunds(market.service.ctx);
@@ -387,19 +387,19 @@ test("an overdue request of what is on its way by another refund waits for that,
   assert.deepEqual(warned, []);
   assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
   book.trouble = "none";
-  const kept = book.refunds.get(given.body.data.id)!;
-  book.refunds.set(given.body.data.id, {
-    ...kept,
+  const stored = book.refunds.get(adminRefund.body.data.id)!;
+  book.refunds.set(adminRefund.body.data.id, {
+    ...stored,
     outcome: { state: "failed", providerRefundId: "re_late", failureCode: "card_closed" },
   });
-  await syncRefundFromProvider(market.service.ctx, given.body.data.id);
+  await syncRefundFromProvider(market.service.ctx, adminRefund.body.data.id);
   await approveOverdueRefunds(market.service.ctx);
   assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "succeeded");
 });
 
-suite("a request is refused", () => {
-  test("after the window that was shown at the purchase, whatever the policy is now", async () => {
-    const { buyer, orderId } = await hasOrder();
+suite("POST /purchases/{id}/refund is refused", () => {
+  test("after the refund window at the time of the purchase", async () => {
+    const { buyer, orderId } = await createOrder();
     const until = new Date(market.clock.now.getTime() + 14 * DAY_MS).toISOString();
     assert.deepEqual((await orderOf(buyer, orderId)).refundable, {
       ...{ until, amount: 10, reasonIfNot: null },
@@ -409,7 +409,7 @@ suite("a request is refused", () => {
     await forward(14 * DAY_MS);
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, null);
     await forward(1);
-    const details = assertError(await ask(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
+    const details = assertError(await requestRefund(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
     assert.deepEqual([details.reason, details.until], ["refund_window_expired", until]);
     assert.deepEqual((await orderOf(buyer, orderId)).refundable, {
       until,
@@ -420,25 +420,25 @@ suite("a request is refused", () => {
     await (await market.createSession(seller.userId)).patch("/v1/account", { refundDays: 14 });
   });
 
-  test("while another one is open, naming it", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
-    const details = assertError(await ask(buyer, orderId), 409, "CONFLICT");
+  test("while another refund is open, with its id", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
+    const details = assertError(await requestRefund(buyer, orderId), 409, "CONFLICT");
     assert.equal(details.refundId, refundId);
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, "refund_open");
   });
 
-  test("of what is refunded whole", async () => {
-    const { buyer, orderId } = await hasOrder();
-    await give(orderId);
-    assertError(await ask(buyer, orderId), 409, "ALREADY_REFUNDED");
+  test("for a fully refunded order", async () => {
+    const { buyer, orderId } = await createOrder();
+    await refundAsAdmin(orderId);
+    assertError(await requestRefund(buyer, orderId), 409, "ALREADY_REFUNDED");
   });
 
-  test("of what was not completed", async () => {
+  test("for an order that is not completed", async () => {
     const buyer = await market.createUser();
     const productId = await createProduct(seller);
     const input = { productId, paymentMethodId: "pm_test_requires_action" };
     const { orderId } = (await buyer.post("/v1/purchases", input)).body.data;
-    const details = assertError(await ask(buyer, orderId), 409, "INVALID_STATE");
+    const details = assertError(await requestRefund(buyer, orderId), 409, "INVALID_STATE");
     assert.equal(details.current, "requires_action");
     assert.deepEqual((await orderOf(buyer, orderId)).refundable, {
       until: null,
@@ -448,18 +448,18 @@ suite("a request is refused", () => {
     });
   });
 
-  test("of a free copy", async () => {
+  test("for a free copy", async () => {
     const buyer = await market.createUser();
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
     const input = { productId: await createProduct(seller), discountCode: "FREE" };
     const { orderId } = (await buyer.post("/v1/purchases", input)).body.data;
-    assertError(await ask(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
-    assertError(await give(orderId), 422, "VALIDATION_ERROR", "orderId");
+    assertError(await requestRefund(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
+    assertError(await refundAsAdmin(orderId), 422, "VALIDATION_ERROR", "orderId");
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, "free_copy");
   });
 
-  test("of somebody else's order, of none, and of an id of any shape", async () => {
-    const { orderId } = await hasOrder();
+  test("for a foreign, unknown or malformed order id", async () => {
+    const { orderId } = await createOrder();
     const stranger = await market.createUser();
     for (const [who, id] of [
       [stranger, orderId],
@@ -467,31 +467,41 @@ suite("a request is refused", () => {
       [stranger, toId("ord", newUuid(new Date()))],
       [stranger, "nonsense"],
     ] as const)
-      assertError(await ask(who, id), 404, "ORDER_NOT_FOUND");
+      assertError(await requestRefund(who, id), 404, "ORDER_NOT_FOUND");
   });
 
-  test("without a reason, with too long a one, or with a field that it has not", async () => {
-    const { buyer, orderId } = await hasOrder();
-    assertError(await ask(buyer, orderId, {}), 400, "INVALID_REQUEST", "reason");
-    assertError(await ask(buyer, orderId, { reason: "   " }), 400, "INVALID_REQUEST", "reason");
-    assertError(await ask(buyer, orderId, { reason: "x".repeat(201) }), 400, "INVALID_REQUEST", "reason");
+  test("without a reason, with a too long one, or with an unknown field", async () => {
+    const { buyer, orderId } = await createOrder();
+    assertError(await requestRefund(buyer, orderId, {}), 400, "INVALID_REQUEST", "reason");
+    assertError(await requestRefund(buyer, orderId, { reason: "   " }), 400, "INVALID_REQUEST", "reason");
+    assertError(
+      await requestRefund(buyer, orderId, { reason: "x".repeat(201) }),
+      400,
+      "INVALID_REQUEST",
+      "reason",
+    );
     const details = { reason: "x", details: "x".repeat(2_001) };
-    assertError(await ask(buyer, orderId, details), 400, "INVALID_REQUEST", "details");
-    assertError(await ask(buyer, orderId, { reason: "x", amount: 5 }), 400, "INVALID_REQUEST", "amount");
+    assertError(await requestRefund(buyer, orderId, details), 400, "INVALID_REQUEST", "details");
+    assertError(
+      await requestRefund(buyer, orderId, { reason: "x", amount: 5 }),
+      400,
+      "INVALID_REQUEST",
+      "amount",
+    );
   });
 });
 
-test("a second automatic refund comes after 30 days, a third after 90 more, then 180; sooner the seller decides", async () => {
+test("instant refunds: after 30, 90 and 180 days; earlier requests need the seller", async () => {
   const buyer = await market.createUser();
   const askAfter = async (days: number) => {
     await forward(days * DAY_MS - 1);
-    const { orderId } = await hasOrder({}, buyer);
-    const early = await ask(buyer, orderId);
+    const { orderId } = await createOrder({}, buyer);
+    const early = await requestRefund(buyer, orderId);
     await buyer.post(`/v1/refunds/${early.body.data.id}/cancel`);
     await forward(1);
-    return [early.body.data.status, (await ask(buyer, orderId)).body.data.status];
+    return [early.body.data.status, (await requestRefund(buyer, orderId)).body.data.status];
   };
-  const first = await ask(buyer, (await hasOrder({}, buyer)).orderId);
+  const first = await requestRefund(buyer, (await createOrder({}, buyer)).orderId);
   assertStatus(first, "succeeded");
   assert.equal(first.body.data.approvalReason, "unused");
   assert.deepEqual(await askAfter(30), ["pending", "succeeded"]);
@@ -500,41 +510,41 @@ test("a second automatic refund comes after 30 days, a third after 90 more, then
   assert.deepEqual(await askAfter(180), ["pending", "succeeded"]);
 });
 
-test("refundable and the refund name why it is approved at once, or why the seller decides", async () => {
+test("refundable and the refund: name the reason for instant or seller approval", async () => {
   const buyer = await market.createUser();
   const refundableOf = async (orderId: string) => {
     const { refundable } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
     return [refundable.approval, refundable.approvalReason, refundable.instantFrom];
   };
-  const unused = await hasOrder({}, buyer);
+  const unused = await createOrder({}, buyer);
   assert.deepEqual(await refundableOf(unused.orderId), ["instant", "unused", null]);
-  const used = await hasOrder({}, buyer);
+  const used = await createOrder({}, buyer);
   await buyer.get(`/v1/products/${used.productId}`);
   assert.deepEqual(await refundableOf(used.orderId), ["seller", "used", null]);
-  assert.equal((await ask(buyer, used.orderId)).body.data.approvalReason, "used");
-  const { data: instant } = (await ask(buyer, unused.orderId)).body;
+  assert.equal((await requestRefund(buyer, used.orderId)).body.data.approvalReason, "used");
+  const { data: instant } = (await requestRefund(buyer, unused.orderId)).body;
   assert.deepEqual([instant.status, instant.approvalReason], ["succeeded", "unused"]);
   assert.deepEqual(await refundableOf(unused.orderId), [null, null, null]);
   await forward(20 * DAY_MS);
-  const second = await hasOrder({}, buyer);
+  const second = await createOrder({}, buyer);
   const instantFrom = new Date(Date.parse(instant.createdAt) + 30 * DAY_MS).toISOString();
   assert.deepEqual(await refundableOf(second.orderId), ["seller", "recent_instant_refund", instantFrom]);
-  const { data } = (await ask(buyer, second.orderId)).body;
+  const { data } = (await requestRefund(buyer, second.orderId)).body;
   assert.deepEqual([data.status, data.approvalReason], ["pending", "recent_instant_refund"]);
 });
 
-test("of many purchases that one buyer gives back at once, one is automatic", async () => {
+test("concurrent requests for many orders of a buyer: one instant refund", async () => {
   const buyer = await market.createUser();
   const orders = [];
-  for (let at = 0; at < 10; at++) orders.push((await hasOrder({}, buyer)).orderId);
-  const replies = await Promise.all(orders.map((orderId) => ask(buyer, orderId)));
+  for (let at = 0; at < 10; at++) orders.push((await createOrder({}, buyer)).orderId);
+  const replies = await Promise.all(orders.map((orderId) => requestRefund(buyer, orderId)));
   const statuses = replies.map(({ body }) => body.data.status).toSorted();
   assert.deepEqual(statuses, [...Array(9).fill("pending"), "succeeded"]);
 });
 
-suite("who may read and decide", () => {
-  test("is its buyer, its seller and administrators; to others it is not there", async () => {
-    const { buyer, refundId, orderId } = await hasPending();
+suite("access to refunds", () => {
+  test("buyer, seller and administrators can read; others get 404", async () => {
+    const { buyer, refundId, orderId } = await createPendingRefund();
     for (const who of [buyer, seller, admin])
       assert.equal((await who.get(`/v1/refunds/${refundId}`)).body.data.id, refundId);
     const stranger = await market.createUser();
@@ -547,8 +557,8 @@ suite("who may read and decide", () => {
     }
   });
 
-  test("is not the other side: buyers decide nothing, sellers take nothing back", async () => {
-    const { buyer, refundId } = await hasPending();
+  test("the other side can neither decide nor cancel", async () => {
+    const { buyer, refundId } = await createPendingRefund();
     const path = `/v1/refunds/${refundId}`;
     assert.equal(assertError(await buyer.post(`${path}/approve`), 403, "UNAUTHORIZED").required, "seller");
     assertError(await buyer.post(`${path}/reject`, { reason: "No" }), 403, "UNAUTHORIZED");
@@ -559,15 +569,15 @@ suite("who may read and decide", () => {
   });
 });
 
-suite("the lists of refunds", () => {
-  test("show both sides of the caller, or one of them, newest first", async () => {
+suite("lists of refunds", () => {
+  test("GET /refunds: both roles or one of them, newest first", async () => {
     const both = await market.createUser({ name: "Both" });
     const theirs = await createProduct(both, { price: 3 });
     const customer = await market.createUser();
     const sold = await buyProduct(customer, theirs);
-    const bought = await hasOrder({}, both);
-    const one = (await ask(customer, sold)).body.data.id;
-    const two = (await ask(both, bought.orderId)).body.data.id;
+    const bought = await createOrder({}, both);
+    const one = (await requestRefund(customer, sold)).body.data.id;
+    const two = (await requestRefund(both, bought.orderId)).body.data.id;
     const idsOf = async (query: string) =>
       (await both.get(`/v1/refunds?${query}`)).body.data.map(({ id }: { id: string }) => id);
     assert.deepEqual(await idsOf(""), [two, one]);
@@ -582,8 +592,8 @@ suite("the lists of refunds", () => {
     assertError(await both.get("/v1/refunds?buyer=x"), 400, "INVALID_REQUEST", "buyer");
   });
 
-  test("show administrators everybody's, with both sides", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
+  test("GET /admin/refunds: all refunds with buyer and seller", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
     const { data, meta } = (await admin.get(`/v1/admin/refunds?orderId=${orderId}`)).body;
     assert.equal(meta.total, 1);
     assert.partialDeepStrictEqual(data[0], {
@@ -597,10 +607,10 @@ suite("the lists of refunds", () => {
 });
 
 suite("an administrator's refund", () => {
-  test("gives a part back at any time, and leaves the product", async () => {
-    const { buyer, orderId } = await hasUsed({ price: 10 });
+  test("a partial refund at any time: the buyer keeps the product", async () => {
+    const { buyer, orderId } = await createUsedOrder({ price: 10 });
     await forward(400 * DAY_MS);
-    const reply = await give(orderId, { amount: 2.5, reason: "not_working" });
+    const reply = await refundAsAdmin(orderId, { amount: 2.5, reason: "not_working" });
     assert.equal(reply.status, 201, reply.text);
     assert.partialDeepStrictEqual(reply.body.data, {
       status: "succeeded",
@@ -618,82 +628,85 @@ suite("an administrator's refund", () => {
       provider_clearing: -750,
       seller: 675,
     });
-    assertStatus(await give(orderId), "succeeded");
+    assertStatus(await refundAsAdmin(orderId), "succeeded");
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
     assert.deepEqual(await accountsOf(market, orderId), {});
     assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   });
 
-  test("leaves the rest to be asked for, within the window", async () => {
-    const { buyer, orderId } = await hasOrder({ price: 10 });
-    await give(orderId, { amount: 4, reason: "duplicate" });
-    assert.partialDeepStrictEqual((await ask(buyer, orderId)).body.data, { status: "succeeded", amount: 6 });
+  test("after a partial refund: the rest can be requested", async () => {
+    const { buyer, orderId } = await createOrder({ price: 10 });
+    await refundAsAdmin(orderId, { amount: 4, reason: "duplicate" });
+    assert.partialDeepStrictEqual((await requestRefund(buyer, orderId)).body.data, {
+      status: "succeeded",
+      amount: 6,
+    });
   });
 
-  test("ends a request that waits, when nothing remains", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
-    await give(orderId, { amount: 1, reason: "other" });
+  test("of the whole rest: cancels a pending request", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
+    await refundAsAdmin(orderId, { amount: 1, reason: "other" });
     assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
-    await give(orderId);
+    await refundAsAdmin(orderId);
     const { data } = (await buyer.get(`/v1/refunds/${refundId}`)).body;
     assert.deepEqual([data.status, data.decisionNote], ["canceled", "All of it is given back already."]);
   });
 
-  test("that is on its way is waited for: nobody approves the same money again", async () => {
-    const { buyer, orderId, refundId } = await hasPending();
+  test("while it is processing: the same amount cannot be approved", async () => {
+    const { buyer, orderId, refundId } = await createPendingRefund();
     book.trouble = "slow";
-    assertStatus(await give(orderId), "processing");
+    assertStatus(await refundAsAdmin(orderId), "processing");
     book.trouble = "none";
     assertError(await seller.post(`/v1/refunds/${refundId}/approve`), 409, "CONFLICT");
-    assertError(await give(orderId), 409, "CONFLICT");
+    assertError(await refundAsAdmin(orderId), 409, "CONFLICT");
     await forward(7 * DAY_MS);
     await approveOverdueRefunds(market.service.ctx);
     assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
     assert.equal((await orderOf(buyer, orderId)).entitlement.status, "held");
   });
 
-  test("approved after a part, a request gives what remains", async () => {
-    const { orderId, refundId } = await hasPending();
-    await give(orderId, { amount: 1, reason: "other" });
+  test("before an approval: the request refunds the rest", async () => {
+    const { orderId, refundId } = await createPendingRefund();
+    await refundAsAdmin(orderId, { amount: 1, reason: "other" });
     const { data } = (await seller.post(`/v1/refunds/${refundId}/approve`)).body;
     assert.deepEqual([data.status, data.amount], ["succeeded", 9]);
   });
 
-  test("is refused above what remains, in fractions of the least unit, below one, of none and of nobody", async () => {
-    const { orderId } = await hasOrder({ price: 10 });
+  test("an invalid amount, a missing reason, an unknown order or a missing role: refused", async () => {
+    const { orderId } = await createOrder({ price: 10 });
     const reason = "other";
-    assertError(await give(orderId, { amount: 10.01, reason }), 422, "VALIDATION_ERROR", "amount");
-    assertError(await give(orderId, { amount: 0.001, reason }), 400, "INVALID_REQUEST", "amount");
-    assertError(await give(orderId, { amount: 0, reason }), 400, "INVALID_REQUEST", "amount");
-    assertError(await give(orderId, { amount: -1, reason }), 400, "INVALID_REQUEST", "amount");
-    assertError(await give(orderId, {}), 400, "INVALID_REQUEST", "reason");
+    assertError(await refundAsAdmin(orderId, { amount: 10.01, reason }), 422, "VALIDATION_ERROR", "amount");
+    assertError(await refundAsAdmin(orderId, { amount: 0.001, reason }), 400, "INVALID_REQUEST", "amount");
+    assertError(await refundAsAdmin(orderId, { amount: 0, reason }), 400, "INVALID_REQUEST", "amount");
+    assertError(await refundAsAdmin(orderId, { amount: -1, reason }), 400, "INVALID_REQUEST", "amount");
+    assertError(await refundAsAdmin(orderId, {}), 400, "INVALID_REQUEST", "reason");
     for (const id of ["nonsense", toId("ord", newUuid(new Date()))])
-      assertError(await give(id), 404, "ORDER_NOT_FOUND");
-    await give(orderId);
-    assertError(await give(orderId), 409, "ALREADY_REFUNDED");
+      assertError(await refundAsAdmin(id), 404, "ORDER_NOT_FOUND");
+    await refundAsAdmin(orderId);
+    assertError(await refundAsAdmin(orderId), 409, "ALREADY_REFUNDED");
     assertError(await seller.post(`/v1/admin/orders/${orderId}/refund`, { reason }), 403, "UNAUTHORIZED");
   });
 
-  test("is counted in the currency of the order, in JPY and KWD to the last unit", async () => {
+  test("JPY and KWD: refunded to the last minor unit", async () => {
     for (const [currency, price, part, left] of [
       ["JPY", 1_001, 333, 668],
       ["KWD", 1.001, 0.333, 0.668],
     ] as const) {
-      const { buyer, orderId } = await hasOrder({ currency, price });
-      await give(orderId, { amount: part, reason: "other" });
+      const { buyer, orderId } = await createOrder({ currency, price });
+      await refundAsAdmin(orderId, { amount: part, reason: "other" });
       assert.equal((await orderOf(buyer, orderId)).refundable.amount, left);
-      await give(orderId);
+      await refundAsAdmin(orderId);
       assert.equal((await orderOf(buyer, orderId)).refundedAmount, price);
       assert.deepEqual(await accountsOf(market, orderId), {});
     }
   });
 });
 
-suite("what the provider cannot give back", () => {
-  test("leaves the product with its buyer, both are told, and it may be asked for again", async () => {
-    const { buyer, orderId } = await hasOrder({ title: "Stuck" });
+suite("a refund that the provider refuses", () => {
+  test("the buyer keeps the product, both sides get an email, and a new request is possible", async () => {
+    const { buyer, orderId } = await createOrder({ title: "Stuck" });
     book.trouble = "fails";
-    const reply = await ask(buyer, orderId);
+    const reply = await requestRefund(buyer, orderId);
     assert.equal(reply.status, 201);
     assert.partialDeepStrictEqual(reply.body.data, { status: "failed", failureCode: "card_closed" });
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
@@ -705,14 +718,14 @@ suite("what the provider cannot give back", () => {
     for (const who of [buyer, seller]) assert.equal(await lastSubjectTo(who), "Refund failed: Stuck");
     assert.deepEqual((await buyer.get("/v1/events?type=purchase.refunded")).body.data, []);
     book.trouble = "none";
-    const again = await ask(buyer, orderId);
+    const again = await requestRefund(buyer, orderId);
     assertStatus(again, "succeeded");
     assert.notEqual(again.body.data.id, reply.body.data.id);
     assert.equal(await refundedMinorOf(market, book, orderId), 1_000n);
   });
 });
 
-suite("all buyers of a withdrawn product", () => {
+suite("POST /admin/products/{id}/refund-buyers", () => {
   const path = (productId: string) => `/v1/admin/products/${productId}/refund-buyers`;
   const wishOf = async () => {
     const { rows } = await market.query(
@@ -722,14 +735,14 @@ suite("all buyers of a withdrawn product", () => {
   };
   const never = new AbortController().signal;
 
-  test("get their money back in one action, those of the last 90 days, and the job goes on where it was interrupted", async () => {
+  test("refunds the buyers of the last 90 days; an interrupted job continues", async () => {
     const productId = await createProduct(seller, { price: 10 });
     const old = await buyProduct(await market.createUser(), productId);
     await forward(DAY_MS);
     const orders = [];
     for (let at = 0; at < 5; at++) orders.push(await buyProduct(await market.createUser(), productId));
     await forward(89 * DAY_MS);
-    await give(orders[0]!, { amount: 1, reason: "other" });
+    await refundAsAdmin(orders[0]!, { amount: 1, reason: "other" });
     await forward(60_000);
     await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
     const reply = await admin.post(path(productId));
@@ -763,8 +776,8 @@ suite("all buyers of a withdrawn product", () => {
     }
   });
 
-  test("is refused while its buyers can still use it, of no product, and to anybody else", async () => {
-    const { productId } = await hasOrder();
+  test("a usable product, an unknown product or a missing role: refused", async () => {
+    const { productId } = await createOrder();
     assertError(await admin.post(path(productId)), 409, "INVALID_STATE");
     await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "spam" });
     assertError(await admin.post(path(productId)), 409, "INVALID_STATE");
@@ -774,8 +787,8 @@ suite("all buyers of a withdrawn product", () => {
   });
 });
 
-test("nobody closes an account while a refund of theirs is open", async () => {
-  const { buyer } = await hasPending();
+test("DELETE /account with an open refund: refused", async () => {
+  const { buyer } = await createPendingRefund();
   const session = await market.createSession(buyer.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const reply = await session.request("DELETE", "/v1/account", { json: { confirm: email } });

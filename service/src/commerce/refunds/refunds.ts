@@ -15,7 +15,7 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
-import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { findStepAmountProblem } from "../../core/money/chargeable.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
@@ -38,13 +38,9 @@ import { decideApproval, mustBeRefundable, mustBeRefundableByAdmin } from "./ref
 import { type PaidOrder, remainingAmount } from "./refund-settlement.ts";
 import { continueRefund, submitRefund } from "./refund-submission.ts";
 
-/** The time that a seller has for the decision. */
 const DECISION_DAYS = 7;
 
-/**
- * A buyer requests a refund. An unused product is refunded at once; otherwise the seller decides. The account is locked first, so
- * that only one of two concurrent requests counts as the first.
- */
+/** Locks the account first, so that only one of two concurrent requests counts as the first instant refund. */
 export async function requestRefund(
   ctx: Context,
   caller: Member,
@@ -71,7 +67,7 @@ export async function requestRefund(
 const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
   ctx.idempotencyKey?.bind(tx, toId("refund", refundId));
 
-/** For a repeated Idempotency-Key: continues a refund in progress under its id. */
+/** Handles a repeated Idempotency-Key. */
 export async function resumeRefund(ctx: Context, caller: Member, refundId: string): Promise<Refund> {
   const { id } = await findVisibleRefund(ctx, caller, refundId);
   await continueRefund(ctx, id);
@@ -120,7 +116,7 @@ export async function rejectRequest(
   return toRefund(refund);
 }
 
-/** After the deadline the refund counts as approved, even if the job has not approved it yet. */
+/** After the deadline the refund counts as approved, even before the job runs. */
 function mustBeBeforeDeadline(ctx: Context, { status, decideBy }: RefundRow): void {
   if (status !== "pending" || !decideBy || ctx.now() < decideBy) return;
   throw new ApiError(
@@ -142,7 +138,7 @@ export async function cancelRequest(ctx: Context, caller: Member, refundId: stri
   return toRefund(refund);
 }
 
-/** A decision of a person about a refund request, under the locks of its order and of the refund. */
+/** Locks the order and the refund. */
 async function decide(
   ctx: Context,
   caller: Member,
@@ -162,7 +158,6 @@ async function decide(
   });
 }
 
-/** Only the buyer cancels a request; only the seller or an administrator decides it. */
 function mustBeParty(refund: RefundRow, caller: Member, side: "buyer" | "seller" | undefined): void {
   const isTheirs = side === "buyer" ? refund.buyerId === caller.userId : refund.sellerId === caller.userId;
   if (isTheirs || (side === "seller" && isAdmin(caller))) return;
@@ -176,7 +171,7 @@ function mustHaveStatus({ status }: RefundRow, name: RefundMoveName): void {
   throw new ApiError("INVALID_STATE", message, { current: status, allowed: from });
 }
 
-/** An administrator refunds the remaining amount or a part of it, at any time. */
+/** Has no deadline. */
 export async function refundOrder(
   ctx: Context,
   caller: SessionCaller,
@@ -191,22 +186,22 @@ export async function refundOrder(
     if (!found) throw new ApiError("ORDER_NOT_FOUND");
     const order = mustBeRefundableByAdmin(found);
     const amountMinor = amount === undefined ? remainingAmount(order) : parseAmount(ctx, order, amount);
-    const given = await createAdminRefund(ctx, tx, order, { amountMinor, reason, details: null }, by);
-    await bindToRefund(ctx, tx, given);
-    return given;
+    const newRefundId = await createAdminRefund(ctx, tx, order, { amountMinor, reason, details: null }, by);
+    await bindToRefund(ctx, tx, newRefundId);
+    return newRefundId;
   });
   await trySubmitRefund(ctx, refundId);
   return readRefundById(ctx, refundId);
 }
 
-/** An error would make the administrator repeat a partial refund; the job continues this one. */
+/** An error would make the administrator repeat a partial refund; a job submits this one again. */
 async function trySubmitRefund(ctx: Context, refundId: string): Promise<void> {
   try {
     await submitRefund(ctx, refundId);
   } catch (error) {
     ctx.log.error(
       { refund: refundId, err: error },
-      "a refund could not be carried out; the job goes on with it",
+      "a refund could not be submitted; the next job run tries again",
     );
   }
 }
@@ -215,14 +210,14 @@ function parseAmount(ctx: Context, order: PaidOrder, amount: number): bigint {
   const minor = toMinor(amount, order.currency);
   if (minor === null) throw invalidRequest("amount", `is not a valid amount in ${order.currency}`);
   const { stepMinor } = ctx.integrations.payments.limitsOf(order.currency);
-  const why = whyNotOnStep(stepMinor, minor, order.currency);
+  const why = findStepAmountProblem(stepMinor, minor, order.currency);
   if (why) throw invalidRequest("amount", why);
   const remaining = remainingAmount(order);
   if (minor <= remaining) return minor;
   throw ruleViolation("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
 }
 
-/** The order is locked and refundable. Returns the refund to submit after the commit. */
+/** The order is locked and refundable; the caller submits the returned refund after the commit. */
 export async function createAdminRefund(
   ctx: Context,
   tx: Tx,
@@ -263,7 +258,6 @@ export const listAllRefunds = async (ctx: Context, query: Omit<RefundQuery, "rol
 export const readRefund = async (ctx: Context, caller: Member, refundId: string): Promise<Refund> =>
   toRefund(await findVisibleRefund(ctx, caller, refundId));
 
-/** Visible to the buyer, the seller and administrators. */
 async function findVisibleRefund(ctx: Context, caller: Member, refundId: string): Promise<RefundRow> {
   const id = toUuid("refund", refundId);
   const refund = id ? await findRefundRow(ctx.db, id) : undefined;

@@ -6,7 +6,7 @@ import { postRefundSettled } from "../orders/order-postings.ts";
 import { auditRefund, lockRefund, SERVICE_ACTOR } from "./refund-moves.ts";
 import { findRefundRow, markSettled } from "./refund-queries.ts";
 
-/** Posts that the operator paid a returned refund to the buyer in another way, such as by bank transfer. */
+/** The operator has paid the buyer in another way, such as by bank transfer. */
 export async function settleReturnedRefund(
   ctx: Context,
   refundId: string,
@@ -18,7 +18,7 @@ export async function settleReturnedRefund(
     if (!locked) throw new ApiError("REFUND_NOT_FOUND", `There is no refund ${refundId}.`);
     const { order, refund } = locked;
     if (!refund.returnedAt)
-      throw notSettleableError(refund.status, "no bank has sent it back, so that its buyer is owed nothing");
+      throw notSettleableError(refund.status, "no bank returned it, so the buyer is owed nothing");
     const settledAt = ctx.now();
     if (!(await markSettled(tx, refund.id, reference, settledAt)))
       throw notSettleableError("settled", "it is settled already");
