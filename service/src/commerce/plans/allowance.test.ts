@@ -15,26 +15,27 @@ const session: Member = {
   secondFactor: false,
   authenticatedAt: new Date(0),
 };
-const of = (caller: Parameters<typeof allowanceOf>[1]) => allowanceOf(builtInPlans, caller, "203.0.113.1");
+const allowance = (caller: Parameters<typeof allowanceOf>[1]) =>
+  allowanceOf(builtInPlans, caller, "203.0.113.1");
 
-test("keys and OAuth tokens of an account count together, its sessions apart", () => {
-  assert.deepEqual(of(token), of(key));
-  assert.deepEqual(of({ ...key, keyId: "k2" }), of(key));
-  assert.notEqual(of(session).key, of(key).key);
-  assert.notEqual(of({ ...key, userId: "u2" }).key, of(key).key);
+test("keys and OAuth tokens of an account: one counter; sessions: another", () => {
+  assert.deepEqual(allowance(token), allowance(key));
+  assert.deepEqual(allowance({ ...key, keyId: "k2" }), allowance(key));
+  assert.notEqual(allowance(session).key, allowance(key).key);
+  assert.notEqual(allowance({ ...key, userId: "u2" }).key, allowance(key).key);
 });
 
-test("an account's own numbers stand in the place of its plan's, the shortest window first", () => {
+test("an account's own quotas: replace those of its plan, the shortest window first", () => {
   const quota = [
     { requests: 50, seconds: 3_600 },
     { requests: 5, seconds: 10 },
   ];
   assert.deepEqual(
-    of({ ...key, quota }).quotas.map(({ seconds }) => seconds),
+    allowance({ ...key, quota }).quotas.map(({ seconds }) => seconds),
     [10, 3_600],
   );
 });
 
-test("a visitor is counted by address, not by cookie", () => {
-  assert.deepEqual(of({ kind: "guest", guestId: "a" }), of({ kind: "guest", guestId: "b" }));
+test("a guest: counted by address, not by cookie", () => {
+  assert.deepEqual(allowance({ kind: "guest", guestId: "a" }), allowance({ kind: "guest", guestId: "b" }));
 });

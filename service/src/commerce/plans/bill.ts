@@ -8,7 +8,7 @@ import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 
-/** Runs before the payment is inserted, because a tax service may be slow. */
+/** Runs before the transaction, because a tax service may be slow. */
 export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
   ctx.integrations.taxes.taxOf({
     country: await findCountry(ctx.db, userId),
@@ -16,7 +16,7 @@ export const planTax = async (ctx: Context, userId: string, plan: Plan): Promise
     currency: ctx.config.planConfig.currency,
   });
 
-/** The split of a month's price: everything but the tax is the marketplace's. The credit is the unused part of the previous month. */
+/** The credit is the unused part of the previous month. */
 export const computeBill = (priceMinor: bigint, creditMinor: bigint, tax: Tax): SaleSplit =>
   splitSale({ priceMinor, discountMinor: creditMinor, tax, feeBasisPoints: 0, commissionBasisPoints: 0 });
 
@@ -27,24 +27,24 @@ export interface PlanPaymentInput {
   creditMinor: bigint;
   tax: Tax;
   methodId: string;
-  /** null for the first payment of a plan. */
+  /** null: the first payment of a plan. */
   renewsFrom: Date | null;
-  /** Whether the owner is present and can confirm the charge. */
+  /** Whether the owner can confirm the charge now. */
   ownerPresent: boolean;
 }
 
-/** Inserts the payment with copies of price, tax rate and names, so that later changes do not affect it. */
-export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymentInput): Promise<PaymentRow> {
-  const { name, email } = required(await findAccount(tx, billed.userId), "the account");
-  const { priceMinor, creditMinor, tax } = billed;
+/** Copies price, tax rate and names, so that later changes do not affect the payment. */
+export async function createPlanPayment(ctx: Context, tx: Tx, input: PlanPaymentInput): Promise<PaymentRow> {
+  const { name, email } = required(await findAccount(tx, input.userId), "the account");
+  const { priceMinor, creditMinor, tax } = input;
   const bill = computeBill(priceMinor, creditMinor, tax);
   const id = ctx.newId();
   await insertPayment(tx, {
     id,
-    userId: billed.userId,
+    userId: input.userId,
     buyerName: name,
     buyerEmail: email,
-    plan: billed.plan,
+    plan: input.plan,
     priceMinor,
     creditMinor,
     taxMinor: bill.taxMinor,
@@ -53,9 +53,9 @@ export async function createPlanPayment(ctx: Context, tx: Tx, billed: PlanPaymen
     taxCountry: tax.country,
     amountMinor: bill.totalMinor,
     currency: ctx.config.planConfig.currency,
-    paymentMethodId: billed.methodId,
-    renewsFrom: billed.renewsFrom,
-    ownerPresent: billed.ownerPresent,
+    paymentMethodId: input.methodId,
+    renewsFrom: input.renewsFrom,
+    ownerPresent: input.ownerPresent,
     createdAt: ctx.now(),
   });
   return required(await findPayment(tx, id), "the payment");

@@ -13,7 +13,7 @@ import { renewSubscriptions } from "./renewal.ts";
 const MINUTE_MS = 60_000;
 const PATH = "/v1/account/subscription";
 
-/** Between every two steps of a plan's payment, in their order; and whether the plan is paid for once the reconciler was there. */
+/** The steps of a plan payment in order, and whether reconciliation finds the plan paid. */
 const steps = {
   "payment: written": false,
   "payment: about to be charged": false,
@@ -31,7 +31,7 @@ before(async () => {
 beforeEach(async () => {
   site.failsAt = "";
   site.onceCharged = () => {};
-  // Nobody of the tests before comes due.
+  // Subscriptions of earlier tests must not become due.
   await market.query("delete from subscriptions");
 });
 after(() => site.close());
@@ -41,24 +41,23 @@ interface Person {
   session: Client;
 }
 
-async function hasPerson(): Promise<Person> {
+async function createPerson(): Promise<Person> {
   const key = await market.createUser();
   return { key, session: await market.createSession(key.userId) };
 }
 
 const choose = (session: Client) => session.put(PATH, { plan: "pro" });
-const standing = async ({ key }: Person) => (await key.get(PATH)).body.data;
+const readSubscription = async ({ key }: Person) => (await key.get(PATH)).body.data;
 const limitOf = async ({ key }: Person) =>
   Number((await key.get("/v1/categories")).headers.get("x-ratelimit-limit"));
 const [FREE_LIMIT, PRO_LIMIT] = (["free", "pro"] as const).map((plan) =>
   Math.min(...builtInPlans.plans[plan].quotas.map(({ requests }) => requests)),
 );
 
-/** What they were charged, as the provider has it. */
 const chargesOf = ({ key }: Person) =>
   site.done.charges.filter(({ customerId }) => customerId === toId("usr", key.userId));
 
-/** So many months were charged, paid and booked, and nothing else. */
+/** Exactly `months` payments were charged and posted. */
 async function assertPaid(person: Person, months: number): Promise<void> {
   const { rows } = await market.query(
     `select p.id, (select count(*) from ledger_transactions where kind = 'subscription' and source_id = p.id) as booked
@@ -76,20 +75,23 @@ async function assertPaid(person: Person, months: number): Promise<void> {
   );
 }
 
-async function reconciled(minutes: number): Promise<void> {
+async function runReconciliation(minutes: number): Promise<void> {
   market.clock.forward(minutes * MINUTE_MS);
   const { ctx } = market.service;
   await Promise.all([reconcileCharges(ctx, planPaymentTarget), reconcileCharges(ctx, planPaymentTarget)]);
 }
 
-suite("a process that is killed when a plan is paid for", () => {
+suite("a process killed during a plan payment", () => {
   for (const [step, isPaid] of sampleOf(Object.entries(steps))) {
-    test(`at "${step}" leaves a payment that the reconciler ends, charged once or not at all`, async () => {
-      const person = await hasPerson();
-      const doomed = await site.startDoomed(step);
-      await assertKilledBy(doomed, choose(clientOf(doomed.origin, person.session.key)));
-      await reconciled(11);
-      assert.partialDeepStrictEqual(await standing(person), { plan: isPaid ? "pro" : "free", payment: null });
+    test(`at "${step}": reconciliation ends the payment, charged once or not at all`, async () => {
+      const person = await createPerson();
+      const crashing = await site.startDoomed(step);
+      await assertKilledBy(crashing, choose(clientOf(crashing.origin, person.session.key)));
+      await runReconciliation(11);
+      assert.partialDeepStrictEqual(await readSubscription(person), {
+        plan: isPaid ? "pro" : "free",
+        payment: null,
+      });
       assert.equal(await limitOf(person), isPaid ? PRO_LIMIT : FREE_LIMIT);
       await assertPaid(person, isPaid ? 1 : 0);
       assert.equal((await choose(person.session)).status, 200);
@@ -99,10 +101,10 @@ suite("a process that is killed when a plan is paid for", () => {
   }
 });
 
-suite("a step that fails when a plan is paid for", () => {
+suite("a failed step of a plan payment", () => {
   for (const step of Object.keys(steps)) {
-    test(`at "${step}" is made good when its owner asks again at once`, async () => {
-      const person = await hasPerson();
+    test(`at "${step}": a repeated request completes the payment`, async () => {
+      const person = await createPerson();
       site.failsAt = step;
       assertError(await choose(person.session), 500, "INTERNAL_ERROR");
       site.failsAt = "";
@@ -113,16 +115,16 @@ suite("a step that fails when a plan is paid for", () => {
   }
 });
 
-/** Somebody whose paid month ends now. */
-async function hasDue(): Promise<Person> {
-  const person = await hasPerson();
+/** A subscriber whose paid month ends now. */
+async function createDueSubscriber(): Promise<Person> {
+  const person = await createPerson();
   assert.equal((await choose(person.session)).status, 200);
-  market.clock.now = new Date((await standing(person)).periodEnd);
+  market.clock.now = new Date((await readSubscription(person)).periodEnd);
   return person;
 }
 
-/** A worker dies in the round in which it renews them. */
-async function workerDies(step: string): Promise<void> {
+/** Crashes a worker during its renewals. */
+async function crashWorker(step: string): Promise<void> {
   const worker = await site.startDoomed(step);
   await assertKilledBy(worker, worker.run("renew-subscriptions"));
 }
@@ -134,20 +136,20 @@ async function countPayments({ key }: Person): Promise<number> {
 
 const renew = () => renewSubscriptions(market.service.ctx);
 
-suite("a worker that is killed when a plan is renewed", () => {
+suite("a worker killed during a renewal", () => {
   for (const step of sampleOf(Object.keys(steps), 1)) {
-    test(`at "${step}" leaves a renewal that the others end, charged once and told of to nobody`, async () => {
-      const person = await hasDue();
-      const { periodEnd } = await standing(person);
-      await workerDies(step);
+    test(`at "${step}": the others complete the renewal, charged once, without an email`, async () => {
+      const person = await createDueSubscriber();
+      const { periodEnd } = await readSubscription(person);
+      await crashWorker(step);
       await Promise.all([renew(), renew()]);
       assert.equal(await limitOf(person), PRO_LIMIT, "the plan holds meanwhile");
-      await reconciled(11);
+      await runReconciliation(11);
       await Promise.all([renew(), renew()]);
       await assertPaid(person, 2);
       assert.equal(await countPayments(person), 2, "it is asked for under one id");
       assert.deepEqual(await emailsToUser(market, person.key.userId), []);
-      assert.partialDeepStrictEqual(await standing(person), {
+      assert.partialDeepStrictEqual(await readSubscription(person), {
         plan: "pro",
         periodStart: periodEnd,
         pastDue: null,
@@ -157,24 +159,24 @@ suite("a worker that is killed when a plan is renewed", () => {
     });
   }
 
-  test("while the provider charges leaves a renewal that the reconciler ends within minutes", async () => {
-    const person = await hasDue();
+  test("while the provider charges: reconciliation completes the renewal within minutes", async () => {
+    const person = await createDueSubscriber();
     const worker = await site.startDoomed();
     site.onceCharged = () => worker.child.kill("SIGKILL");
     await assertKilledBy(worker, worker.run("renew-subscriptions"));
     site.onceCharged = () => {};
-    await reconciled(2);
+    await runReconciliation(2);
     await assertPaid(person, 2);
   });
 
-  test("after the first of three leaves the others to the next worker's round", async () => {
-    const people = await Promise.all(Array.from({ length: 3 }, hasPerson));
+  test("after the first of three: the next job run completes the others", async () => {
+    const people = await Promise.all(Array.from({ length: 3 }, createPerson));
     for (const { session } of people) {
       assert.equal((await choose(session)).status, 200);
       market.clock.forward(1);
     }
-    market.clock.now = new Date((await standing(people[2]!)).periodEnd);
-    await workerDies("payment: settled, not answered");
+    market.clock.now = new Date((await readSubscription(people[2]!)).periodEnd);
+    await crashWorker("payment: settled, not answered");
     assert.deepEqual(
       people.map((person) => chargesOf(person).length),
       [2, 1, 1],
@@ -185,11 +187,11 @@ suite("a worker that is killed when a plan is renewed", () => {
   });
 });
 
-suite("two workers in one round", () => {
-  test("renew each of twenty plans once", async () => {
-    const people = await Promise.all(Array.from({ length: 20 }, hasPerson));
+suite("two concurrent workers", () => {
+  test("twenty due plans: each renewed once", async () => {
+    const people = await Promise.all(Array.from({ length: 20 }, createPerson));
     await Promise.all(people.map(({ session }) => choose(session)));
-    market.clock.now = new Date((await standing(people[0]!)).periodEnd);
+    market.clock.now = new Date((await readSubscription(people[0]!)).periodEnd);
     const workers = await Promise.all([site.startDoomed(), site.startDoomed()]);
     await Promise.all([...workers.map((worker) => worker.run("renew-subscriptions")), renew()]);
     for (const worker of workers) worker.child.kill();

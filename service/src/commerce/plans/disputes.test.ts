@@ -39,13 +39,13 @@ after(async () => {
 
 interface Person {
   key: Client;
-  /** Of the payments for their plan, the newest first. */
+  /** Newest first. */
   paymentIds(): Promise<string[]>;
-  standing(): Promise<{ plan: string; periodEnd: string | null; scheduled: { plan: string } | null }>;
+  readSubscription(): Promise<{ plan: string; periodEnd: string | null; scheduled: { plan: string } | null }>;
 }
 
-/** Somebody in Germany who pays 29.00 and 19 % of tax for a month. */
-async function hasPaying(): Promise<Person> {
+/** A German subscriber who pays 29.00 plus 19 % tax. */
+async function createSubscriber(): Promise<Person> {
   const key = await market.createUser();
   const session = await market.createSession(key.userId);
   assert.equal((await session.patch("/v1/account", { country: "DE" })).status, 200);
@@ -53,13 +53,13 @@ async function hasPaying(): Promise<Person> {
   return {
     key,
     paymentIds: async () => (await key.get(`${PATH}/payments`)).body.data.map(({ id }: { id: string }) => id),
-    standing: async () => (await key.get(PATH)).body.data,
+    readSubscription: async () => (await key.get(PATH)).body.data,
   };
 }
 
 const sync = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
 
-async function booked(paymentId: string): Promise<Record<string, number>> {
+async function accountsOf(paymentId: string): Promise<Record<string, number>> {
   const { rows } = await market.query(
     `select e.account, sum(e.amount_minor)::int as sum
        from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
@@ -70,68 +70,71 @@ async function booked(paymentId: string): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ account, sum }) => [account, sum]));
 }
 
-async function moneyNote(): Promise<string> {
+async function readMoneyNote(): Promise<string> {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const all = await runChecks({ config, target, embedded: null, close: async () => {} }, market.clock.now);
   return all.find(({ check }) => check === "money")!.note;
 }
 
-suite("dispute of a plan's payment", () => {
+suite("a dispute of a plan payment", () => {
   test("open: nothing changes, and the doctor names it", async () => {
-    const { paymentIds, standing } = await hasPaying();
+    const { paymentIds, readSubscription } = await createSubscriber();
     const [id] = await paymentIds();
-    const paid = await booked(id!);
+    const paid = await accountsOf(id!);
     await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE) }));
-    assert.deepEqual(await booked(id!), paid);
-    assert.equal((await standing()).plan, "pro");
+    assert.deepEqual(await accountsOf(id!), paid);
+    assert.equal((await readSubscription()).plan, "pro");
     market.clock.forward(1);
-    assert.match(await moneyNote(), new RegExp(`1 open as plan dispute, .*${id}`));
+    assert.match(await readMoneyNote(), new RegExp(`1 open as plan dispute, .*${id}`));
     await sync(openDispute(book, id!, { state: "won" }));
-    assert.deepEqual(await booked(id!), paid);
-    assert.doesNotMatch(await moneyNote(), /open as plan dispute/);
+    assert.deepEqual(await accountsOf(id!), paid);
+    assert.doesNotMatch(await readMoneyNote(), /open as plan dispute/);
   });
 
   test("inquiry: nothing changes until it becomes a dispute", async () => {
-    const { paymentIds, standing } = await hasPaying();
+    const { paymentIds, readSubscription } = await createSubscriber();
     const [id] = await paymentIds();
     await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE), state: "inquiry" }));
     market.clock.forward(1);
-    assert.match(await moneyNote(), /inquiry as plan dispute/);
+    assert.match(await readMoneyNote(), /inquiry as plan dispute/);
     openDispute(book, id!, { state: "lost" });
     await reconcileDisputes(market.service.ctx, disputeRooms);
-    assert.equal((await standing()).plan, "free");
+    assert.equal((await readSubscription()).plan, "free");
   });
 
-  test("lost: the revenue and the tax are given up, and the plan ends at once", async () => {
-    const { key, paymentIds, standing } = await hasPaying();
+  test("lost: reverses revenue and tax, and the plan ends at once", async () => {
+    const { key, paymentIds, readSubscription } = await createSubscriber();
     const [id] = await paymentIds();
     await sync(openDispute(book, id!, { amountMinor: BigInt(PRICE), feeMinor: 1_500n, state: "lost" }));
-    assert.deepEqual(await booked(id!), { provider_clearing: 1_500, processor_fees: -1_500 });
-    assert.deepEqual(await standing().then(({ plan, periodEnd }) => [plan, periodEnd]), ["free", null]);
+    assert.deepEqual(await accountsOf(id!), { provider_clearing: 1_500, processor_fees: -1_500 });
+    assert.deepEqual(await readSubscription().then(({ plan, periodEnd }) => [plan, periodEnd]), [
+      "free",
+      null,
+    ]);
     const [message] = await emailsToUser(market, key.userId);
     assert.equal(message!.subject, "Your plan pro has ended");
-    assert.match(await moneyNote(), /lost as plan dispute, .*pay_/);
+    assert.match(await readMoneyNote(), /lost as plan dispute, .*pay_/);
     const { text } = await key.get("/v1/events?type=user.subscription.updated");
     assert.match(text, /"newPlan":"free"/);
   });
 
-  test("lost for an earlier month: the plan ends with the period that a later payment paid for", async () => {
-    const { paymentIds, standing } = await hasPaying();
-    market.clock.now = new Date((await standing()).periodEnd!);
+  test("lost, of an earlier month: the plan ends with the paid period", async () => {
+    const { paymentIds, readSubscription } = await createSubscriber();
+    market.clock.now = new Date((await readSubscription()).periodEnd!);
     await renewSubscriptions(market.service.ctx);
     const [, first] = await paymentIds();
     await sync(openDispute(book, first!, { amountMinor: BigInt(PRICE), state: "lost" }));
-    const { plan, periodEnd, scheduled } = await standing();
+    const { plan, periodEnd, scheduled } = await readSubscription();
     assert.deepEqual([plan, scheduled?.plan], ["pro", "free"]);
     market.clock.now = new Date(periodEnd!);
     await renewSubscriptions(market.service.ctx);
     await applyDueDowngrades(market.service.ctx);
-    assert.equal((await standing()).plan, "free");
+    assert.equal((await readSubscription()).plan, "free");
     assert.equal((await paymentIds()).length, 2);
   });
 
-  test("any amounts and outcomes: the ledger has what the provider has", async () => {
+  test("any amounts and results: the ledger equals the provider", async () => {
     const any = fc.record({
       amount: fc.oneof(fc.integer({ min: 1, max: PRICE }), fc.constantFrom(PRICE, PRICE + 100)),
       fee: fc.constantFrom(0, 1_500),
@@ -145,19 +148,19 @@ suite("dispute of a plan's payment", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(any, { minLength: 1, maxLength: 4 }), async (disputes) => {
-        const { paymentIds } = await hasPaying();
+        const { paymentIds } = await createSubscriber();
         const [id] = await paymentIds();
         let atProvider = PRICE;
         for (const [at, { amount, fee, states }] of disputes.entries()) {
           const input = { disputeId: `dp_${id}_${at}`, amountMinor: BigInt(amount), feeMinor: BigInt(fee) };
           for (const state of states) {
-            // Notices come twice.
+            // Webhooks may come twice.
             await sync(openDispute(book, id!, { ...input, state }));
             await sync(input.disputeId);
           }
           if (states.includes("lost")) atProvider -= amount + fee;
         }
-        assert.equal((await booked(id!))["provider_clearing"] ?? 0, 0 - atProvider);
+        assert.equal((await accountsOf(id!))["provider_clearing"] ?? 0, 0 - atProvider);
         assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
       }),
       { numRuns: runs(15) },

@@ -34,7 +34,7 @@ import {
 } from "./queries.ts";
 import { endSubscription } from "./subscription.ts";
 
-/** Applies the provider's state of a dispute to its plan payment. Returns false when the dispute is not about a plan payment. */
+/** Returns false if the dispute is not about a plan payment. */
 export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise<boolean> {
   const id = toUuid("pay", reported.orderId);
   const known = id ? await findPayment(ctx.db, id) : undefined;
@@ -48,14 +48,14 @@ export async function applyPlanDispute(ctx: Context, reported: Dispute): Promise
   return true;
 }
 
-/** A user whose bank takes the money back is not charged for the next month. */
+/** A user who reclaimed a payment is not charged for the next month. */
 async function cancelRenewal(ctx: Context, userId: string): Promise<void> {
   if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await cancelOpenPayment(ctx, userId);
 }
 
 const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
 
-/** An open dispute holds nothing, because the money is the marketplace's own. A decided dispute stays as it is. */
+/** An open dispute holds nothing, because the money is the marketplace's own. Does not change a decided dispute. */
 async function syncDisputeRow(ctx: Context, tx: Tx, payment: PaymentRow, reported: Dispute): Promise<void> {
   if (payment.status !== "completed") throw notPaidYetError(payment.status);
   const known = await findPlanDispute(tx, reported.disputeId);
@@ -157,10 +157,7 @@ async function postLostDispute(ctx: Context, tx: Tx, payment: PaymentRow, lost: 
   });
 }
 
-/**
- * Ends the plan at once if the disputed payment paid for the present period. If a later payment did, the plan ends with that
- * period.
- */
+/** Ends the plan at once if the disputed payment paid for the present period; otherwise when the paid period ends. */
 async function endPlan(
   ctx: Context,
   tx: Tx,
@@ -183,7 +180,7 @@ const auditPlanDispute = (
   tx: Tx,
   { userId, id, currency }: PaymentRow,
   { amountMinor, reason }: Dispute,
-  what: AuditedDispute["what"],
+  kind: AuditedDispute["kind"],
 ) =>
   auditDispute(ctx, tx, {
     target: { type: "user", id: toUserId(userId) },
@@ -191,5 +188,5 @@ const auditPlanDispute = (
     amountMinor,
     currency,
     reason,
-    what,
+    kind,
   });

@@ -26,7 +26,7 @@ const DAY_MS = 24 * HOUR_MS;
 const RUNS = 25;
 const PATH = "/v1/account/subscription";
 
-/** So wide that no step meets a limit, and told apart by the header of any answer. */
+/** High enough that no step reaches a limit, and distinguishable by the rate limit header. */
 const LIMITS: Record<Plan, number> = { free: 10_001, pro: 10_002, business: 10_003, enterprise: 10_004 };
 const offerOf = (plan: Plan) => ({
   ...builtInPlans.plans[plan],
@@ -53,9 +53,9 @@ const CARDS = [
 type Card = (typeof CARDS)[number];
 
 const line: PaymentConnection = { trouble: "none" };
-/** What everybody's method is worth now. */
+/** The payment method that charges use now. */
 let card: Card = "pm_test_ok";
-/** What it was worth when a payment was first asked for, by the payment; a provider is told the same under one id. */
+/** The method of each payment's first charge: the provider repeats a result under the same id. */
 const cards = new Map<string, Card>();
 const books = memoryStore();
 
@@ -83,7 +83,7 @@ const withCard = (payments: Payments): Payments => ({
 
 interface History {
   key: Client;
-  /** Where their bank asks about the payment that waits. */
+  /** The URL to confirm the open payment at the bank. */
   asks: string | null;
 }
 
@@ -97,14 +97,14 @@ async function choose({ key }: History, plan: Plan): Promise<string | null> {
   return reply.body.data?.payment?.nextAction?.url ?? null;
 }
 
-/** A round of everything that a worker does for plans. */
-async function work(): Promise<void> {
+/** One run of all plan jobs. */
+async function runWorker(): Promise<void> {
   const { ctx } = market.service;
   await reconcileCharges(ctx, planPaymentTarget);
   await applyDueDowngrades(ctx);
   await renewSubscriptions(ctx);
 }
-const twinsWork = () => Promise.all([work(), work()]);
+const runTwoWorkers = () => Promise.all([runWorker(), runWorker()]);
 
 const plan = fc.constantFrom<Plan>("free", "pro", "pro", "business", "business");
 const trouble = fc.constantFrom<PaymentConnection["trouble"]>(
@@ -115,29 +115,29 @@ const trouble = fc.constantFrom<PaymentConnection["trouble"]>(
   "down",
 );
 
-const chooses = fc.record({ plan, trouble, amidst: fc.boolean() }).map((input) =>
+const planChoice = fc.record({ plan, trouble, concurrent: fc.boolean() }).map((input) =>
   named(`chooses ${JSON.stringify(input)}`, async (history) => {
     line.trouble = input.trouble;
-    const [url] = await Promise.all([choose(history, input.plan), input.amidst && twinsWork()]);
+    const [url] = await Promise.all([choose(history, input.plan), input.concurrent && runTwoWorkers()]);
     if (url) history.asks = url;
     line.trouble = "none";
   }),
 );
 
-const changesCard = fc.constantFrom("pm_test_ok" as const, ...CARDS).map((next) =>
+const cardChange = fc.constantFrom("pm_test_ok" as const, ...CARDS).map((next) =>
   named(`card becomes ${next}`, async () => {
     card = next;
   }),
 );
 
-const moves = fc.constantFrom("DE", null).map((country) =>
+const countryChange = fc.constantFrom("DE", null).map((country) =>
   named(`moves to ${country}`, async ({ key }) => {
     const session = await market.createSession(key.userId);
     assert.equal((await session.patch("/v1/account", { country })).status, 200);
   }),
 );
 
-const decides = fc.constantFrom("approve", "decline").map((decision) =>
+const bankDecision = fc.constantFrom("approve", "decline").map((decision) =>
   named(`bank: ${decision}`, async ({ asks }) => {
     const body = new URLSearchParams({ decision });
     if (asks) assert.equal((await fetch(asks, { method: "POST", body, redirect: "manual" })).status, 303);
@@ -149,35 +149,35 @@ const hours = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: 25 * 24, max: 35 * 24 }) },
   { weight: 1, arbitrary: fc.integer({ min: 60 * 24, max: 100 * 24 }) },
 );
-const waits = hours.map((some) =>
+const wait = hours.map((some) =>
   named(`${some} hours pass`, async () => {
     market.clock.forward(some * HOUR_MS);
   }),
 );
 
-/** The next month's end, to the millisecond: renewals that are never late show whether periods drift. */
-const waitsForTheEnd = named("the period ends", async (history) => {
+/** To the millisecond: renewals without delay show whether periods drift. */
+const waitForPeriodEnd = named("the period ends", async (history) => {
   const [last] = (await completedOf(history)).slice(-1);
   if (last && last.end > market.clock.now) market.clock.now = last.end;
 });
 
-const works = trouble.map((input) =>
+const workerRun = trouble.map((input) =>
   named(`workers: ${input}`, async (history) => {
     line.trouble = input;
-    await twinsWork();
+    await runTwoWorkers();
     line.trouble = "none";
-    if (input === "none") await mustBePaidOrTried(history);
+    if (input === "none") await assertRenewalContinues(history);
   }),
 );
 
 const step = fc.oneof(
-  { weight: 4, arbitrary: chooses },
-  { weight: 2, arbitrary: changesCard },
-  { weight: 1, arbitrary: moves },
-  { weight: 1, arbitrary: decides },
-  { weight: 3, arbitrary: waits },
-  { weight: 2, arbitrary: fc.constant(waitsForTheEnd) },
-  { weight: 6, arbitrary: works },
+  { weight: 4, arbitrary: planChoice },
+  { weight: 2, arbitrary: cardChange },
+  { weight: 1, arbitrary: countryChange },
+  { weight: 1, arbitrary: bankDecision },
+  { weight: 3, arbitrary: wait },
+  { weight: 2, arbitrary: fc.constant(waitForPeriodEnd) },
+  { weight: 6, arbitrary: workerRun },
 );
 
 interface Paid {
@@ -193,7 +193,7 @@ interface Paid {
   end: Date;
 }
 
-/** The months that were paid, the oldest first. */
+/** Completed payments, oldest first. */
 async function completedOf({ key }: History): Promise<Paid[]> {
   const { rows } = await market.query(
     `select id, plan, price_minor as price, credit_minor as credit, amount_minor as amount, created_at as "createdAt",
@@ -204,15 +204,15 @@ async function completedOf({ key }: History): Promise<Paid[]> {
   return rows;
 }
 
-/** By another way than the service's: the day before the first of the month after, where the day is past its end. */
+/** Another implementation of `monthAfter`. */
 function monthLater(start: Date, anchor: number): Date {
   const [year, month] = [start.getUTCFullYear(), start.getUTCMonth() + 1];
   const days = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
   return new Date(Date.UTC(year, month, Math.min(anchor, days)) + (start.getTime() % DAY_MS));
 }
 
-/** No moment is paid twice, but for what an upgrade counts towards its price; and ends do not drift. */
-function mustFollowEachOther(paid: Paid[]): void {
+/** Periods do not overlap, credits are correct, and month ends do not drift. */
+function assertPeriods(paid: Paid[]): void {
   let anchor = 0;
   let last: Paid | undefined;
   for (const one of paid) {
@@ -236,7 +236,7 @@ function mustFollowEachOther(paid: Paid[]): void {
   }
 }
 
-/** Half-up, of the price of a whole month. */
+/** Rounded half up. */
 function unusedOf(last: Paid | undefined, at: Date): number {
   if (!last || last.end <= at) return 0;
   const [unused, month] = [last.end.getTime() - at.getTime(), last.end.getTime() - last.start.getTime()];
@@ -244,14 +244,14 @@ function unusedOf(last: Paid | undefined, at: Date): number {
 }
 
 const planOf = async ({ key }: History): Promise<Plan> => {
-  // What memory forgets over a worker's round is forgotten by then.
+  // The query gives notifications time to invalidate the key cache.
   await market.query("select 1");
   const limit = Number((await key.get("/v1/categories")).headers.get("x-ratelimit-limit"));
   return ranks.find((one) => LIMITS[one] === limit)!;
 };
 
-/** Quotas are what is paid for; after its end at most that, until somebody has looked. */
-async function mustHaveWhatIsPaid(history: History, paid: Paid[]): Promise<void> {
+/** Quotas match the paid plan; after its end at most that plan, until the job has run. */
+async function assertQuotas(history: History, paid: Paid[]): Promise<void> {
   const has = await planOf(history);
   const last = paid.at(-1);
   if (!last) return assert.equal(has, "free");
@@ -259,8 +259,8 @@ async function mustHaveWhatIsPaid(history: History, paid: Paid[]): Promise<void>
   assert.ok(ranks.indexOf(has) <= ranks.indexOf(last.plan), `${has} after ${last.plan}`);
 }
 
-/** What is over is being paid for, or will be tried again, or is gone. */
-async function mustBePaidOrTried(history: History): Promise<void> {
+/** An ended plan has an open payment, a scheduled attempt, or is free. */
+async function assertRenewalContinues(history: History): Promise<void> {
   const last = (await completedOf(history)).at(-1);
   if (!last || market.clock.now < last.end || (await planOf(history)) === "free") return;
   const { rows } = await market.query(
@@ -271,8 +271,8 @@ async function mustBePaidOrTried(history: History): Promise<void> {
   assert.equal(rows.length, 1, "neither open nor to be tried");
 }
 
-/** Nobody gave money that no month stands for; what is open may be charged, and not known to be. */
-async function mustBeWhatWasCharged({ key }: History, paid: Paid[]): Promise<void> {
+/** Every charge has a completed payment; open payments may be charged already. */
+async function assertCharges({ key }: History, paid: Paid[]): Promise<void> {
   const { rows } = await market.query("select id, status from subscription_payments where user_id = $1", [
     key.userId,
   ]);
@@ -291,26 +291,26 @@ async function mustBeWhatWasCharged({ key }: History, paid: Paid[]): Promise<voi
   }
 }
 
-async function mustHold(history: History): Promise<void> {
+async function assertInvariants(history: History): Promise<void> {
   const paid = await completedOf(history);
-  mustFollowEachOther(paid);
-  await mustHaveWhatIsPaid(history, paid);
-  await mustBeWhatWasCharged(history, paid);
+  assertPeriods(paid);
+  await assertQuotas(history, paid);
+  await assertCharges(history, paid);
 }
 
-/** Nobody keeps quotas that nobody pays for: when the last paid month ends and no card is good, a week and a day ends it all. */
-async function mustEndUnpaid(history: History): Promise<void> {
+/** Without a valid card, the plan ends within eight days of its paid period. */
+async function assertPlanEnds(history: History): Promise<void> {
   card = "pm_test_declined";
-  // What was asked for before is settled, or given up.
+  // Settles or cancels earlier payments.
   market.clock.forward(DAY_MS + HOUR_MS);
-  await twinsWork();
+  await runTwoWorkers();
   const last = (await completedOf(history)).at(-1);
   if (last && last.end > market.clock.now) market.clock.now = last.end;
   for (let day = 0; day < 10; day++) {
-    await twinsWork();
+    await runTwoWorkers();
     market.clock.forward(DAY_MS);
   }
-  await twinsWork();
+  await runTwoWorkers();
   assert.equal(await planOf(history), "free");
   const { rows } = await market.query("select from subscriptions where user_id = $1", [history.key.userId]);
   assert.deepEqual(rows, []);
@@ -318,7 +318,7 @@ async function mustEndUnpaid(history: History): Promise<void> {
 
 const isError = (entry: string) => JSON.parse(entry).level >= 50;
 
-test("whatever is chosen, paid, refused and lost, no moment is charged twice, no end drifts, and quotas are what is paid", async () => {
+test("any history of plans and payments: no time is charged twice, month ends do not drift, quotas match", async () => {
   const begins = fc.constantFrom(
     "2027-01-31T10:00:00.000Z",
     "2027-12-31T23:59:59.999Z",
@@ -329,17 +329,17 @@ test("whatever is chosen, paid, refused and lost, no moment is charged twice, no
       market.clock.now = new Date(moment);
       card = "pm_test_ok";
       const history: History = { key: await market.createUser(), asks: null };
-      for (const take of steps) {
-        await take(history);
-        await mustHold(history);
+      for (const runStep of steps) {
+        await runStep(history);
+        await assertInvariants(history);
       }
-      await mustEndUnpaid(history);
-      await mustHold(history);
+      await assertPlanEnds(history);
+      await assertInvariants(history);
       assert.ok(Object.values(await ledgerSums(market)).every((sum) => sum === 0));
       assert.deepEqual(market.logs.filter(isError), []);
     }),
     { numRuns: runs(RUNS) },
   );
-  // Once, as it reads the ledger of all histories.
+  // Once, because it reads the ledger of all histories.
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { sendReceiptPage, sendReceiptPdf } from "../receipts/receipt-responses.ts";
 import { findLinkedReceipt, type ReceiptPage } from "./plan-receipt.ts";
 
-/** The receipts of plans, behind signed links: they work in a browser without a header. */
+/** Signed links: browsers open them without an Authorization header. */
 export function addPlanPages(app: FastifyInstance, ctx: Context): void {
   const receipt = (request: FastifyRequest, page: ReceiptPage) => {
     const { paymentId } = request.params as { paymentId: string };

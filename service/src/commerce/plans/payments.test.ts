@@ -19,7 +19,7 @@ interface Person {
   session: Client;
 }
 
-async function hasPerson(market: Market, country: string | null = null): Promise<Person> {
+async function createPerson(market: Market, country: string | null = null): Promise<Person> {
   const key = await market.createUser({ name: "Ada Lovelace" });
   const person = { key, session: await market.createSession(key.userId) };
   if (country) assert.equal((await person.session.patch("/v1/account", { country })).status, 200);
@@ -27,8 +27,12 @@ async function hasPerson(market: Market, country: string | null = null): Promise
 }
 
 const choose = ({ session }: Person, plan: string, more: object = {}) => session.put(PATH, { plan, ...more });
-async function hasPaying(market: Market, country: string | null = null, plan = "pro"): Promise<Person> {
-  const person = await hasPerson(market, country);
+async function createSubscriber(
+  market: Market,
+  country: string | null = null,
+  plan = "pro",
+): Promise<Person> {
+  const person = await createPerson(market, country);
   const reply = await choose(person, plan);
   assert.equal(reply.status, 200, reply.text);
   return person;
@@ -36,23 +40,23 @@ async function hasPaying(market: Market, country: string | null = null, plan = "
 const paymentsOf = async ({ key }: Person) => (await key.get(LIST)).body.data;
 const numbersOf = async (person: Person): Promise<(string | null)[]> =>
   (await paymentsOf(person)).map(({ receipt }: { receipt: { number: string | null } }) => receipt.number);
-/** At the hour at which their month ends. */
-async function renewed(market: Market, { key }: Person): Promise<void> {
+/** Renews the plan at the end of its month. */
+async function renew(market: Market, { key }: Person): Promise<void> {
   market.clock.now = new Date((await key.get(PATH)).body.data.periodEnd);
   await renewSubscriptions(market.service.ctx);
 }
 
-suite("payments of plans", () => {
+suite("GET /account/subscription/payments", () => {
   let market: Market;
   before(async () => {
     market = await openMarket({ config: { planConfig: builtInPlans } });
   });
   after(() => market.close());
 
-  test("are listed newest first, in pages, each with what it paid for", async () => {
+  test("lists payments newest first, in pages", async () => {
     market.clock.now = new Date("2027-01-31T10:00:00.000Z");
-    const person = await hasPaying(market);
-    await renewed(market, person);
+    const person = await createSubscriber(market);
+    await renew(market, person);
     const [second, first] = await paymentsOf(person);
     assert.partialDeepStrictEqual(first, {
       plan: "pro",
@@ -73,8 +77,8 @@ suite("payments of plans", () => {
     assert.deepEqual([page.data[0].id, page.data.length, page.meta.total], [first.id, 1, 2]);
   });
 
-  test("are seen by who paid, with a key that may read purchases; others are refused", async () => {
-    const person = await hasPaying(market);
+  test("requires purchases:read; others are refused", async () => {
+    const person = await createSubscriber(market);
     assert.equal((await person.session.get(LIST)).body.data.length, 1);
     const other = await market.createUser({ permissions: ["purchases:read"] });
     assert.deepEqual((await other.get(LIST)).body.data, []);
@@ -85,8 +89,8 @@ suite("payments of plans", () => {
     assertError(await person.key.get(`${LIST}?status=failed`), 400, "INVALID_REQUEST", "status");
   });
 
-  test("that failed or wait are listed, and have no receipt", async () => {
-    const person = await hasPerson(market);
+  test("failed and open payments: listed without a receipt", async () => {
+    const person = await createPerson(market);
     await choose(person, "pro", { paymentMethodId: "pm_test_declined" });
     await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
     const [waiting, failed] = await paymentsOf(person);
@@ -103,8 +107,8 @@ suite("payments of plans", () => {
     assert.equal((await paymentsOf(person))[0].status, "canceled");
   });
 
-  test("cost less by what was unused of the month before, and the receipt says so", async () => {
-    const person = await hasPaying(market);
+  test("an upgrade: deducts the unused part of the month, also on the receipt", async () => {
+    const person = await createSubscriber(market);
     const [first] = await paymentsOf(person);
     const month = Date.parse(first.period.end) - Date.parse(first.period.start);
     market.clock.forward(month / 4);
@@ -117,8 +121,8 @@ suite("payments of plans", () => {
     assert.match(page, /<dt>Total<\/dt><dd>77\.25 USD/);
   });
 
-  test("keep what the provider kept of them, and book it", async () => {
-    const person = await hasPaying(market);
+  test("the provider's fee: stored and posted", async () => {
+    const person = await createSubscriber(market);
     const { rows } = await market.query(
       `select p.processor_fee_minor as kept, e.account, e.amount_minor as amount
          from subscription_payments p join ledger_transactions t on t.source_id = p.id
@@ -145,9 +149,9 @@ suite("a receipt of a plan", () => {
   });
   after(() => market.close());
 
-  test("says who paid whom for which month, as a page and as a PDF", async () => {
+  test("shows buyer, seller and month, as HTML and PDF", async () => {
     market.clock.now = new Date("2026-08-31T10:00:00.000Z");
-    const [{ receipt }] = await paymentsOf(await hasPaying(market));
+    const [{ receipt }] = await paymentsOf(await createSubscriber(market));
     const page = await fetch(receipt.url);
     assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
     assert.equal(page.headers.get("cache-control"), "private, no-store");
@@ -170,19 +174,19 @@ suite("a receipt of a plan", () => {
     assert.match(await pdf.text(), /^%PDF-/);
   });
 
-  test("is numbered from one in each year (UTC) of the marketplace, and keeps its number", async () => {
+  test("numbers: from one in each UTC year", async () => {
     market.clock.now = new Date("2028-12-31T23:59:59.999Z");
-    const [one, other] = [await hasPaying(market), await hasPaying(market)];
+    const [one, other] = [await createSubscriber(market), await createSubscriber(market)];
     market.clock.forward(1);
-    const next = await hasPaying(market);
+    const next = await createSubscriber(market);
     assert.deepEqual(await numbersOf(one), ["R-STOA-2028-00001"]);
     assert.deepEqual(await numbersOf(other), ["R-STOA-2028-00002"]);
     assert.deepEqual(await numbersOf(next), ["R-STOA-2029-00001"]);
   });
 
-  test("has a number without a gap among fifty at once, and what fails takes none", async () => {
+  test("fifty concurrent payments: numbers without gaps; failed ones use none", async () => {
     market.clock.now = new Date("2030-03-01T00:00:00.000Z");
-    const people = await Promise.all(Array.from({ length: 50 }, () => hasPerson(market)));
+    const people = await Promise.all(Array.from({ length: 50 }, () => createPerson(market)));
     await Promise.all(
       people.map((person, at) =>
         choose(person, "pro", at % 5 === 0 ? { paymentMethodId: "pm_test_declined" } : {}),
@@ -196,11 +200,11 @@ suite("a receipt of a plan", () => {
     );
   });
 
-  test("is behind a link for itself alone, which lives an hour and at most a quarter more", async () => {
-    const person = await hasPaying(market);
+  test("its link: valid only for itself, for an hour and at most 15 minutes more", async () => {
+    const person = await createSubscriber(market);
     const [{ id, receipt }] = await paymentsOf(person);
     const nobody = market.as(null);
-    const [{ id: others }] = await paymentsOf(await hasPaying(market));
+    const [{ id: others }] = await paymentsOf(await createSubscriber(market));
     for (const wrong of [
       receipt.url.replace(id, others),
       receipt.url.replace("/receipt?", "/receipt.pdf?"),
@@ -215,8 +219,8 @@ suite("a receipt of a plan", () => {
     assert.equal((await fetch((await paymentsOf(person))[0].receipt.url)).status, 200);
   });
 
-  test("is not there for a payment that is not completed, or not there", async () => {
-    const person = await hasPerson(market);
+  test("of an open or unknown payment: 404", async () => {
+    const person = await createPerson(market);
     await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
     const [{ id }] = await paymentsOf(person);
     const { ctx } = market.service;
@@ -227,8 +231,8 @@ suite("a receipt of a plan", () => {
     }
   });
 
-  test("stays as it was under another name, and when the account is closed", async () => {
-    const person = await hasPaying(market);
+  test("after a change of name and after closing the account: unchanged", async () => {
+    const person = await createSubscriber(market);
     await person.session.patch("/v1/account", { name: "Augusta King" });
     const [{ receipt }] = await paymentsOf(person);
     const { rows } = await market.query("select email from users where id = $1", [person.key.userId]);
@@ -276,9 +280,9 @@ for (const { how, inclusive, lines, revenue, row } of [
       return rows.map(({ account, amount }) => [account, amount]);
     };
 
-    test("is charged, stored, booked and shown, for the first month as for every other", async () => {
-      const person = await hasPaying(market, "DE");
-      await renewed(market, person);
+    test("a taxed month and its renewal: charged, stored, posted and shown", async () => {
+      const person = await createSubscriber(market, "DE");
+      await renew(market, person);
       const payments = await paymentsOf(person);
       assert.equal(payments.length, 2);
       for (const { id, lines: reported, amount, taxRate, receipt } of payments) {
@@ -292,17 +296,17 @@ for (const { how, inclusive, lines, revenue, row } of [
       }
     });
 
-    test("is none where there is no rate, and follows who moves from the next month on", async () => {
-      const person = await hasPaying(market, "US");
+    test("no rate: no tax; a new country applies from the next month", async () => {
+      const person = await createSubscriber(market, "US");
       await person.session.patch("/v1/account", { country: "DE" });
-      await renewed(market, person);
+      await renew(market, person);
       const [second, first] = await paymentsOf(person);
       assert.deepEqual([first.lines.tax, first.amount, first.taxRate], [0, 29, null]);
       assert.deepEqual(second.lines, lines);
     });
 
-    test("is reckoned of an upgrade after what was unused is taken off", async () => {
-      const person = await hasPaying(market, "DE");
+    test("an upgrade: taxed after the credit", async () => {
+      const person = await createSubscriber(market, "DE");
       const [{ period }] = await paymentsOf(person);
       market.clock.forward((Date.parse(period.end) - Date.parse(period.start)) / 4);
       person.session = await market.createSession(person.key.userId);
@@ -317,8 +321,8 @@ for (const { how, inclusive, lines, revenue, row } of [
       );
     });
 
-    test("of somebody who moves while a payment waits makes another payment of it", async () => {
-      const person = await hasPerson(market, "DE");
+    test("a new country while a payment is open: replaces the payment", async () => {
+      const person = await createPerson(market, "DE");
       const input = { paymentMethodId: "pm_test_requires_action" };
       assert.equal((await choose(person, "pro", input)).body.data.payment.amount, lines.total);
       await person.session.patch("/v1/account", { country: "US" });
@@ -334,12 +338,12 @@ for (const [currency, monthlyPrice, lines] of [
   ["JPY", 4_405, { subtotal: 4_405, discount: 0, tax: 441, total: 4_846 }],
   ["KWD", 9.005, { subtotal: 9.005, discount: 0, tax: 0.901, total: 9.906 }],
 ] as const)
-  test(`payment, charge and ledger agree to the last digit in ${currency}`, async () => {
+  test(`${currency}: payment, charge and ledger have the same amounts`, async () => {
     const plans = { ...builtInPlans.plans, pro: { ...builtInPlans.plans.pro, monthlyPrice } };
     const market = await openMarket({
       config: { planConfig: { ...builtInPlans, currency, plans }, taxRates: RATES },
     });
-    const [payment] = await paymentsOf(await hasPaying(market, "JP"));
+    const [payment] = await paymentsOf(await createSubscriber(market, "JP"));
     assert.deepEqual(payment.lines, lines);
     const { rows } = await market.query(
       `select c.amount_minor as charged, -sum(e.amount_minor)::int as held from fake_provider.charges c, ledger_entries e

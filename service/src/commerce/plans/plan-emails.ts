@@ -2,7 +2,7 @@ import type { Plan } from "@stoa/contract";
 import { formatMoney } from "../../core/money/amount.ts";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 
-/** A month's price with its tax. */
+/** The amount includes tax. */
 export interface DueMonth {
   plan: Plan;
   amountMinor: bigint;
@@ -12,7 +12,7 @@ export interface DueMonth {
 const describeMonth = ({ plan, amountMinor, currency }: DueMonth) =>
   `the next month of your plan ${plan}, ${formatMoney(amountMinor, currency)}`;
 
-/** The bank requires a confirmation while the owner is absent. */
+/** The bank requires a confirmation by the owner, who is absent. */
 const NEEDS_CONFIRMATION = "authentication_required";
 
 const describeDecline = (due: DueMonth, declineCode: string | null) =>
@@ -46,7 +46,7 @@ export const confirmPaymentEmail = (due: DueMonth, url: string): Email =>
     footnotes: ["Confirm within 24 hours. After that, we try again in a few days."],
   });
 
-/** `until`: the end of the plan if a later payment paid for it; null: the plan has ended. */
+/** `until`: the end of a period that a later payment paid for; null: the plan has ended. */
 export const disputeLostEmail = ({ plan, amountMinor, currency }: DueMonth, until: Date | null): Email =>
   renderEmail({
     subject: until ? `Your plan ${plan} will not be renewed` : `Your plan ${plan} has ended`,

@@ -55,10 +55,7 @@ export const planPaymentTarget: ChargeTarget<PaymentRow> = {
   onNeverReceived: onPaymentNeverReceived,
 };
 
-/**
- * Charges a renewal. If the provider does not know the payment method, the row is deleted and the attempt counts as failed; the next
- * attempt may use another method.
- */
+/** Deletes the row if the provider does not know the payment method. The attempt then counts as failed. */
 export async function chargeRenewal(ctx: Context, payment: PaymentRow): Promise<void> {
   try {
     await charge(ctx, planPaymentTarget, payment);
@@ -71,18 +68,18 @@ export async function chargeRenewal(ctx: Context, payment: PaymentRow): Promise<
   }
 }
 
-/** A renewal is charged again under the same id. Another payment is canceled: the user can choose the plan again. */
+/** Charges a renewal again under the same id. Cancels other payments: the user can choose the plan again. */
 async function onPaymentNeverReceived(ctx: Context, id: string): Promise<void> {
   const payment = await findPayment(ctx.db, id);
   if (payment?.renewsFrom) return chargeRenewal(ctx, payment);
   await updatePayment(ctx.db, id, { status: "canceled", settledAt: ctx.now() });
 }
 
-/** Applies the provider's answer to an open or canceled payment, its plan and the ledger. Any other payment stays as it is. */
+/** Changes only an open or canceled payment. */
 async function settlePlanPayment(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {
   const known = required(await findPayment(ctx.db, id), "the payment");
   await ctx.db.transaction().execute(async (tx) => {
-    // Every change of a plan locks the account first.
+    // Lock order: the account before the payment.
     await lockPlan(tx, known.userId);
     const payment = await lockPayment(tx, id);
     if (payment && isChargeOpen(payment)) await applySettlement(ctx, tx, payment, settlement);
@@ -102,7 +99,7 @@ async function applySettlement(
   await updatePayment(tx, payment.id, toPaymentUpdate(settlement, ctx.now()));
 }
 
-/** The owner is absent when a plan is renewed, so the service sends an email. */
+/** The owner is absent when a plan is renewed. */
 async function emailUnpaidRenewal(
   ctx: Context,
   tx: Tx,
@@ -122,8 +119,8 @@ async function emailUnpaidRenewal(
 }
 
 /**
- * A late payment still pays for its plan, unless the plan is paid otherwise or the account is closed. A payment that was recorded as
- * unusable stays unusable, because the operator may be refunding it.
+ * A late payment still pays for its plan unless the plan is paid otherwise or the account is closed. An unusable payment stays unusable,
+ * because the operator may be refunding it.
  */
 async function settleLatePayment(
   ctx: Context,
@@ -156,7 +153,6 @@ async function recordUnusablePayment(
   );
 }
 
-/** The plan was paid otherwise, an operator granted one, or the account is closed. */
 async function isObsolete(tx: Tx, payment: PaymentRow): Promise<boolean> {
   const account = await findAccount(tx, payment.userId);
   if (!account || account.closedAt || (await hasLaterPayment(tx, payment))) return true;
@@ -164,7 +160,6 @@ async function isObsolete(tx: Tx, payment: PaymentRow): Promise<boolean> {
   return plan !== "free" && (await findSubscription(tx, payment.userId)) === undefined;
 }
 
-/** For a paid month: period, ledger and receipt number, in one transaction. */
 async function completePlanPayment(ctx: Context, tx: Tx, payment: PaymentRow, paid: Paid): Promise<void> {
   const now = ctx.now();
   const { start, end } = payment.renewsFrom
@@ -187,7 +182,6 @@ async function completePlanPayment(ctx: Context, tx: Tx, payment: PaymentRow, pa
   failPoint(ctx, "payment: settling");
 }
 
-/** The price of a plan is the marketplace's revenue, without its tax and the provider's fee. */
 const postPlanPayment = (
   ctx: Context,
   tx: Tx,
@@ -207,8 +201,8 @@ const postPlanPayment = (
   });
 
 function toPaymentUpdate(unpaid: Unpaid, now: Date): PaymentUpdate {
-  const standing = toUnpaidChange(unpaid);
-  const isSettled = standing.status === "failed" || standing.status === "canceled";
+  const change = toUnpaidChange(unpaid);
+  const isSettled = change.status === "failed" || change.status === "canceled";
   return { ...standing, ...(isSettled && { settledAt: now }) };
 }
 

@@ -9,7 +9,7 @@ import { ISSUER_NAME, type Receipt } from "../receipts/receipt.ts";
 import { formatReceiptNumber } from "../receipts/receipt-number.ts";
 import { findPayment, type PaymentRow } from "./queries.ts";
 
-/** The marketplace sells plans itself. The name differs from every seller's, which has five letters. */
+/** The marketplace sells plans itself. Codes of sellers have five letters, so they cannot collide. */
 const ISSUER = "STOA";
 
 export type ReceiptPage = "receipt" | "receipt.pdf";

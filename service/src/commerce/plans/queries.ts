@@ -19,7 +19,6 @@ export interface NewSubscription {
 
 export interface SubscriptionRow extends NewSubscription {
   nextPlan: Plan | null;
-  /** Failed payments of the next period. */
   tries: number;
 }
 
@@ -31,7 +30,7 @@ export const findPlan = (db: Queries, userId: string) =>
     .$narrowType<{ plan: Plan }>()
     .executeTakeFirstOrThrow();
 
-/** The paid subscription, unless an operator has set another plan since. */
+/** Undefined if an operator has set another plan since. */
 export async function findSubscription(db: Queries, userId: string): Promise<SubscriptionRow | undefined> {
   const row = await db
     .selectFrom("subscriptions as s")
@@ -59,7 +58,6 @@ export const updateSubscription = (
   change: { plan?: Plan; nextPlan?: Plan | null; tries?: number; nextTryAt?: Date },
 ) => tx.updateTable("subscriptions").set(change).where("userId", "=", userId).execute();
 
-/** Users whose period has ended and who asked for a lower plan. */
 export const listDueDowngrades = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
@@ -70,7 +68,7 @@ export const listDueDowngrades = (db: Queries, now: Date) =>
     .orderBy("s.periodEnd")
     .execute();
 
-/** Users whose plan continues, whose next payment is due and who have no open payment. */
+/** Excludes users with an open payment. */
 export const listDueRenewals = (db: Queries, now: Date) =>
   db
     .selectFrom("subscriptions as s")
@@ -99,38 +97,33 @@ export interface NewPayment {
   buyerName: string;
   buyerEmail: string;
   plan: Plan;
-  /** The price of a whole month. */
   priceMinor: bigint;
-  /** The unused part of the previous period. */
   creditMinor: bigint;
   taxMinor: bigint;
   taxBasisPoints: number;
-  /** Whether the price includes the tax. */
   taxInclusive: boolean;
-  /** The buyer's country; null: unknown. */
+  /** null: unknown. */
   taxCountry: string | null;
-  /** The charged amount. */
   amountMinor: bigint;
   currency: string;
   paymentMethodId: string;
   /** The start of the renewed period; null for the first payment of a plan. */
   renewsFrom: Date | null;
-  /** Whether the owner was present and could confirm the charge. */
   ownerPresent: boolean;
   createdAt: Date;
 }
 
 export interface PaymentRow extends Omit<NewPayment, "buyerName" | "buyerEmail"> {
-  /** Name and email at the time of the payment. */
+  /** As at the time of the payment. */
   buyer: { name: string; email: string };
   status: PlanPaymentStatus;
   paymentMethod: CardSummary | null;
   declineCode: string | null;
   actionUrl: string | null;
-  /** The provider's id of a late payment that no longer buys anything. */
+  /** The provider's id of a late payment that buys nothing any more. */
   unusablePaymentId: string | null;
   settledAt: Date | null;
-  /** The paid period; null until the payment is completed, like the receipt number. */
+  /** null until the payment is completed, like the receipt number. */
   period: Period | null;
   receiptYear: number | null;
   receiptNumber: number | null;
@@ -182,8 +175,8 @@ const payments = (db: Queries) =>
     ])
     .$castTo<NumberAmounts<PaymentColumns>>();
 
-function toPaymentRow(drawn: NumberAmounts<PaymentColumns>): PaymentRow {
-  const { buyerName, buyerEmail, periodStart, periodEnd, ...row } = toBigintAmounts(drawn);
+function toPaymentRow(columns: NumberAmounts<PaymentColumns>): PaymentRow {
+  const { buyerName, buyerEmail, periodStart, periodEnd, ...row } = toBigintAmounts(columns);
   return {
     ...row,
     buyer: { name: buyerName, email: buyerEmail },
@@ -238,7 +231,7 @@ export interface PaymentUpdate {
   receiptNumber?: number;
 }
 
-/** A completed or failed payment stays as it is. */
+/** Does not change completed and failed payments. */
 export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
   db
     .updateTable("subscriptionPayments")
@@ -251,7 +244,7 @@ export const updatePayment = (db: Queries, id: string, move: PaymentUpdate) =>
 export const setUnusablePayment = (tx: Tx, id: string, paymentId: string | null) =>
   tx.updateTable("subscriptionPayments").set({ unusablePaymentId: paymentId }).where("id", "=", id).execute();
 
-/** The marketplace's next number of the year. Numbers have no gaps, because a rollback also undoes the counter. */
+/** Numbers have no gaps, because a rollback also reverts the counter. */
 export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("subscriptionReceiptCounters")
@@ -266,7 +259,7 @@ export async function nextPlanReceiptNumber(tx: Tx, year: number): Promise<numbe
   return last;
 }
 
-/** Whether the owner has a newer payment that is completed or open. */
+/** Newer payments that are completed or open. */
 export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
   const later = await db
     .selectFrom("subscriptionPayments")

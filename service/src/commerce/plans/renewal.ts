@@ -19,9 +19,8 @@ import {
 import { isPeriodPaid, monthAfter, recordFailedRenewal } from "./subscription.ts";
 
 /**
- * Creates and charges the payment of the next month for every plan whose period has ended, and repeats failed payments. The
- * subscription row says when a plan is due, so the next job run makes up for a missed one, and of two workers only one finds it
- * due.
+ * Creates and charges the payments of due renewals. The subscription row has the due time, so a job run catches up on missed ones, and two
+ * workers charge once.
  */
 export const renewSubscriptions = async (ctx: Context): Promise<void> =>
   forEachRow(
@@ -43,8 +42,8 @@ async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Pla
 }
 
 /**
- * Inserts the payment of the month after the paid one, under the account's lock; null when none is due. A month that passed without
- * a payment is not charged: the new month begins now.
+ * Runs under the account's lock; returns null if no payment is due. A month that passed without a payment is not charged: the new month
+ * begins now.
  */
 export async function beginRenewal(
   ctx: Context,
@@ -73,7 +72,7 @@ export async function beginRenewal(
   return createPlanPayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
 }
 
-/** The subscription's own payment method. If it failed or was removed, the owner's present default, if any. */
+/** The subscription's method, or the owner's default if that one failed or was removed. */
 async function chooseMethod(
   ctx: Context,
   { userId, tries, paymentMethodId }: SubscriptionRow,

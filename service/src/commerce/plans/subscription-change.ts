@@ -31,10 +31,7 @@ interface RequestedChange extends UpdateSubscription {
   tax: Tax;
 }
 
-/**
- * An upgrade applies at once and charges a month. A downgrade applies when the paid period ends. A request for the present plan
- * cancels a downgrade.
- */
+/** An upgrade is charged at once, a downgrade applies when the period ends. A request for the present plan cancels a downgrade. */
 export async function changeSubscription(
   ctx: Context,
   caller: SessionCaller,
@@ -61,7 +58,7 @@ function mustBeOffered(ctx: Context, plan: Plan): void {
     throw ruleViolation("plan", `${plan} is only available by agreement with the operator`);
 }
 
-/** Cancels an open payment for another plan, method or tax, because only one of both may be charged. */
+/** Only one open payment may be charged, so one for another plan, method or tax is canceled. */
 async function cancelOtherPayment(ctx: Context, userId: string, change: RequestedChange): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
   if (!open || isForRequest(open, change)) return;
@@ -79,7 +76,7 @@ const paymentOpenError = ({ plan }: PaymentRow) =>
     field: "plan",
   });
 
-/** Applies a requested plan under the account's lock. Returns the payment to charge first, if any. */
+/** Runs under the account's lock. Returns the payment to charge, if any. */
 async function startChange(
   ctx: Context,
   tx: Tx,
@@ -128,7 +125,6 @@ const auditRequest = (
     details: { from: current, to: change.plan },
   });
 
-/** Starts the plan, or creates the payment that it needs. */
 async function beginPlan(
   ctx: Context,
   tx: Tx,
@@ -145,7 +141,7 @@ async function beginPlan(
     return null;
   }
   if (!methodId) throw ruleViolation("paymentMethodId", "is required: you have no default payment method");
-  // An amount below the provider's minimum is waived.
+  // Waives an amount below the provider's minimum.
   if (creditedMinor >= priceMinor || computeBill(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
     return null;
@@ -167,7 +163,7 @@ function mustNotHaveFailed(payment: PaymentRow | null): void {
   throw new ApiError("INSUFFICIENT_FUNDS", undefined, { declineCode: payment.declineCode ?? "canceled" });
 }
 
-/** The present subscription. An open payment is refreshed first, because the owner may just have confirmed it. */
+/** Refreshes an open payment first: the owner may just have confirmed it. */
 export async function readSubscription(ctx: Context, caller: Member): Promise<Subscription> {
   const open = await findOpenPayment(ctx.db, caller.userId);
   if (open) await refreshCharge(ctx, planPaymentTarget, open);

@@ -22,10 +22,10 @@ const DAY_MS = 86_400_000;
 const PATH = "/v1/account/subscription";
 
 const line: PaymentConnection = { trouble: "none" };
-/** What the provider was asked to charge, in the order of asking; a repeat under the same id is no new charge. */
+/** Amounts by payment id: a repeated charge under the same id is not a new one. */
 const charged = new Map<string, bigint>();
-/** What somebody gave back at the provider. */
-const givenBack = new Set<string>();
+/** Payments refunded at the provider. */
+const refundedPayments = new Set<string>();
 
 let provider: FakeProvider;
 let market: Market;
@@ -45,7 +45,7 @@ after(async () => {
   await provider.close();
 });
 
-/** Keeps what is charged, whether or not we hear of it, and tells what was given back. */
+/** Records charges even if the answer is lost, and reports refunds. */
 const recorded = (payments: Payments): Payments => ({
   ...payments,
   async charge(request) {
@@ -55,7 +55,7 @@ const recorded = (payments: Payments): Payments => ({
   },
   async findCharge(paymentId) {
     const found = await payments.findCharge(paymentId);
-    return found?.state === "succeeded" ? { ...found, isRefunded: givenBack.has(paymentId) } : found;
+    return found?.state === "succeeded" ? { ...found, isRefunded: refundedPayments.has(paymentId) } : found;
   },
 });
 
@@ -64,14 +64,14 @@ interface Person {
   session: Client;
 }
 
-async function hasPerson(plan?: Plan): Promise<Person> {
+async function createPerson(plan?: Plan): Promise<Person> {
   const key = await market.createUser(plan && { plan });
   return { key, session: await market.createSession(key.userId) };
 }
 
-/** Somebody who pays for a plan since now. */
-async function hasPaying(plan: "pro" | "business"): Promise<Person> {
-  const person = await hasPerson();
+/** A subscriber since now. */
+async function createSubscriber(plan: "pro" | "business"): Promise<Person> {
+  const person = await createPerson();
   const reply = await choose(person, plan);
   assert.equal(reply.status, 200, reply.text);
   charged.clear();
@@ -79,7 +79,7 @@ async function hasPaying(plan: "pro" | "business"): Promise<Person> {
 }
 
 const choose = ({ session }: Person, plan: string, more: object = {}) => session.put(PATH, { plan, ...more });
-const standing = async ({ key }: Person) => (await key.get(PATH)).body.data;
+const readSubscription = async ({ key }: Person) => (await key.get(PATH)).body.data;
 const limitOf = async ({ key }: Person) =>
   Number((await key.get("/v1/categories")).headers.get("x-ratelimit-limit"));
 
@@ -106,8 +106,8 @@ async function press(url: string, decision: "approve" | "decline"): Promise<void
 }
 
 suite("an upgrade", () => {
-  test("is charged for a month, holds at once for every key, and is announced", async () => {
-    const person = await hasPerson();
+  test("charges a month, applies at once to every key, and publishes an event", async () => {
+    const person = await createPerson();
     assert.equal(await limitOf(person), 100);
     const reply = await choose(person, "pro");
     assert.equal(reply.status, 200, reply.text);
@@ -134,18 +134,18 @@ suite("an upgrade", () => {
     ]);
   });
 
-  test("from a plan that is paid for costs less by what is unused of its period, which begins anew", async () => {
-    const person = await hasPaying("pro");
-    const { periodStart, periodEnd } = await standing(person);
+  test("from a paid plan: deducts the unused part; a new period begins", async () => {
+    const person = await createSubscriber("pro");
+    const { periodStart, periodEnd } = await readSubscription(person);
     market.clock.forward((Date.parse(periodEnd) - Date.parse(periodStart)) / 8);
     assert.equal((await choose(person, "business")).status, 200);
-    // Seven eighths of 29.00 are 25.375: the half cent is the owner's.
+    // 7/8 of 29.00 is 25.375: the owner gets the half cent.
     assert.deepEqual([...charged.values()], [9_900n - 2_538n]);
-    assert.equal((await standing(person)).periodStart, market.clock.now.toISOString());
+    assert.equal((await readSubscription(person)).periodStart, market.clock.now.toISOString());
   });
 
-  test("that is declined is 402, says why, and changes nothing", async () => {
-    const person = await hasPerson();
+  test("declined: 402 with the reason, nothing changes", async () => {
+    const person = await createPerson();
     for (const [paymentMethodId, declineCode] of [
       ["pm_test_declined", "card_declined"],
       ["pm_test_insufficient_funds", "insufficient_funds"],
@@ -157,38 +157,38 @@ suite("an upgrade", () => {
       );
       assert.equal(details.declineCode, declineCode);
     }
-    assert.partialDeepStrictEqual(await standing(person), { plan: "free", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "free", payment: null });
     assert.equal(await limitOf(person), 100);
     assert.deepEqual(await announced(person), []);
     assert.equal((await choose(person, "pro")).status, 200, "another method pays");
   });
 
-  test("by a method that nobody has is 404", async () => {
-    const person = await hasPerson();
+  test("unknown payment method: 404", async () => {
+    const person = await createPerson();
     const reply = await choose(person, "pro", { paymentMethodId: "pm_nobodys" });
     assertError(reply, 404, "PAYMENT_METHOD_NOT_FOUND");
-    assert.equal((await standing(person)).payment, null);
+    assert.equal((await readSubscription(person)).payment, null);
   });
 
-  test("asked for many times at once is charged and announced once", async () => {
-    const person = await hasPerson();
+  test("concurrent requests: one charge and one event", async () => {
+    const person = await createPerson();
     const replies = await Promise.all(Array.from({ length: 8 }, () => choose(person, "pro")));
     for (const { status, text } of replies) assert.ok(status === 200 || status === 202, text);
     assert.equal(charged.size, 1);
-    assert.equal((await standing(person)).plan, "pro");
+    assert.equal((await readSubscription(person)).plan, "pro");
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
-  test("to two plans at once is never charged twice over: the other is told so, or pays the difference", async () => {
-    const person = await hasPerson();
+  test("concurrent requests for two plans: one is refused or pays the difference", async () => {
+    const person = await createPerson();
     await Promise.all([choose(person, "pro"), choose(person, "business")]);
     const total = [...charged.values()].reduce((sum, amount) => sum + amount, 0n);
-    const { plan } = await standing(person);
+    const { plan } = await readSubscription(person);
     assert.equal(total, plan === "pro" ? 2_900n : 9_900n);
   });
 
-  test("that must be confirmed is 202, says where, and holds once it is confirmed", async () => {
-    const person = await hasPerson();
+  test("confirmation required: 202 with the URL; applies after confirmation", async () => {
+    const person = await createPerson();
     const reply = await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
     assert.equal(reply.status, 202, reply.text);
     const { payment, plan } = reply.body.data;
@@ -200,22 +200,22 @@ suite("an upgrade", () => {
       currency: "USD",
     });
     await press(payment.nextAction.url, "approve");
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
-  test("that waits is taken back by choosing the present plan, and cannot be confirmed any more", async () => {
-    const person = await hasPerson();
+  test("waiting for confirmation: choosing the present plan cancels it", async () => {
+    const person = await createPerson();
     const waiting = await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
     assert.partialDeepStrictEqual((await choose(person, "free")).body.data, { plan: "free", payment: null });
     await press(waiting.body.data.payment.nextAction.url, "approve");
     market.clock.forward(2 * MINUTE_MS);
     await reconcileCharges(market.service.ctx, planPaymentTarget);
-    assert.equal((await standing(person)).plan, "free");
+    assert.equal((await readSubscription(person)).plan, "free");
   });
 
-  test("of unknown outcome is 202, and the job finds out under the same id", async () => {
-    const person = await hasPerson();
+  test("without the provider's answer: 202; the job settles it under the same id", async () => {
+    const person = await createPerson();
     line.trouble = "answers get lost";
     const reply = await choose(person, "pro");
     assert.equal(reply.status, 202);
@@ -228,25 +228,25 @@ suite("an upgrade", () => {
       reconcileCharges(market.service.ctx, planPaymentTarget),
     ]);
     assert.equal(charged.size, 1);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
-  test("of which the provider never heard is given up after ten minutes, and stands in nobody's way", async () => {
-    const person = await hasPerson();
+  test("unknown to the provider: canceled after ten minutes", async () => {
+    const person = await createPerson();
     line.trouble = "down";
     assert.equal((await choose(person, "pro")).status, 202);
     assertError(await choose(person, "business"), 409, "CONFLICT");
     line.trouble = "none";
     market.clock.forward(10 * MINUTE_MS + 1);
     await reconcileCharges(market.service.ctx, planPaymentTarget);
-    assert.equal((await standing(person)).payment, null);
+    assert.equal((await readSubscription(person)).payment, null);
     assert.equal((await choose(person, "business")).status, 200);
     assert.deepEqual([...charged.values()], [9_900n]);
   });
 
-  /** Given up, and charged all the same: the provider heard of it late, and its notice is lost. */
-  async function isChargedLate(person: Person): Promise<string> {
+  /** Canceled here, and charged late by the provider without a webhook. */
+  async function createLateCharge(person: Person): Promise<string> {
     line.trouble = "down";
     assert.equal((await choose(person, "pro")).status, 202);
     line.trouble = "none";
@@ -264,75 +264,75 @@ suite("an upgrade", () => {
     return orderId;
   }
 
-  test("that was given up and is charged late holds from when that is found", async () => {
-    const person = await hasPerson();
-    const paymentId = await isChargedLate(person);
+  test("canceled and charged late: the job applies it", async () => {
+    const person = await createPerson();
+    const paymentId = await createLateCharge(person);
     await Promise.all([
       reconcileCharges(market.service.ctx, planPaymentTarget),
       reconcileCharges(market.service.ctx, planPaymentTarget),
     ]);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "pro", payment: null });
     assert.deepEqual(await movesOf(person), ["free → pro"]);
     await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
-  /** The oldest payment that came in vain, as the operator is told of it. */
+  /** The oldest unusable payment in the operator's list. */
   const unusable = async () =>
     (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(({ state }) => state === "unusable")!
       .oldest;
 
-  test("that is charged late when another was paid changes nothing, and the operator hears of it", async (t) => {
-    const person = await hasPerson();
-    const paymentId = await isChargedLate(person);
+  test("charged late after another payment: changes nothing and is reported", async (t) => {
+    const person = await createPerson();
+    const paymentId = await createLateCharge(person);
     assert.equal((await choose(person, "business")).status, 200);
     const reported = t.mock.method(market.service.ctx.log, "error");
     for (let times = 0; times < 3; times++)
       await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
-    assert.equal((await standing(person)).plan, "business");
+    assert.equal((await readSubscription(person)).plan, "business");
     const lines = reported.mock.calls.filter(
       ({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId,
     );
     assert.equal(lines.length, 1, "once, however often it is asked about");
     assert.equal((await unusable())?.id, paymentId);
-    givenBack.add(paymentId);
+    refundedPayments.add(paymentId);
     await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
     assert.equal(await unusable(), null);
   });
 
-  test("that is charged late in vain stays so, and is told of until the provider has given it back, however late", async () => {
-    const person = await hasPerson();
-    const paymentId = await isChargedLate(person);
+  test("charged late and unusable: reported until the provider refunds it", async () => {
+    const person = await createPerson();
+    const paymentId = await createLateCharge(person);
     await market.query("update users set plan = 'enterprise' where id = $1", [person.key.userId]);
     await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal((await unusable())?.id, paymentId);
     await market.query("update users set plan = 'free' where id = $1", [person.key.userId]);
     await syncCharge(market.service.ctx, planPaymentTarget, paymentId);
-    assert.equal((await standing(person)).plan, "free", "it may be on its way back by now");
+    assert.equal((await readSubscription(person)).plan, "free", "it may be on its way back by now");
     market.clock.forward(30 * DAY_MS);
-    givenBack.add(paymentId);
+    refundedPayments.add(paymentId);
     await reconcileCharges(market.service.ctx, planPaymentTarget);
     assert.equal(await unusable(), null);
-    assert.equal((await standing(person)).plan, "free");
+    assert.equal((await readSubscription(person)).plan, "free");
   });
 
-  test("and given back before we heard of it is not paid", async () => {
-    const person = await hasPerson();
+  test("refunded before we read it: not paid", async () => {
+    const person = await createPerson();
     line.trouble = "answers get lost";
     assert.equal((await choose(person, "pro")).status, 202);
     line.trouble = "none";
     market.clock.forward(2 * MINUTE_MS);
     const [paymentId] = [...charged.keys()];
-    givenBack.add(paymentId!);
+    refundedPayments.add(paymentId!);
     await reconcileCharges(market.service.ctx, planPaymentTarget);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "free", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "free", payment: null });
   });
 });
 
 suite("a downgrade", () => {
-  test("waits for the end of the paid period, and then holds and is announced once", async () => {
-    const person = await hasPaying("business");
-    const { periodEnd } = await standing(person);
+  test("applies at the end of the paid period and publishes one event", async () => {
+    const person = await createSubscriber("business");
+    const { periodEnd } = await readSubscription(person);
     const reply = await choose(person, "free");
     assert.equal(reply.status, 200, reply.text);
     assert.partialDeepStrictEqual(reply.body.data, {
@@ -341,11 +341,11 @@ suite("a downgrade", () => {
     });
     market.clock.now = new Date(Date.parse(periodEnd) - 1);
     await applyDueDowngrades(market.service.ctx);
-    assert.equal((await standing(person)).plan, "business");
+    assert.equal((await readSubscription(person)).plan, "business");
     market.clock.forward(1);
     await Promise.all(Array.from({ length: 4 }, () => applyDueDowngrades(market.service.ctx)));
     await applyDueDowngrades(market.service.ctx);
-    assert.partialDeepStrictEqual(await standing(person), {
+    assert.partialDeepStrictEqual(await readSubscription(person), {
       plan: "free",
       periodEnd: null,
       scheduled: null,
@@ -354,50 +354,54 @@ suite("a downgrade", () => {
     assert.equal(charged.size, 0);
   });
 
-  test("that cannot be applied keeps no other from its turn, and is applied when it can", async () => {
-    const [stuck, other] = [await hasPaying("pro"), await hasPaying("pro")];
+  test("a failed downgrade: does not delay others and is retried", async () => {
+    const [stuck, other] = [await createSubscriber("pro"), await createSubscriber("pro")];
     for (const person of [stuck, other]) await choose(person, "free");
-    market.clock.now = new Date((await standing(other)).periodEnd);
+    market.clock.now = new Date((await readSubscription(other)).periodEnd);
     const unless = `id <> '${stuck.key.userId}' or plan <> 'free'`;
     await market.query(`alter table users add constraint broken check (${unless}) not valid`);
     await applyDueDowngrades(market.service.ctx);
     await market.query("alter table users drop constraint broken");
-    const plans = async () => [(await standing(stuck)).plan, (await standing(other)).plan];
+    const plans = async () => [(await readSubscription(stuck)).plan, (await readSubscription(other)).plan];
     assert.deepEqual(await plans(), ["pro", "free"]);
     await applyDueDowngrades(market.service.ctx);
     assert.deepEqual(await plans(), ["free", "free"]);
   });
 
-  test("is taken back by choosing the present plan", async () => {
-    const person = await hasPaying("pro");
+  test("choosing the present plan cancels it", async () => {
+    const person = await createSubscriber("pro");
     await choose(person, "free");
     assert.partialDeepStrictEqual((await choose(person, "pro")).body.data, { plan: "pro", scheduled: null });
     market.clock.forward(40 * DAY_MS);
     await applyDueDowngrades(market.service.ctx);
-    assert.equal((await standing(person)).plan, "pro");
+    assert.equal((await readSubscription(person)).plan, "pro");
     assert.deepEqual([charged.size, await movesOf(person)], [0, ["free → pro"]]);
   });
 
-  test("that is scheduled is forgotten by an upgrade", async () => {
-    const person = await hasPaying("pro");
+  test("an upgrade cancels it", async () => {
+    const person = await createSubscriber("pro");
     await choose(person, "free");
     assert.equal((await choose(person, "business")).body.data.scheduled, null);
     market.clock.forward(40 * DAY_MS);
     await applyDueDowngrades(market.service.ctx);
-    assert.equal((await standing(person)).plan, "business");
+    assert.equal((await readSubscription(person)).plan, "business");
   });
 
-  test("to a plan that costs something comes due for its renewal at the period's end", async () => {
-    const person = await hasPaying("business");
-    const { periodEnd } = await standing(person);
+  test("to a paid plan: due for renewal at the period's end", async () => {
+    const person = await createSubscriber("business");
+    const { periodEnd } = await readSubscription(person);
     await choose(person, "pro");
     market.clock.now = new Date(periodEnd);
     await applyDueDowngrades(market.service.ctx);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", periodEnd, scheduled: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), {
+      plan: "pro",
+      periodEnd,
+      scheduled: null,
+    });
   });
 
-  test("from a plan that nobody paid for holds at once", async () => {
-    const person = await hasPerson("business");
+  test("from an unpaid plan: applies at once", async () => {
+    const person = await createPerson("business");
     assert.partialDeepStrictEqual((await choose(person, "free")).body.data, {
       plan: "free",
       scheduled: null,
@@ -405,35 +409,35 @@ suite("a downgrade", () => {
     assert.deepEqual(await movesOf(person), ["business → free"]);
   });
 
-  test("does not touch a plan that an operator gave meanwhile", async () => {
-    const person = await hasPaying("pro");
+  test("after an operator set another plan: not applied", async () => {
+    const person = await createSubscriber("pro");
     await choose(person, "free");
     const { ctx } = market.service;
     await ctx.db.transaction().execute((tx) => changePlan(ctx, tx, person.key.userId, "enterprise"));
     market.clock.forward(40 * DAY_MS);
     await applyDueDowngrades(ctx);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "enterprise", scheduled: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "enterprise", scheduled: null });
   });
 });
 
-suite("a plan that an administrator gives while another one is being paid", () => {
+suite("a plan set by an administrator during a payment", () => {
   const give = async ({ key }: Person, plan: Plan) => {
     const { userId } = await market.createUser({ role: "admin" });
     const admin = await market.createSession(userId, { secondFactor: true });
     return admin.patch(`/v1/admin/users/${toId("usr", key.userId)}`, { plan });
   };
 
-  test("stays: the payment is given up, and cannot be confirmed any more", async () => {
-    const person = await hasPerson();
+  test("the payment is canceled", async () => {
+    const person = await createPerson();
     const waiting = await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
     assert.equal((await give(person, "enterprise")).status, 200);
     await press(waiting.body.data.payment.nextAction.url, "approve");
-    assert.partialDeepStrictEqual(await standing(person), { plan: "enterprise", payment: null });
+    assert.partialDeepStrictEqual(await readSubscription(person), { plan: "enterprise", payment: null });
     assert.equal(charged.size, 0);
   });
 
-  test("is 409 while nobody knows whether it was paid", async () => {
-    const person = await hasPerson();
+  test("without the provider's answer: 409", async () => {
+    const person = await createPerson();
     line.trouble = "answers get lost";
     await choose(person, "pro");
     assertError(await give(person, "enterprise"), 409, "INVALID_STATE");
@@ -443,22 +447,22 @@ suite("a plan that an administrator gives while another one is being paid", () =
   });
 });
 
-suite("a plan by agreement with the operator", () => {
-  test("is not to be had by oneself: 422 that names the plan", async () => {
-    const person = await hasPerson();
+suite("a plan by agreement", () => {
+  test("PUT /account/subscription: 422 with the plan", async () => {
+    const person = await createPerson();
     assertError(await choose(person, "enterprise"), 422, "VALIDATION_ERROR", "plan");
     assertError(await choose(person, "gold"), 400, "INVALID_REQUEST", "plan");
-    assert.equal((await standing(person)).plan, "free");
+    assert.equal((await readSubscription(person)).plan, "free");
   });
 
-  test("is not to be left by oneself either", async () => {
-    const person = await hasPerson("enterprise");
+  test("leaving it by PUT /account/subscription: 422", async () => {
+    const person = await createPerson("enterprise");
     assertError(await choose(person, "pro"), 422, "VALIDATION_ERROR", "plan");
     assert.equal(charged.size, 0);
   });
 
-  test("is on the list of offers without a price", async () => {
-    const { offers } = await standing(await hasPerson());
+  test("listed among the offers without a price", async () => {
+    const { offers } = await readSubscription(await createPerson());
     assert.deepEqual(
       offers.map(({ plan, monthlyPrice }: { plan: Plan; monthlyPrice: number | null }) => [
         plan,
@@ -474,15 +478,15 @@ suite("a plan by agreement with the operator", () => {
   });
 });
 
-test("a subscription is read with any key, and changed by a person alone", async () => {
-  const person = await hasPerson();
+test("any key can read the subscription; only a session can change it", async () => {
+  const person = await createPerson();
   assert.equal((await person.key.get(PATH)).body.data.plan, "free");
   const details = assertError(await person.key.put(PATH, { plan: "pro" }), 403, "UNAUTHORIZED");
   assert.equal(details.required, "session");
 });
 
-test("what somebody asked of their plan is in the audit log", async () => {
-  const person = await hasPaying("pro");
+test("requested changes: in the audit log", async () => {
+  const person = await createSubscriber("pro");
   const { rows } = await market.query("select action, ip, details from audit_log where actor_id = $1", [
     person.key.userId,
   ]);
@@ -491,7 +495,7 @@ test("what somebody asked of their plan is in the audit log", async () => {
   ]);
 });
 
-test("a paid month ends on the same day of the next, or on its last", async () => {
+test("monthAfter: the same day of the next month, or its last day", async () => {
   for (const [start, end] of [
     ["2027-01-31T10:00:00.000Z", "2027-02-28T10:00:00.000Z"],
     ["2028-01-31T10:00:00.000Z", "2028-02-29T10:00:00.000Z"],
@@ -499,6 +503,6 @@ test("a paid month ends on the same day of the next, or on its last", async () =
     ["2027-02-28T10:00:00.000Z", "2027-03-28T10:00:00.000Z"],
   ]) {
     market.clock.now = new Date(start!);
-    assert.equal((await standing(await hasPaying("pro"))).periodEnd, end);
+    assert.equal((await readSubscription(await createSubscriber("pro"))).periodEnd, end);
   }
 });

@@ -21,7 +21,7 @@ import {
   updateSubscription,
 } from "./queries.ts";
 
-/** Sets the plan of an account, applies its quotas at once and publishes an event. An account with the same plan gets no event. */
+/** Applies the quotas at once and publishes an event, unless the plan is the same. */
 export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
   const oldPlan = await lockPlan(tx, userId);
   if (oldPlan === plan) return;
@@ -44,40 +44,39 @@ export interface PaidPlan {
   paymentMethodId: string;
 }
 
-/** Starts a paid period now. */
-export async function startPeriod(ctx: Context, tx: Tx, bought: PaidPlan): Promise<Period> {
+export async function startPeriod(ctx: Context, tx: Tx, paidPlan: PaidPlan): Promise<Period> {
   const now = ctx.now();
-  const period = await writePeriod(tx, bought, now, now.getUTCDate());
-  await changePlan(ctx, tx, bought.userId, bought.plan);
+  const period = await writePeriod(tx, paidPlan, now, now.getUTCDate());
+  await changePlan(ctx, tx, paidPlan.userId, paidPlan.plan);
   return period;
 }
 
 /**
- * Extends the plan by the paid month. A month that passed without a payment is skipped, and the paid month begins now. A period
- * that does not begin where the last one ended has its own anchor day, so that each price pays for one month.
+ * A month that passed without a payment is skipped: the paid month begins now. A gap also resets the anchor day, so that each price pays
+ * for one month.
  */
 export async function continuePeriod(
   ctx: Context,
   tx: Tx,
-  bought: PaidPlan,
+  paidPlan: PaidPlan,
   renewsFrom: Date,
 ): Promise<Period> {
-  const subscription = await findSubscription(tx, bought.userId);
+  const subscription = await findSubscription(tx, paidPlan.userId);
   const continues = subscription !== undefined && subscription.periodEnd.getTime() === renewsFrom.getTime();
   const anchorDay = continues ? subscription.anchorDay : renewsFrom.getUTCDate();
   const now = ctx.now();
-  if (monthAfter(renewsFrom, anchorDay) <= now) return writePeriod(tx, bought, now, now.getUTCDate());
-  return writePeriod(tx, bought, renewsFrom, anchorDay);
+  if (monthAfter(renewsFrom, anchorDay) <= now) return writePeriod(tx, paidPlan, now, now.getUTCDate());
+  return writePeriod(tx, paidPlan, renewsFrom, anchorDay);
 }
 
-async function writePeriod(tx: Tx, bought: PaidPlan, start: Date, anchorDay: number): Promise<Period> {
+async function writePeriod(tx: Tx, paidPlan: PaidPlan, start: Date, anchorDay: number): Promise<Period> {
   const end = monthAfter(start, anchorDay);
   await replaceSubscription(tx, {
-    userId: bought.userId,
-    plan: bought.plan,
-    priceMinor: bought.priceMinor,
-    currency: bought.currency,
-    paymentMethodId: bought.paymentMethodId,
+    userId: paidPlan.userId,
+    plan: paidPlan.plan,
+    priceMinor: paidPlan.priceMinor,
+    currency: paidPlan.currency,
+    paymentMethodId: paidPlan.paymentMethodId,
     periodStart: start,
     periodEnd: end,
     anchorDay,
@@ -93,10 +92,7 @@ interface DueMonthOfUser extends DueMonth {
 /** Days from the first failed renewal to each further attempt; after the last one the plan ends. */
 const RETRY_AFTER_DAYS = [3, 7];
 
-/**
- * Records a failed renewal, under the account's lock: schedules the next attempt or ends the plan, and emails the owner. A payment
- * that the owner started does not count, because the owner saw its result.
- */
+/** Runs under the account's lock. A payment started by the owner does not count, because the owner saw its result. */
 export async function recordFailedRenewal(
   ctx: Context,
   tx: Tx,
@@ -117,7 +113,6 @@ export async function recordFailedRenewal(
   await queueEmail(ctx, tx, email, renewalFailedEmail(due, nextTry, declineCode));
 }
 
-/** Only the owner can confirm the charge at the bank, and the owner is absent. */
 export async function emailConfirmation(
   ctx: Context,
   tx: Tx,
@@ -128,7 +123,7 @@ export async function emailConfirmation(
   await queueEmail(ctx, tx, email, confirmPaymentEmail(due, url));
 }
 
-/** Starts a plan that costs nothing now. */
+/** For plans without a price. */
 export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
   await deleteSubscription(tx, userId);
   await changePlan(ctx, tx, userId, plan);
@@ -137,7 +132,7 @@ export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan
 export const isPeriodPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
   subscription !== undefined && subscription.periodEnd > now;
 
-/** The value of the unused time of the paid period, in the currency of the new one. */
+/** In the currency of the new plan; 0 if that differs. */
 export function unusedCredit(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
   if (!subscription || !isPeriodPaid(subscription, now) || subscription.currency !== currency) return 0n;
   const { priceMinor, periodStart, periodEnd } = subscription;
@@ -145,7 +140,7 @@ export function unusedCredit(subscription: SubscriptionRow | undefined, currency
   return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
 }
 
-/** The same day of the next month at the same time; the last day where the month is shorter. */
+/** The same day and time of the next month; the last day if the month is shorter. */
 export function monthAfter(date: Date, day: number): Date {
   const next = new Date(date);
   next.setUTCMonth(next.getUTCMonth() + 1, 1);
@@ -154,7 +149,6 @@ export function monthAfter(date: Date, day: number): Date {
   return next;
 }
 
-/** Applies the downgrades whose period has ended. */
 export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
   forEachRow(
     await listDueDowngrades(ctx.db, ctx.now()),
@@ -163,7 +157,7 @@ export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
       ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next job run tries again"),
   );
 
-/** Checks again under the account's lock: of two workers only one finds it due, and a late change by the owner counts. */
+/** Checks again under the account's lock: another worker or the owner may have changed the plan. */
 const downgrade = (ctx: Context, userId: string) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, userId);
@@ -172,7 +166,7 @@ const downgrade = (ctx: Context, userId: string) =>
     const { nextPlan } = subscription;
     if (planPriceMinor(ctx.config.planConfig, nextPlan) === 0n)
       return endSubscription(ctx, tx, userId, nextPlan);
-    // The renewal charges the price of the new plan, because its period ends like that of every plan that continues.
+    // The renewal then charges the price of the new plan.
     await updateSubscription(tx, userId, { plan: nextPlan, nextPlan: null });
     await changePlan(ctx, tx, userId, nextPlan);
   });

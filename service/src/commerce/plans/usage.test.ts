@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => market.close());
 
-test("GET /account/usage: shows every window of the plan, and counts in none", async () => {
+test("GET /account/usage: returns every window of the plan without counting itself", async () => {
   const pro = await market.createUser({ plan: "pro" });
   const inSeconds = (seconds: number) => new Date(market.clock.now.getTime() + seconds * 1000).toISOString();
   await pro.get("/v1/categories");
@@ -28,14 +28,14 @@ test("GET /account/usage: shows every window of the plan, and counts in none", a
   });
 });
 
-test("a session reads the keys' usage without adding to it", async () => {
+test("GET /account/usage by session: reads the counters of keys without adding to them", async () => {
   const user = await market.createUser();
   const session = await market.createSession(user.userId);
   const { data } = (await session.get("/v1/account/usage")).body;
   assert.deepEqual([data.windows[0].used, data.sessionWindows[0].used], [0, 0]);
 });
 
-test("GET /account/usage: answers when the quota is used up, by every method and spelling of it", async () => {
+test("GET /account/usage with an exhausted quota: answers, for every method and spelling", async () => {
   const free = await market.createUser();
   for (let at = 0; at < builtInPlans.plans.free.quotas[0]!.requests; at++) await free.get("/v1/nothing");
   assert.equal((await free.get("/v1/categories")).status, 429);
@@ -49,7 +49,7 @@ test("GET /account/usage: answers when the quota is used up, by every method and
   }
 });
 
-test("usage is for any key, whatever it may do, and not for visitors", async () => {
+test("GET /account/usage: any key, no guests", async () => {
   const powerless = await market.createUser({ permissions: [] });
   assert.equal((await powerless.get("/v1/account/usage")).status, 200);
   const { name, value } = market.service.ctx.guests.cookie();

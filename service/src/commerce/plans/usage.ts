@@ -3,7 +3,7 @@ import type { Context, Member } from "../../core/context.ts";
 import type { RateLimitWindow } from "../../platform/http/counters.ts";
 import { allowanceOfKeys, allowanceOfSessions } from "./allowance.ts";
 
-/** The present windows. Reading them counts nothing beyond the request itself. */
+/** Peeking counts no request. */
 export async function readUsage({ config, counters }: Context, caller: Member): Promise<Usage> {
   const [windows, sessionWindows] = await Promise.all([
     counters.peek(allowanceOfKeys(config.planConfig, caller)),
