@@ -14,15 +14,15 @@ import {
   RETURNED_WITHIN_MS,
 } from "./queries.ts";
 
-/** Balances that are still paid after the account is closed, and their destination. */
+/** Paid by the schedule after the account is closed. */
 export interface RemainingBalance {
   amounts: { currency: string; amountMinor: bigint }[];
   destination: string;
 }
 
 /**
- * Throws while the account has an open payout or owes money. The remaining balance is paid by the schedule, which needs a
- * destination, unless the owner gives it up. Null: no balance remains. The account is locked.
+ * Throws if a payout is open or the account owes money. The schedule pays the balance, unless the owner gives it up. null: no balance. The
+ * account is locked.
  */
 export async function payOutBalance(
   ctx: Context,
@@ -83,23 +83,22 @@ function cannotPayOutError(amounts: RemainingBalance["amounts"], lacks: keyof ty
   );
 }
 
-/** `11.99 USD and 500 JPY` */
 export const formatAmounts = (amounts: RemainingBalance["amounts"]): string =>
   amounts.map(({ currency, amountMinor }) => formatMoney(amountMinor, currency)).join(" and ");
 
 export const toAmounts = (amounts: RemainingBalance["amounts"]) =>
   amounts.map(({ currency, amountMinor }) => ({ currency, amount: toDecimal(amountMinor, currency) }));
 
-/** Stores the address of a closed account for emails about its remaining payouts. */
+/** For emails about payouts after the account is closed. */
 export const saveLastAddress = (tx: Tx, user: { id: string; email: string }) =>
   insertLastAddress(tx, user.id, user.email);
 
-/** Null: the account is closed and had no balance. */
+/** null: the account is closed and had no balance. */
 export async function findEmailAddress(db: Queries, userId: string): Promise<string | null> {
   const user = await findAccount(db, userId);
   return user && !user.closedAt ? user.email : findLastAddress(db, userId);
 }
 
-/** Deletes addresses of closed accounts that are paid off and past the return period of banks. */
+/** Waits until banks can no longer return the last payout. */
 export const deleteLastAddresses = (ctx: Context) =>
   deletePaidOffAddresses(ctx.db, new Date(ctx.now().getTime() - RETURNED_WITHIN_MS));

@@ -1,11 +1,11 @@
-import type { Balance as ToldBalance } from "@stoa/contract";
+import type { Balance as ApiBalance } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { currencyExponent, toDecimal } from "../../core/money/amount.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { listNextMaturities } from "./queries.ts";
 
-/** The smallest payout, in units of the currency. The fee of a transfer would use up a smaller amount. */
+/** In units of the currency: the fee of a transfer would consume a smaller payout. */
 const MINIMUM_WITH_DECIMALS = 10n;
 const MINIMUM_WITHOUT_DECIMALS = 1_000n;
 
@@ -29,17 +29,17 @@ export const emptyBalance = (currency: string): Balance => ({
 
 type NextMaturity = Awaited<ReturnType<typeof listNextMaturities>>[number];
 
-/** One balance for each currency of the caller; zero in the shop's currency for a caller without earnings. */
-export async function readBalance(ctx: Context, caller: Member, paging: Paging): Promise<Page<ToldBalance>> {
+/** Callers without earnings get a zero balance in the default currency. */
+export async function readBalance(ctx: Context, caller: Member, paging: Paging): Promise<Page<ApiBalance>> {
   const found = await balancesOf(ctx.db, caller.userId, ctx.now());
   const all = found.length > 0 ? found : [emptyBalance(ctx.config.currency)];
   const maturities = await listNextMaturities(ctx.db, caller.userId, ctx.now());
-  const shown = all.slice(offsetOf(paging), offsetOf(paging) + paging.limit);
+  const visible = all.slice(offsetOf(paging), offsetOf(paging) + paging.limit);
   const nextOf = (currency: string) => maturities.find((one) => one.currency === currency);
-  return { items: shown.map((balance) => toBalance(balance, nextOf(balance.currency))), total: all.length };
+  return { items: visible.map((balance) => toBalance(balance, nextOf(balance.currency))), total: all.length };
 }
 
-function toBalance(balance: Balance, next: NextMaturity | undefined): ToldBalance {
+function toBalance(balance: Balance, next: NextMaturity | undefined): ApiBalance {
   const { currency } = balance;
   const amount = (minor: bigint) => toDecimal(minor, currency);
   return {

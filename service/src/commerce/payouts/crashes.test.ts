@@ -14,7 +14,7 @@ import { reconcilePayouts } from "./payout-submission.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Between every two steps of a payout, in their order. */
+/** The steps of a payout, in order. */
 const steps = [
   "payout: drawn, not asked",
   "payout: about to be asked",
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => site.close());
 
-async function hasSeller(account: string): Promise<Client> {
+async function createSeller(account: string): Promise<Client> {
   const seller = await market.createUser({ role: "seller" });
   const session = await market.createSession(seller.userId);
   assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
@@ -39,11 +39,11 @@ async function hasSeller(account: string): Promise<Client> {
   return seller;
 }
 
-/** Asks a process that dies of it. */
-async function asksInVain(seller: Client, step: string): Promise<void> {
-  const doomed = await site.startDoomed(step);
+/** Sends the request to a process that crashes at `step`. */
+async function requestPayoutAndCrash(seller: Client, step: string): Promise<void> {
+  const crashing = await site.startDoomed(step);
   const { key } = await market.createSession(seller.userId);
-  await assertKilledBy(doomed, clientOf(doomed.origin, key).post("/v1/payouts", {}));
+  await assertKilledBy(crashing, clientOf(crashing.origin, key).post("/v1/payouts", {}));
 }
 
 const payoutsOf = async (seller: Client): Promise<{ id: string; status: string }[]> =>
@@ -53,7 +53,7 @@ const balanceOf = async (seller: Client) => {
   return { available, inTransit };
 };
 
-suite("a process that is killed", () => {
+suite("a killed process", () => {
   for (const step of steps) {
     for (const [account, status, available] of sampleOf(
       [
@@ -62,10 +62,10 @@ suite("a process that is killed", () => {
       ] as const,
       steps.indexOf(step),
     )) {
-      test(`at "${step}" leaves a payout that the job ends as ${status}, with one at the provider`, async () => {
-        const seller = await hasSeller(account);
+      test(`at "${step}": the job ends the payout as ${status}, with one at the provider`, async () => {
+        const seller = await createSeller(account);
         const before = site.done.payouts.length;
-        await asksInVain(seller, step);
+        await requestPayoutAndCrash(seller, step);
         market.clock.forward(2 * MINUTE_MS);
         for (let times = 0; times < 2; times++) await reconcilePayouts(market.service.ctx);
         const payouts = await payoutsOf(seller);
@@ -82,14 +82,14 @@ suite("a process that is killed", () => {
     }
   }
 
-  test('at "payout: drawing" has drawn nothing', async () => {
-    const seller = await hasSeller("acct_test");
-    await asksInVain(seller, "payout: drawing");
+  test('at "payout: drawing": nothing is debited', async () => {
+    const seller = await createSeller("acct_test");
+    await requestPayoutAndCrash(seller, "payout: drawing");
     assert.deepEqual(await payoutsOf(seller), []);
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   });
 
-  test("leaves books that balance and agree with the payouts", async () => {
+  test("afterwards: the ledger balances and agrees with the payouts", async () => {
     assert.deepEqual(await ledgerSums(market), { USD: 0 });
     const { problems } = await verifyLedger(market.service.ctx.db);
     assert.deepEqual(
@@ -99,15 +99,15 @@ suite("a process that is killed", () => {
   });
 });
 
-suite("POST /payouts of a part, under an Idempotency-Key", () => {
+suite("POST /payouts with an amount and an Idempotency-Key", () => {
   for (const step of sampleOf(steps, 2)) {
-    test(`killed at "${step}": a repeat answers the payout that was drawn`, async () => {
-      const { userId } = await hasSeller("acct_test");
+    test(`process killed at "${step}": a repeat returns the same payout`, async () => {
+      const { userId } = await createSeller("acct_test");
       const session = await market.createSession(userId);
       const ask = (client: Client) =>
         client.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "part" });
-      const doomed = await site.startDoomed(step);
-      await assertKilledBy(doomed, ask(clientOf(doomed.origin, session.key)));
+      const crashing = await site.startDoomed(step);
+      await assertKilledBy(crashing, ask(clientOf(crashing.origin, session.key)));
       const before = site.done.payouts.length;
       const reply = await repeatAfterCrash(site.market, () => ask(session));
       const [only, ...others] = await payoutsOf(session);
@@ -118,9 +118,9 @@ suite("POST /payouts of a part, under an Idempotency-Key", () => {
   }
 });
 
-test("a part that is asked for again under its key, because a step failed, is paid once", async () => {
+test("POST /payouts repeated under its key after a failed step: paid once", async () => {
   for (const step of steps) {
-    const { userId } = await hasSeller("acct_test");
+    const { userId } = await createSeller("acct_test");
     const session = await market.createSession(userId);
     const ask = () => session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": `part of ${userId}` });
     site.failsAt = step;

@@ -34,19 +34,19 @@ before(async () => {
 });
 after(() => market.close());
 
-/** What was earned once, and what is left of it after refunds. */
+/** An earning, and what is left of it after refunds. */
 interface Earning {
   currency: string;
   leftMinor: bigint;
   maturesAt: Date;
   account: "seller" | "referrer";
-  /** Where a product was really bought. */
+  /** Set for a real purchase. */
   orderId?: string;
-  /** Its buyer wants the money back, and nobody has decided. */
+  /** An open refund request of the buyer. */
   refundId?: string | undefined;
 }
 
-interface Told {
+interface PayoutData {
   id: string;
   status: PayoutStatus;
   amount: number;
@@ -54,7 +54,7 @@ interface Told {
   period: { start: string; end: string };
 }
 
-/** What a slow reader of receipts and statements knows of one seller. */
+/** The expected state of one seller, recomputed from the steps. */
 interface History {
   seller: Client;
   earnings: Earning[];
@@ -62,11 +62,11 @@ interface History {
 
 type Step = (history: History) => Promise<unknown>;
 
-const payoutsOf = async ({ seller }: History): Promise<Told[]> =>
+const payoutsOf = async ({ seller }: History): Promise<PayoutData[]> =>
   (await seller.get("/v1/payouts?limit=100")).body.data;
 const later = (hours: number) => new Date(market.clock.now.getTime() + hours * HOUR_MS);
 
-async function earns(history: History, earning: Earning): Promise<void> {
+async function addEarning(history: History, earning: Earning): Promise<void> {
   await bookEarnings(market, history.seller, { ...earning, amountMinor: earning.leftMinor });
   history.earnings.push(earning);
 }
@@ -74,7 +74,7 @@ async function earns(history: History, earning: Earning): Promise<void> {
 const currency = fc.constantFrom("USD", "JPY", "KWD");
 const state = fc.constantFrom<BankState>("in_transit", "completed", "failed", "returned");
 
-const sells = fc
+const sale = fc
   .record({
     currency,
     amountMinor: fc.bigInt({ min: 1n, max: 60_000n }),
@@ -84,16 +84,16 @@ const sells = fc
   .map(
     ({ hours, amountMinor, ...sale }): Step =>
       (history) =>
-        earns(history, { ...sale, leftMinor: amountMinor, maturesAt: later(hours) }),
+        addEarning(history, { ...sale, leftMinor: amountMinor, maturesAt: later(hours) }),
   );
 
-/** By the real rooms: the platform keeps a tenth, rounded half-up. */
-const sellsAProduct = fc.integer({ min: 1, max: 500_00 }).map(
+/** A real purchase: the platform's fee is 10 %, rounded half up. */
+const productSale = fc.integer({ min: 1, max: 500_00 }).map(
   (cents): Step =>
     async (history) => {
       const productId = await createProduct(history.seller, { price: cents / 100 });
       const orderId = await buyProduct(buyer, productId);
-      // What was looked at comes back only if the seller says so.
+      // A used product needs the approval of the seller.
       await buyer.get(`/v1/products/${productId}`);
       const fee = BigInt(Math.floor((cents + 5) / 10));
       history.earnings.push({
@@ -106,8 +106,8 @@ const sellsAProduct = fc.integer({ min: 1, max: 500_00 }).map(
     },
 );
 
-/** An administrator gives a buyer all of it back, whether or not the seller was paid for it. */
-const givesAnOrderBack = fc.nat().map(
+/** An administrator refunds an order in full, whether or not the seller was paid. */
+const adminRefund = fc.nat().map(
   (which): Step =>
     async ({ earnings }) => {
       const orders = earnings.filter(({ orderId, leftMinor }) => orderId && leftMinor > 0n);
@@ -121,7 +121,7 @@ const givesAnOrderBack = fc.nat().map(
     },
 );
 
-const asksForAnOrderBack = fc.nat().map(
+const refundRequest = fc.nat().map(
   (which): Step =>
     async ({ earnings }) => {
       const orders = earnings.filter((one) => one.orderId && one.leftMinor > 0n && !one.refundId);
@@ -133,7 +133,7 @@ const asksForAnOrderBack = fc.nat().map(
     },
 );
 
-const decidesOnARefund = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")).map(
+const refundDecision = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")).map(
   ([which, how]): Step =>
     async ({ seller, earnings }) => {
       const orders = earnings.filter(({ refundId }) => refundId);
@@ -150,8 +150,8 @@ const decidesOnARefund = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")
     },
 );
 
-/** A part of what was earned once is given back: it counts as if it had never been earned. */
-const refunds = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 100 })).map(
+/** Refunds a part of an earning: it counts as if it had never been earned. */
+const partialRefund = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 100 })).map(
   ([which, percent]): Step =>
     async (history) => {
       const earning = history.earnings[which % history.earnings.length];
@@ -168,21 +168,21 @@ const refunds = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 100 })).map(
     },
 );
 
-/** A lost dispute's fee: it is due at once, whatever there is. */
-const paysAFee = fc.tuple(currency, fc.bigInt({ min: 1n, max: 3_000n })).map(
+/** The fee of a lost dispute is due at once, whatever the balance. */
+const disputeFee = fc.tuple(currency, fc.bigInt({ min: 1n, max: 3_000n })).map(
   ([of, amountMinor]): Step =>
     (history) =>
-      earns(history, { currency: of, leftMinor: -amountMinor, maturesAt: later(0), account: "seller" }),
+      addEarning(history, { currency: of, leftMinor: -amountMinor, maturesAt: later(0), account: "seller" }),
 );
 
-const waits = fc.integer({ min: 1, max: 200 }).map(
+const wait = fc.integer({ min: 1, max: 200 }).map(
   (hours): Step =>
     async () => {
       market.clock.forward(hours * HOUR_MS);
     },
 );
 
-const asks = fc.record({ currency }, { requiredKeys: [] }).chain((input) =>
+const payoutInput = fc.record({ currency }, { requiredKeys: [] }).chain((input) =>
   fc.record({
     input: fc.oneof(
       fc.constant(input),
@@ -192,7 +192,7 @@ const asks = fc.record({ currency }, { requiredKeys: [] }).chain((input) =>
     trouble: fc.constantFrom("none", "none", "answers get lost", "down"),
   }),
 );
-const asksForPayout = asks.map(
+const payoutRequest = payoutInput.map(
   ({ input, begins, trouble }): Step =>
     async ({ seller }) => {
       Object.assign(bank, { begins, trouble });
@@ -207,29 +207,29 @@ const asksForPayout = asks.map(
     },
 );
 
-/** Only in the ways in which a bank can go. */
-const goesOn: Record<BankState, BankState[]> = {
+/** The transitions that a bank can make. */
+const nextStates: Record<BankState, BankState[]> = {
   in_transit: ["completed", "failed", "returned"],
   completed: ["returned"],
   failed: [],
   returned: [],
 };
-const hearsFromTheBank = fc.tuple(fc.nat(), fc.nat()).map(
+const bankUpdate = fc.tuple(fc.nat(), fc.nat()).map(
   ([which, where]): Step =>
     async (history) => {
-      const heard = (await payoutsOf(history)).filter(({ id }) => bank.paid.has(id));
-      const payout = heard[which % heard.length];
-      const ways = payout ? goesOn[bank.paid.get(payout.id)!.state] : [];
+      const sent = (await payoutsOf(history)).filter(({ id }) => bank.paid.has(id));
+      const payout = sent[which % sent.length];
+      const ways = payout ? nextStates[bank.paid.get(payout.id)!.state] : [];
       if (payout && ways.length > 0) await bank.moves(payout.id, ways[where % ways.length]!);
     },
 );
 
-const reconciles: Step = async () => {
+const reconciliation: Step = async () => {
   market.clock.forward(HOUR_MS);
   await reconcilePayouts(market.service.ctx);
 };
 
-const isPaidBySchedule = state.map(
+const scheduledPayout = state.map(
   (begins): Step =>
     async () => {
       bank.begins = begins;
@@ -238,35 +238,35 @@ const isPaidBySchedule = state.map(
 );
 
 const step = fc.oneof(
-  { weight: 4, arbitrary: sells },
-  { weight: 2, arbitrary: sellsAProduct },
-  { weight: 1, arbitrary: givesAnOrderBack },
-  { weight: 2, arbitrary: asksForAnOrderBack },
-  { weight: 1, arbitrary: decidesOnARefund },
-  { weight: 2, arbitrary: refunds },
-  { weight: 1, arbitrary: paysAFee },
-  { weight: 3, arbitrary: waits },
-  { weight: 3, arbitrary: asksForPayout },
-  { weight: 3, arbitrary: hearsFromTheBank },
-  { weight: 1, arbitrary: fc.constant(reconciles) },
-  { weight: 1, arbitrary: isPaidBySchedule },
+  { weight: 4, arbitrary: sale },
+  { weight: 2, arbitrary: productSale },
+  { weight: 1, arbitrary: adminRefund },
+  { weight: 2, arbitrary: refundRequest },
+  { weight: 1, arbitrary: refundDecision },
+  { weight: 2, arbitrary: partialRefund },
+  { weight: 1, arbitrary: disputeFee },
+  { weight: 3, arbitrary: wait },
+  { weight: 3, arbitrary: payoutRequest },
+  { weight: 3, arbitrary: bankUpdate },
+  { weight: 1, arbitrary: fc.constant(reconciliation) },
+  { weight: 1, arbitrary: scheduledPayout },
 );
 
 const sum = (amounts: bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
 
-/** Each balance anew, from what was earned and from the payouts that the seller was told of. */
-async function mustBeAsRecomputed(history: History): Promise<void> {
+/** Recomputes each balance from the earnings and payouts. */
+async function assertBalances(history: History): Promise<void> {
   const payouts = await payoutsOf(history);
-  for (const told of (await history.seller.get("/v1/balance")).body.data) {
-    const mine = history.earnings.filter((earning) => earning.currency === told.currency);
+  for (const reported of (await history.seller.get("/v1/balance")).body.data) {
+    const mine = history.earnings.filter((earning) => earning.currency === reported.currency);
     const [matured, pending] = [true, false].map((isMatured) =>
       sum(mine.filter((one) => one.maturesAt <= market.clock.now === isMatured).map((one) => one.leftMinor)),
     );
     const of = (...states: PayoutStatus[]) =>
       sum(
         payouts
-          .filter((payout) => payout.currency === told.currency && states.includes(payout.status))
-          .map(({ amount }) => toMinor(amount, told.currency)!),
+          .filter((payout) => payout.currency === reported.currency && states.includes(payout.status))
+          .map(({ amount }) => toMinor(amount, reported.currency)!),
       );
     const reserved = sum(
       mine.filter((one) => one.refundId && one.maturesAt <= market.clock.now).map((one) => one.leftMinor),
@@ -278,21 +278,21 @@ async function mustBeAsRecomputed(history: History): Promise<void> {
       inTransit: of("pending", "in_transit"),
     };
     const read = {
-      pending: toMinor(told.pending, told.currency),
-      reserved: toMinor(told.reserved, told.currency),
-      available: toMinor(told.available, told.currency),
-      inTransit: toMinor(told.inTransit, told.currency),
+      pending: toMinor(reported.pending, reported.currency),
+      reserved: toMinor(reported.reserved, reported.currency),
+      available: toMinor(reported.available, reported.currency),
+      inTransit: toMinor(reported.inTransit, reported.currency),
     };
-    assert.deepEqual(read, recomputed, told.currency);
+    assert.deepEqual(read, recomputed, reported.currency);
   }
 }
 
-/** No day is paid for twice, whatever came back in between. */
-async function mustTellEachDayOnce(history: History): Promise<void> {
-  const kept = (await payoutsOf(history)).filter(({ status }) => !["failed", "returned"].includes(status));
-  for (const of of new Set(kept.map((payout) => payout.currency))) {
+/** No day is in two periods, even after returned payouts. */
+async function assertPeriodsDisjoint(history: History): Promise<void> {
+  const paid = (await payoutsOf(history)).filter(({ status }) => !["failed", "returned"].includes(status));
+  for (const of of new Set(paid.map((payout) => payout.currency))) {
     // The list is newest first.
-    const ends = kept.filter((payout) => payout.currency === of).toReversed();
+    const ends = paid.filter((payout) => payout.currency === of).toReversed();
     for (const [index, { period }] of ends.entries()) {
       assert.ok(period.start <= period.end, JSON.stringify(period));
       assert.ok(index === 0 || period.start > ends[index - 1]!.period.end, JSON.stringify(ends));
@@ -300,8 +300,8 @@ async function mustTellEachDayOnce(history: History): Promise<void> {
   }
 }
 
-/** When everything has been asked about, both sides tell the same of every payout. */
-async function mustAgreeWithTheBank(history: History): Promise<void> {
+/** After reconciliation, both sides have the same status for each payout. */
+async function assertEqualToBank(history: History): Promise<void> {
   market.clock.forward(DAY_MS + HOUR_MS);
   await reconcilePayouts(market.service.ctx);
   const payouts = await payoutsOf(history);
@@ -311,20 +311,20 @@ async function mustAgreeWithTheBank(history: History): Promise<void> {
   }
 }
 
-/** What was earned past the real rooms has no order behind it, which the proofs tell as well. */
+/** Earnings without an order are reported, too. */
 const isAboutPayouts = (problem: string) => /payout/i.test(problem);
 
-test("whatever is sold, refunded, paid, lost and sent back, every balance is its entries, and the ledger's sum is zero", async () => {
+test("any history: each balance equals its entries, the ledger sums to zero, and periods do not overlap", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
       const history: History = { seller: await market.createUser({ role: "seller" }), earnings: [] };
-      for (const take of steps) {
-        await take(history);
-        await mustBeAsRecomputed(history);
+      for (const runStep of steps) {
+        await runStep(history);
+        await assertBalances(history);
       }
-      await mustTellEachDayOnce(history);
-      await mustAgreeWithTheBank(history);
-      await mustBeAsRecomputed(history);
+      await assertPeriodsDisjoint(history);
+      await assertEqualToBank(history);
+      await assertBalances(history);
       assert.deepEqual(new Set(Object.values(await ledgerSums(market))), new Set([0]));
       const { problems } = await verifyLedger(market.service.ctx.db);
       assert.deepEqual(problems.filter(isAboutPayouts), []);

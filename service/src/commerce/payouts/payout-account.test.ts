@@ -16,23 +16,23 @@ const MINUTE_MS = 60_000;
 const PATH = "/v1/account/payout-account";
 
 let market: Market;
-/** Where the provider is at the end of a line that may be down. */
-let tried: Market;
+/** A market whose connection to the provider may fail. */
+let unreliable: Market;
 let provider: FakeProvider;
 const line: PaymentConnection = { trouble: "none" };
 before(async () => {
   market = await openMarket();
-  provider = await startFakeProvider({ store: memoryStore(), now: () => tried.clock.now });
-  tried = await openMarket({
+  provider = await startFakeProvider({ store: memoryStore(), now: () => unreliable.clock.now });
+  unreliable = await openMarket({
     payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
   });
 });
 after(async () => {
-  await Promise.all([market.close(), tried.close()]);
+  await Promise.all([market.close(), unreliable.close()]);
   await provider.close();
 });
 
-test("where payouts go is the seller's to say, and they are told of it", async () => {
+test("PUT /account/payout-account: sets the destination, with email and audit entry", async () => {
   const bank = installFakeBank(market);
   const seller = await market.createUser({ role: "seller" });
   const session = await market.createSession(seller.userId);
@@ -51,7 +51,7 @@ test("where payouts go is the seller's to say, and they are told of it", async (
   assert.deepEqual(rows, [{ details: { from: "acct_test", to: "acct_own" } }]);
 });
 
-test("it is no key's to say, and no old session's", async () => {
+test("PUT /account/payout-account with a key or an old session: refused", async () => {
   const seller = await market.createUser({ role: "seller" });
   assert.equal(
     assertError(await seller.put(PATH, { account: "acct_eve" }), 403, "UNAUTHORIZED").required,
@@ -64,21 +64,21 @@ test("it is no key's to say, and no old session's", async () => {
   assert.equal((await session.get(PATH)).body.data.account, "acct_test");
 });
 
-test("it is the id of an account", async () => {
+test("PUT /account/payout-account with an invalid account id: 400", async () => {
   const session = await market.createSession((await market.createUser()).userId);
   for (const account of ["", "a b", "acct\n", "x".repeat(101), 1, null])
     assertError(await session.put(PATH, { account }), 400, "INVALID_REQUEST", "account");
 });
 
-suite("setting it up at the provider", () => {
-  const standing = async (session: Client) => (await session.get(PATH)).body.data;
+suite("POST /account/payout-account/onboarding", () => {
+  const readAccount = async (session: Client) => (await session.get(PATH)).body.data;
   const finish = async (url: string) => (await fetch(url, { method: "POST", redirect: "manual" })).status;
 
-  /** Somebody who earned, and is at the provider's page. */
-  async function hasBegun() {
-    const seller = await tried.createUser({ role: "seller" });
-    const session = await tried.createSession(seller.userId);
-    await bookEarnings(tried, seller, { amountMinor: 5000n });
+  /** A seller with earnings and an open onboarding page. */
+  async function startOnboarding() {
+    const seller = await unreliable.createUser({ role: "seller" });
+    const session = await unreliable.createSession(seller.userId);
+    await bookEarnings(unreliable, seller, { amountMinor: 5000n });
     const replies = await Promise.all(Array.from({ length: 20 }, () => session.post(`${PATH}/onboarding`)));
     const reply = replies[0]!;
     assert.equal(reply.status, 200, reply.text);
@@ -86,54 +86,54 @@ suite("setting it up at the provider", () => {
     return { seller, session, ...(reply.body.data as { account: string; url: string }) };
   }
 
-  test("opens one account, to which payouts go once its page is done, and is told of once", async () => {
-    const { seller, session, account, url } = await hasBegun();
-    assert.deepEqual(await standing(session), { account, payoutsEnabled: false });
+  test("opens one account, usable once its page is completed, with one email", async () => {
+    const { seller, session, account, url } = await startOnboarding();
+    assert.deepEqual(await readAccount(session), { account, payoutsEnabled: false });
     const again = await Promise.all(Array.from({ length: 5 }, () => session.post(`${PATH}/onboarding`)));
     assert.deepEqual(new Set(again.map(({ body }) => body.data.account)), new Set([account]));
     assert.match(await (await fetch(url)).text(), /Finish<\/button>/);
     assert.equal(await finish(url), 303);
     assert.match(await (await fetch(url)).text(), /<h1>Your payouts are set up/);
-    assert.deepEqual(await standing(session), { account, payoutsEnabled: true });
+    assert.deepEqual(await readAccount(session), { account, payoutsEnabled: true });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
-    const subjects = (await emailsToUser(tried, seller.userId)).map(({ subject }) => subject);
+    const subjects = (await emailsToUser(unreliable, seller.userId)).map(({ subject }) => subject);
     assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payout account changed"]);
   });
 
-  test("is waited for: nothing is drawn before, by its owner's wish or by the schedule", async () => {
-    const { seller, session, url } = await hasBegun();
+  test("before completion: no payout by request or schedule", async () => {
+    const { seller, session, url } = await startOnboarding();
     assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
-    const slot = () => payOutBySchedule(tried.service.ctx, "daily");
-    await slot();
-    tried.clock.forward(24 * 60 * MINUTE_MS);
-    await slot();
+    const runSchedule = () => payOutBySchedule(unreliable.service.ctx, "daily");
+    await runSchedule();
+    unreliable.clock.forward(24 * 60 * MINUTE_MS);
+    await runSchedule();
     assert.deepEqual((await seller.get("/v1/payouts")).body.data, []);
     assert.equal((await seller.get("/v1/balance")).body.data[0].available, 50);
     await finish(url);
-    tried.clock.forward(24 * 60 * MINUTE_MS);
-    await slot();
+    unreliable.clock.forward(24 * 60 * MINUTE_MS);
+    await runSchedule();
     assert.equal((await seller.get("/v1/payouts")).body.data[0].status, "completed");
   });
 
-  test("is no key's to do, and no old session's; the provider's silence is 503, and keeps nobody from being paid", async () => {
-    const seller = await tried.createUser({ role: "seller" });
-    const session = await tried.createSession(seller.userId);
-    await bookEarnings(tried, seller, { amountMinor: 5000n });
+  test("key or old session: refused; provider unavailable: 503, and other payouts continue", async () => {
+    const seller = await unreliable.createUser({ role: "seller" });
+    const session = await unreliable.createSession(seller.userId);
+    await bookEarnings(unreliable, seller, { amountMinor: 5000n });
     assert.equal(
       assertError(await seller.post(`${PATH}/onboarding`), 403, "UNAUTHORIZED").required,
       "session",
     );
     line.trouble = "down";
     assertError(await session.post(`${PATH}/onboarding`), 503, "SERVICE_UNAVAILABLE");
-    assert.deepEqual(await standing(session), { account: "acct_test", payoutsEnabled: null });
+    assert.deepEqual(await readAccount(session), { account: "acct_test", payoutsEnabled: null });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "pending");
     line.trouble = "none";
-    tried.clock.forward(15 * MINUTE_MS);
+    unreliable.clock.forward(15 * MINUTE_MS);
     const { required } = assertError(await session.post(`${PATH}/onboarding`), 403, "UNAUTHORIZED");
     assert.equal(required, "fresh-sign-in");
   });
 
-  test("has no page of nobody's account", async () => {
+  test("an unknown account: has no page", async () => {
     assert.equal(await finish(`${provider.origin}/onboarding/acct_nobody`), 404);
     assert.equal((await fetch(`${provider.origin}/onboarding/acct_nobody`)).status, 404);
   });

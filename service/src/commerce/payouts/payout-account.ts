@@ -18,7 +18,7 @@ const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAc
   payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
 });
 
-/** Sets the destination of future payouts; existing payouts keep theirs. */
+/** Existing payouts keep their destination. */
 export async function setAccount(
   ctx: Context,
   caller: SessionCaller,
@@ -29,7 +29,7 @@ export async function setAccount(
   return toAccount(ctx, account);
 }
 
-/** Payouts go to the seller's account at the provider. There is none until the seller has set it up on the provider's page. */
+/** Creates the seller's account at the provider; the seller completes it on the provider's page. */
 export async function startOnboarding(
   ctx: Context,
   caller: SessionCaller,

@@ -17,23 +17,23 @@ import {
 
 export interface PayoutInput {
   sellerId: string;
-  /** The balance under the lock of the seller's account. */
+  /** Read under the lock of the seller's account. */
   balance: Balance;
   amountMinor: bigint;
   destination: string;
-  /** The time of the schedule; null: the seller requested it. */
+  /** null: the seller requested it. */
   scheduledFor: Date | null;
 }
 
 /**
- * Debits the available balance, commissions first, and inserts the payout; the provider is asked after the commit. Null when the
- * seller has an open payout in the currency, or had one at this time of the schedule.
+ * Debits commissions first. Returns null if the seller has an open payout in the currency, or had one at this scheduled time. The caller
+ * submits it after the commit.
  */
 export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Promise<PayoutRow | null> {
   const { sellerId, balance, amountMinor } = input;
   const id = ctx.newId();
   const period = await payoutPeriod(ctx, tx, input);
-  const isMade = await insertPayout(tx, {
+  const isInserted = await insertPayout(tx, {
     id,
     sellerId,
     amountMinor,
@@ -45,7 +45,7 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
     scheduledFor: input.scheduledFor ? dayOf(input.scheduledFor) : null,
     createdAt: ctx.now(),
   });
-  if (!isMade) return null;
+  if (!isInserted) return null;
   const payout = required(await findPayout(tx, id), "the payout");
   await postPayoutCreated(ctx, tx, payout);
   failPoint(ctx, "payout: drawing");
@@ -53,8 +53,8 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
 }
 
 /**
- * From the day after the last payout's period to the last day whose earnings are paid. A payout of the rest of a day that the last
- * period ended with has the following day alone, so that no day appears in two periods.
+ * The period starts the day after the last one, so that no day appears in two periods. A payout of the rest of a paid day therefore names
+ * the following day.
  */
 async function payoutPeriod(
   ctx: Context,

@@ -11,8 +11,8 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Asks for a payout to an account of the test provider's. */
-async function isPaidAt(
+/** Requests a payout to an account of the test provider. */
+async function payOutTo(
   account: string,
 ): Promise<{ seller: Client; payout: { id: string; status: string } }> {
   const seller = await market.createUser({ role: "seller" });
@@ -28,20 +28,20 @@ const balanceOf = async (seller: Client) => (await seller.get("/v1/balance")).bo
 const statusOf = async (seller: Client, id: string) =>
   (await seller.get(`/v1/payouts/${id}`)).body.data.status;
 
-test("acct_test pays", async () => {
-  const { seller, payout } = await isPaidAt("acct_test");
+test("acct_test: completed", async () => {
+  const { seller, payout } = await payOutTo("acct_test");
   assert.equal(payout.status, "completed");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 0, inTransit: 0 });
 });
 
-test("acct_test_fails does not pay, and the amount is there again", async () => {
-  const { seller, payout } = await isPaidAt("acct_test_fails");
+test("acct_test_fails: failed, and the amount is available again", async () => {
+  const { seller, payout } = await payOutTo("acct_test_fails");
   assert.partialDeepStrictEqual(payout, { status: "failed", failureCode: "account_closed" });
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
 });
 
-test("acct_test_returns sends back what it was paid, of which a notice tells", async () => {
-  const { seller, payout } = await isPaidAt("acct_test_returns");
+test("acct_test_returns: returned after completion, by webhook", async () => {
+  const { seller, payout } = await payOutTo("acct_test_returns");
   assert.equal(payout.status, "completed");
   await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
@@ -49,8 +49,8 @@ test("acct_test_returns sends back what it was paid, of which a notice tells", a
   assert.equal(message!.subject, "Payout returned: 50.00 USD");
 });
 
-test("an account that the provider does not know is no way to be paid", async () => {
-  const { seller, payout } = await isPaidAt("acct_nobody");
+test("an unknown account: failed", async () => {
+  const { seller, payout } = await payOutTo("acct_nobody");
   assert.equal(payout.status, "failed");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
 });

@@ -3,7 +3,6 @@ import { formatMoney } from "../../core/money/amount.ts";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import type { PayoutRow } from "./queries.ts";
 
-/** The reason in the email when the seller was banned after the payout was created. */
 export const SELLER_BANNED = "seller_banned";
 
 export function renderPayoutEmail(payout: PayoutRow): Email {

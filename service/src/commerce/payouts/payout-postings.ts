@@ -8,10 +8,10 @@ export type PostablePayout = Pick<
   "id" | "sellerId" | "amountMinor" | "commissionMinor" | "currency"
 >;
 
-/** Earlier than every clock, so that a process with a slow clock cannot see the debited amount as available. */
+/** The epoch, so that a process with a slow clock cannot see the debited amount as available. */
 const IMMEDIATELY = new Date(0);
 
-/** Credits the accounts that the payout debited; the amount can be paid out at once. */
+/** Credits the same accounts that the payout debited; the amount is available at once. */
 const creditEntries = ({ sellerId: ownerId, amountMinor, commissionMinor }: PostablePayout): Entry[] => [
   { account: "referrer", ownerId, amountMinor: commissionMinor, maturesAt: IMMEDIATELY },
   { account: "seller", ownerId, amountMinor: amountMinor - commissionMinor, maturesAt: IMMEDIATELY },
@@ -35,7 +35,7 @@ export const postPayoutCreated = (ctx: Context, tx: Tx, payout: PostablePayout) 
     inTransitEntry(payout, payout.amountMinor),
   ]);
 
-/** The provider no longer holds the money for us. */
+/** The provider's balance for us falls. */
 export const postPayoutCompleted = (ctx: Context, tx: Tx, payout: PostablePayout) =>
   postPayout(ctx, tx, "payout_completed", payout, [
     inTransitEntry(payout, -payout.amountMinor),
@@ -48,7 +48,7 @@ export const postPayoutFailed = (ctx: Context, tx: Tx, payout: PostablePayout) =
     ...creditEntries(payout),
   ]);
 
-/** The bank returned the payout, and the provider holds the money for us again. */
+/** The bank returned the payout to our balance at the provider. */
 export const postPayoutReturned = (ctx: Context, tx: Tx, payout: PostablePayout) =>
   postPayout(ctx, tx, "payout_returned", payout, [
     { account: "provider_clearing", amountMinor: -payout.amountMinor },

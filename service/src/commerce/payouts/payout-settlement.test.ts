@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 after(() => market.close());
 
-async function hasSeller(amountMinor = 5000n): Promise<Client> {
+async function createSeller(amountMinor = 5000n): Promise<Client> {
   const seller = await market.createUser({ role: "seller" });
   await bookEarnings(market, seller, { amountMinor });
   return seller;
@@ -41,7 +41,7 @@ const payoutsOf = async (seller: Client) => (await seller.get("/v1/payouts")).bo
 const eventsOf = async (seller: Client) => (await seller.get("/v1/events?type=payout.completed")).body.data;
 const reconcile = () => reconcilePayouts(market.service.ctx);
 
-async function hasPayout(seller: Client) {
+async function createPayout(seller: Client) {
   const reply = await requestPayout(market, seller);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
@@ -51,9 +51,9 @@ const subjectsTo = async ({ userId }: Client) =>
   (await emailsToUser(market, userId)).map(({ subject }) => subject);
 
 suite("a payout that the provider", () => {
-  test("confirms is completed, and its seller hears of it once", async () => {
-    const seller = await hasSeller();
-    const { id } = await hasPayout(seller);
+  test("confirms: completed, with one event", async () => {
+    const seller = await createSeller();
+    const { id } = await createPayout(seller);
     assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 50 });
     market.clock.forward(DAY_MS);
     for (let times = 0; times < 3; times++) await bank.moves(id, "completed");
@@ -70,42 +70,42 @@ suite("a payout that the provider", () => {
     assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD"]);
   });
 
-  test("confirms at once is completed in the answer", async () => {
+  test("confirms in its answer: completed in the response", async () => {
     bank.begins = "completed";
-    assert.equal((await hasPayout(await hasSeller())).status, "completed");
+    assert.equal((await createPayout(await createSeller())).status, "completed");
   });
 
-  test("refuses has failed: its amount is there at once, and another one may be asked for", async () => {
+  test("refuses: failed; the amount is available again", async () => {
     bank.begins = "failed";
-    const seller = await hasSeller();
-    assert.partialDeepStrictEqual(await hasPayout(seller), {
+    const seller = await createSeller();
+    assert.partialDeepStrictEqual(await createPayout(seller), {
       status: "failed",
       failureCode: "account_closed",
     });
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
     bank.begins = "completed";
-    assert.equal((await hasPayout(seller)).status, "completed");
+    assert.equal((await createPayout(seller)).status, "completed");
     assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD", "Payout failed: 50.00 USD"]);
     assert.equal((await eventsOf(seller)).length, 1);
   });
 
-  test("gets back after its completion is returned, and its amount is there again", async () => {
+  test("returns after completion: returned; the amount is available again", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    const { id, period } = await hasPayout(seller);
+    const seller = await createSeller();
+    const { id, period } = await createPayout(seller);
     market.clock.forward(3 * DAY_MS);
     for (let times = 0; times < 2; times++) await bank.moves(id, "returned");
     assert.equal((await payoutsOf(seller))[0].status, "returned");
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
     assert.deepEqual(await subjectsTo(seller), ["Payout returned: 50.00 USD", "Paid out: 50.00 USD"]);
-    const again = await hasPayout(seller);
+    const again = await createPayout(seller);
     assert.deepEqual([again.amount, again.period], [50, period]);
   });
 
-  test("calls failed after its completion came back as well", async () => {
+  test("reports as failed after completion: returned", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    const { id } = await hasPayout(seller);
+    const seller = await createSeller();
+    const { id } = await createPayout(seller);
     await bank.moves(id, "failed");
     assert.partialDeepStrictEqual((await payoutsOf(seller))[0], {
       status: "returned",
@@ -114,32 +114,32 @@ suite("a payout that the provider", () => {
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   });
 
-  test("has sent back before we heard that it was paid was never completed", async () => {
-    const seller = await hasSeller();
-    const { id } = await hasPayout(seller);
+  test("returned before we read the completion: never completed", async () => {
+    const seller = await createSeller();
+    const { id } = await createPayout(seller);
     await bank.moves(id, "returned");
     assert.partialDeepStrictEqual((await payoutsOf(seller))[0], { status: "returned", completedAt: null });
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
     assert.deepEqual(await eventsOf(seller), []);
   });
 
-  test("calls completed after its amount was given back stays given back, which the log tells", async () => {
+  test("reports as completed after its failure: stays failed, with a warning in the log", async () => {
     bank.begins = "failed";
-    const seller = await hasSeller();
-    const { id } = await hasPayout(seller);
+    const seller = await createSeller();
+    const { id } = await createPayout(seller);
     await bank.moves(id, "completed");
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
-    assert.match(market.logs.join("\n"), /calls a payout completed whose amount was given back/);
+    assert.match(market.logs.join("\n"), /reports a payout as completed that failed or was returned here/);
   });
 });
 
-test("a payout gives commissions and sales back to where they were drawn from", async () => {
-  const seller = await hasSeller(4000n);
+test("a failed payout: credits commissions and sales to their accounts", async () => {
+  const seller = await createSeller(4000n);
   await bookEarnings(market, seller, { amountMinor: 1500n, account: "referrer" });
   bank.begins = "failed";
-  await hasPayout(seller);
+  await createPayout(seller);
   bank.begins = "completed";
-  await bank.moves((await hasPayout(seller)).id, "returned");
+  await bank.moves((await createPayout(seller)).id, "returned");
   const { rows } = await market.query(
     "select account, sum(amount_minor)::bigint as sum from ledger_entries where owner_id = $1 group by account order by account",
     [seller.userId],
@@ -154,9 +154,9 @@ test("a payout gives commissions and sales back to where they were drawn from", 
   );
 });
 
-test("twenty notices at once move a payout once", async () => {
-  const seller = await hasSeller();
-  const { id } = await hasPayout(seller);
+test("twenty concurrent webhooks: settled once", async () => {
+  const seller = await createSeller();
+  const { id } = await createPayout(seller);
   bank.paid.get(id)!.state = "completed";
   const { ctx } = market.service;
   await Promise.all(Array.from({ length: 20 }, () => syncPayoutFromProvider(ctx, id)));
@@ -164,13 +164,13 @@ test("twenty notices at once move a payout once", async () => {
   assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 0 });
 });
 
-suite("the reconciling job", () => {
+suite("the reconciliation job", () => {
   const ENDS: BankState[] = ["completed", "failed", "returned"];
 
   for (const state of ENDS) {
-    test(`asks about what is on its way until it is ${state}, though no notice comes`, async () => {
-      const seller = await hasSeller();
-      const { id } = await hasPayout(seller);
+    test(`a payout in transit without a webhook: asks until it is ${state}`, async () => {
+      const seller = await createSeller();
+      const { id } = await createPayout(seller);
       bank.paid.get(id)!.state = state;
       await reconcile();
       assert.equal((await payoutsOf(seller))[0].status, "in_transit");
@@ -180,10 +180,10 @@ suite("the reconciling job", () => {
     });
   }
 
-  test("finds within a day for two weeks, and later within a week, what a bank sent back without a word", async () => {
+  test("a returned payout without a webhook: found within a day for two weeks, then within a week", async () => {
     bank.begins = "completed";
-    const [seller, late] = [await hasSeller(), await hasSeller()];
-    const [early, tooLate] = [await hasPayout(seller), await hasPayout(late)];
+    const [seller, late] = [await createSeller(), await createSeller()];
+    const [early, tooLate] = [await createPayout(seller), await createPayout(late)];
     market.clock.forward(13 * DAY_MS);
     bank.paid.get(early.id)!.state = "returned";
     await reconcile();
@@ -197,9 +197,9 @@ suite("the reconciling job", () => {
     assert.equal((await payoutsOf(late))[0].status, "returned");
   });
 
-  test("goes on with the others when one cannot be asked about", async () => {
-    const sellers = [await hasSeller(), await hasSeller()];
-    const [first, second] = [await hasPayout(sellers[0]!), await hasPayout(sellers[1]!)];
+  test("a payout that cannot be read: does not delay the others", async () => {
+    const sellers = [await createSeller(), await createSeller()];
+    const [first, second] = [await createPayout(sellers[0]!), await createPayout(sellers[1]!)];
     bank.paid.get(second.id)!.state = "completed";
     const { request } = bank.paid.get(first.id)!;
     Object.defineProperty(bank.paid.get(first.id)!, "state", {
@@ -217,19 +217,19 @@ suite("the reconciling job", () => {
   });
 });
 
-suite("a payout of which we heard nothing", () => {
-  const lost = {
-    "because nobody is there": "down",
-    "because the answer is lost": "answers get lost",
-    "because we died before we asked": "we die before",
-    "because we died before the answer": "we die after",
+suite("a payout without the provider's answer", () => {
+  const causes = {
+    "provider unavailable": "down",
+    "answer lost": "answers get lost",
+    "process ended before the request": "we die before",
+    "process ended before the answer": "we die after",
   } as const;
 
-  for (const [why, trouble] of Object.entries(lost)) {
+  for (const [why, trouble] of Object.entries(causes)) {
     for (const state of ["completed", "failed"] as const) {
-      test(`${why}, is ended by the job as ${state}, with one payout at the provider`, async () => {
+      test(`${why}: the job ends it as ${state}, with one payout at the provider`, async () => {
         bank.begins = state;
-        const seller = await hasSeller();
+        const seller = await createSeller();
         const before = new Set(bank.paid.keys());
         bank.trouble = trouble;
         await requestPayout(market, seller);
@@ -253,9 +253,9 @@ suite("a payout of which we heard nothing", () => {
     }
   }
 
-  /** Drawn, and then its seller is shut out. */
-  async function hasDrawnAndIsBanned(waitsFor: string | null = null): Promise<Client> {
-    const seller = await hasSeller();
+  /** Creates a payout, then bans its seller. */
+  async function createPayoutOfBannedSeller(waitsFor: string | null = null): Promise<Client> {
+    const seller = await createSeller();
     bank.trouble = waitsFor ? "none" : "we die before";
     const { payments } = market.service.ctx.integrations;
     const { payOut } = payments;
@@ -268,25 +268,25 @@ suite("a payout of which we heard nothing", () => {
   }
 
   for (const waitsFor of [null, "balance_insufficient"])
-    test(`${waitsFor ? "that waits for balance" : "and the provider neither"} is not sent to somebody who is shut out meanwhile: it is their balance again`, async () => {
+    test(`${waitsFor ? "waiting for balance" : "not submitted"}, seller banned meanwhile: fails, and the amount is available again`, async () => {
       bank.begins = "completed";
-      const seller = await hasDrawnAndIsBanned(waitsFor);
-      const asked = bank.paid.size;
+      const seller = await createPayoutOfBannedSeller(waitsFor);
+      const requestCount = bank.paid.size;
       market.clock.forward(61 * MINUTE_MS);
       await reconcile();
-      assert.equal(bank.paid.size, asked);
+      assert.equal(bank.paid.size, requestCount);
       await market.query("update users set banned_at = null where id = $1", [seller.userId]);
       const [payout] = await payoutsOf(seller);
       assert.deepEqual([payout.status, payout.failureCode], ["failed", "seller_banned"]);
       const [message] = (await emailsToUser(market, seller.userId)).slice(-1);
       assert.match(unwrapLines(message!.text), /is not paid while your account is banned\./);
       assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
-      assert.equal((await hasPayout(seller)).status, "completed");
+      assert.equal((await createPayout(seller)).status, "completed");
     });
 
-  test("which the provider has paid is paid, though its seller is shut out meanwhile", async () => {
+  test("paid by the provider, seller banned meanwhile: completed", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
+    const seller = await createSeller();
     bank.trouble = "we die after";
     await requestPayout(market, seller);
     bank.trouble = "none";
@@ -297,7 +297,7 @@ suite("a payout of which we heard nothing", () => {
     assert.equal((await payoutsOf(seller))[0].status, "completed");
   });
 
-  test("costs nobody anything", async () => {
+  test("all payouts above: the ledger sums to zero", async () => {
     assert.deepEqual(await ledgerSums(market), { USD: 0 });
   });
 });

@@ -23,52 +23,52 @@ import {
 
 const isOpen = ({ status }: PayoutRow) => OPEN_PAYOUT_STATUSES.includes(status);
 
-/** Applies the provider's state to a payout and the ledger. A repeated state changes nothing. */
-export async function settlePayout(ctx: Context, id: string, outcome: PayoutResult): Promise<PayoutRow> {
+/** Repeating a state changes nothing. */
+export async function settlePayout(ctx: Context, id: string, result: PayoutResult): Promise<PayoutRow> {
   return ctx.db.transaction().execute(async (tx) => {
     const payout = await lockPayout(tx, id);
     if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
-    if (isOpen(payout)) await applyOutcome(ctx, tx, payout, outcome);
-    else if (payout.status === "completed") await applyReturn(ctx, tx, payout, outcome);
-    else warnIfPaidLate(ctx, payout, outcome);
+    if (isOpen(payout)) await applyResult(ctx, tx, payout, result);
+    else if (payout.status === "completed") await applyReturn(ctx, tx, payout, result);
+    else warnIfPaidLate(ctx, payout, result);
     failPoint(ctx, "payout: settling");
     return required(await findPayout(tx, id), "the payout");
   });
 }
 
-async function applyOutcome(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
-  if (outcome.state === "waits") return markWaiting(ctx, tx, payout, outcome.waitsFor);
-  const known = { providerPayoutId: outcome.providerPayoutId, waitsFor: null };
-  switch (outcome.state) {
+async function applyResult(ctx: Context, tx: Tx, payout: PayoutRow, result: PayoutResult): Promise<void> {
+  if (result.state === "waits") return markWaiting(ctx, tx, payout, result.waitsFor);
+  const known = { providerPayoutId: result.providerPayoutId, waitsFor: null };
+  switch (result.state) {
     case "in_transit":
       await updatePayout(tx, payout.id, { ...known, status: "in_transit" });
       return;
     case "completed":
       await postPayoutCompleted(ctx, tx, payout);
       await publishCompleted(ctx, tx, payout);
-      await recordReversal(ctx, tx, payout, outcome);
+      await recordReversal(ctx, tx, payout, result);
       return endPayout(ctx, tx, payout, { ...known, status: "completed", completedAt: ctx.now() });
     case "failed":
       await postPayoutFailed(ctx, tx, payout);
-      return endPayout(ctx, tx, payout, { ...known, status: "failed", failureCode: outcome.failureCode });
+      return endPayout(ctx, tx, payout, { ...known, status: "failed", failureCode: result.failureCode });
     case "returned":
-      // The completion was never announced, so only the return is recorded.
+      // The completion was never published, so only the return is recorded.
       await postPayoutCompleted(ctx, tx, payout);
       await postPayoutReturned(ctx, tx, payout);
       return endPayout(ctx, tx, payout, { ...known, status: "returned" });
   }
 }
 
-/** The provider cannot pay yet. The job asks again; the seller cannot change it. */
+/** The seller cannot fix this, so only the operator's log reports it; a job asks again. */
 async function markWaiting({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
   await updatePayout(tx, payout.id, { status: payout.status, waitsFor });
   log.warn(
     { payout: payout.id, waitsFor },
-    "the payment provider has too little of ours for a payout; it waits",
+    "our balance at the payment provider is too low for a payout; it waits",
   );
 }
 
-/** The operator must post a partial reversal by hand, because the reason is unknown here. */
+/** The operator must post a partial reversal by hand, because its reason is unknown here. */
 async function recordReversal(
   { log }: Context,
   tx: Tx,
@@ -79,23 +79,26 @@ async function recordReversal(
   await updatePayout(tx, payout.id, { status: "completed", reversedMinor });
   log.error(
     { payout: payout.id, reversedMinor },
-    "the provider took back a part of a payout, which the ledger cannot record: take back all of it there, and the payout is repeated",
+    "the provider reversed a part of a payout, which the ledger cannot record: reverse the rest there, and it is paid out again",
   );
 }
 
-/** Some providers report `failed` for a payout that was returned. */
-async function applyReturn(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
-  if (outcome.state === "completed") return recordReversal(ctx, tx, payout, outcome);
-  if (outcome.state !== "returned" && outcome.state !== "failed") return;
+/** Some providers report `failed` for a returned payout. */
+async function applyReturn(ctx: Context, tx: Tx, payout: PayoutRow, result: PayoutResult): Promise<void> {
+  if (result.state === "completed") return recordReversal(ctx, tx, payout, result);
+  if (result.state !== "returned" && result.state !== "failed") return;
   await postPayoutReturned(ctx, tx, payout);
-  const failureCode = outcome.state === "failed" ? outcome.failureCode : null;
+  const failureCode = result.state === "failed" ? result.failureCode : null;
   await endPayout(ctx, tx, payout, { status: "returned", failureCode });
 }
 
-/** A delayed answer, or a contradiction by the provider. No job can repair it, because another payout may contain the amount. */
+/** Either a delayed answer or a contradiction. Repair is manual: another payout may contain the amount. */
 function warnIfPaidLate({ log }: Context, { id, status }: PayoutRow, { state }: PayoutResult): void {
   if (state !== "completed") return;
-  log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
+  log.warn(
+    { payout: id, status },
+    "the provider reports a payout as completed that failed or was returned here",
+  );
 }
 
 async function endPayout(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutUpdate): Promise<void> {

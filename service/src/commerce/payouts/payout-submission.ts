@@ -20,15 +20,15 @@ import {
   RETURNED_WITHIN_MS,
 } from "./queries.ts";
 
-/** Until then sales may settle at the provider, or the operator may add to the balance. */
+/** Meanwhile sales may settle at the provider, or the operator may add to the balance. */
 const RECHECK_WAITING_MS = 3_600_000;
 /** Banks take days, and the webhook usually comes first. */
 const RECHECK_IN_TRANSIT_MS = 10 * 60_000;
 const RECHECK_COMPLETED_MS = DAY_MS;
 const RECHECK_LATE_MS = 7 * DAY_MS;
 
-/** The balance of a banned seller is restored and waits until the ban ends. */
-const SELLER_BANNED_OUTCOME: PayoutResult = {
+/** The amount returns to the balance and stays there until the ban ends. */
+const SELLER_BANNED_RESULT: PayoutResult = {
   state: "failed",
   providerPayoutId: null,
   failureCode: SELLER_BANNED,
@@ -44,31 +44,28 @@ const requestOf = (payout: PayoutRow): PayoutRequest => ({
 });
 
 /**
- * Submits the payout to the provider under its id, so that a repeat pays once. Without an answer it stays open for the job. The
- * provider does not know the id yet, so a seller who was banned since the creation is not paid.
+ * The payout's id makes a repeated submission safe. Without an answer the payout stays open for the job. A seller banned since the
+ * creation is not paid.
  */
 export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
   failPoint(ctx, "payout: drawn, not asked");
   if ((await findAccount(ctx.db, payout.sellerId))?.bannedAt)
-    return settlePayout(ctx, payout.id, SELLER_BANNED_OUTCOME);
+    return settlePayout(ctx, payout.id, SELLER_BANNED_RESULT);
   await markPayoutAsked(ctx.db, payout.id, ctx.now());
   failPoint(ctx, "payout: about to be asked");
-  const outcome = await nullIfUnreachable(ctx, { payout: payout.id }, () =>
+  const result = await nullIfUnreachable(ctx, { payout: payout.id }, () =>
     ctx.integrations.payments.payOut(requestOf(payout)),
   );
   failPoint(ctx, "payout: asked, not settled");
   // Without an answer, a webhook may have settled the payout meanwhile.
-  const settled = outcome
-    ? await settlePayout(ctx, payout.id, outcome)
+  const settled = result
+    ? await settlePayout(ctx, payout.id, result)
     : required(await findPayout(ctx.db, payout.id), "the payout");
   failPoint(ctx, "payout: settled, not answered");
   return settled;
 }
 
-/**
- * Logs an error and continues: the amount is debited, so the job settles this payout, and an error would make the caller request a
- * second one.
- */
+/** The amount is already debited, and the job submits the payout again: an error would make the caller request a second one. */
 export const trySubmitPayout = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
   logAndContinue(ctx, payout, () => submitPayout(ctx, payout));
 
@@ -83,21 +80,21 @@ async function logAndContinue(
   try {
     await work();
   } catch (error) {
-    ctx.log.error({ payout: id, err: error }, "a payout could not be sent; it is tried again");
+    ctx.log.error(
+      { payout: id, err: error },
+      "a payout could not be submitted; the next job run tries again",
+    );
   }
   return required(await findPayout(ctx.db, id), "the payout");
 }
 
-/**
- * Settles a payout by the provider's state, after its webhook. Without an answer it throws `PaymentUnknown`, so that the provider
- * repeats the webhook.
- */
+/** Throws `PaymentUnknown` without an answer, so that the provider repeats the webhook. */
 export async function syncPayoutFromProvider(ctx: Context, payoutId: string): Promise<void> {
   const id = toUuid("payout", payoutId);
   if (id && (await findPayout(ctx.db, id))) await refreshPayout(ctx, id);
 }
 
-/** Settles a payout by the provider's state. A payout that the provider does not know is submitted again. */
+/** Submits a payout again if the provider does not know its id. */
 async function refreshPayout(ctx: Context, id: string): Promise<void> {
   await markPayoutAsked(ctx.db, id, ctx.now());
   const found = await ctx.integrations.payments.findPayout(providerReference(id));
@@ -108,7 +105,10 @@ async function refreshPayout(ctx: Context, id: string): Promise<void> {
   const payout = await findPayout(ctx.db, id);
   if (payout?.status === "pending") await submitPayout(ctx, payout);
   else
-    ctx.log.error({ payout: id, status: payout?.status }, "the payment provider knows nothing of a payout");
+    ctx.log.error(
+      { payout: id, status: payout?.status },
+      "the payment provider does not know the id of a payout",
+    );
 }
 
 export const reconcilePayouts = async (ctx: Context): Promise<void> =>

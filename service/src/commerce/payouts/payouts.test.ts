@@ -26,22 +26,22 @@ beforeEach(() => {
 });
 after(() => market.close());
 
-const hasSeller = () => market.createUser({ role: "seller" });
+const createSeller = () => market.createUser({ role: "seller" });
 const later = (days: number) => new Date(market.clock.now.getTime() + days * DAY_MS);
 const day = (days: number) => later(days).toISOString().slice(0, 10);
-const earns = (seller: Client, input: EarningInput) => bookEarnings(market, seller, input);
+const addEarnings = (seller: Client, input: EarningInput) => bookEarnings(market, seller, input);
 const balances = async (seller: Client) => (await seller.get("/v1/balance")).body.data;
-const ask = (seller: Client, input: object = {}) => requestPayout(market, seller, input);
+const request = (seller: Client, input: object = {}) => requestPayout(market, seller, input);
 
-async function hasPayout(seller: Client, input: object = {}) {
-  const reply = await ask(seller, input);
+async function createPayout(seller: Client, input: object = {}) {
+  const reply = await request(seller, input);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
-suite("a balance", () => {
-  test("is nothing in the shop's currency before the first sale", async () => {
-    assert.deepEqual(await balances(await hasSeller()), [
+suite("GET /balance", () => {
+  test("before the first sale: zero in the default currency", async () => {
+    assert.deepEqual(await balances(await createSeller()), [
       {
         ...{ currency: "USD", pending: 0, available: 0, reserved: 0, inTransit: 0 },
         ...{ minimum: 10, nextMaturity: null },
@@ -49,8 +49,8 @@ suite("a balance", () => {
     ]);
   });
 
-  test("tells of a sale what is left of it, and when it matures", async () => {
-    const seller = await hasSeller();
+  test("after a sale: the seller's share and its maturity", async () => {
+    const seller = await createSeller();
     await buyProduct(await market.createUser(), await createProduct(seller, { price: 100 }));
     const [balance] = await balances(seller);
     const at = later(14).toISOString();
@@ -65,13 +65,13 @@ suite("a balance", () => {
     });
   });
 
-  test("matures after the window that its buyer had, and never before seven days", async () => {
+  test("matures after the buyer's refund window, at least seven days", async () => {
     for (const [refundDays, days] of [
       [0, 7],
       [7, 7],
       [30, 30],
     ] as const) {
-      const seller = await hasSeller();
+      const seller = await createSeller();
       await (await market.createSession(seller.userId)).patch("/v1/account", { refundDays });
       await buyProduct(await market.createUser(), await createProduct(seller));
       const at = later(days).toISOString();
@@ -79,11 +79,11 @@ suite("a balance", () => {
     }
   });
 
-  test("has a line for each currency, with the decimals and the minimum of each", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 1999n, currency: "USD" });
-    await earns(seller, { amountMinor: 1500n, currency: "JPY", maturesAt: later(1) });
-    await earns(seller, { amountMinor: 1234n, currency: "KWD" });
+  test("one balance for each currency, with its decimals and minimum", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 1999n, currency: "USD" });
+    await addEarnings(seller, { amountMinor: 1500n, currency: "JPY", maturesAt: later(1) });
+    await addEarnings(seller, { amountMinor: 1234n, currency: "KWD" });
     const matured = { pending: 0, reserved: 0, inTransit: 0, minimum: 10, nextMaturity: null };
     assert.deepEqual(await balances(seller), [
       {
@@ -103,11 +103,11 @@ suite("a balance", () => {
     assert.equal(paged.body.meta.total, 3);
   });
 
-  test("passes by what was refunded whole when it tells what matures next", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 500n, maturesAt: later(1) });
-    await earns(seller, { amountMinor: -500n, maturesAt: later(1) });
-    await earns(seller, { amountMinor: 700n, maturesAt: later(2) });
+  test("nextMaturity: skips fully refunded sales", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 500n, maturesAt: later(1) });
+    await addEarnings(seller, { amountMinor: -500n, maturesAt: later(1) });
+    await addEarnings(seller, { amountMinor: 700n, maturesAt: later(2) });
     const [{ pending, nextMaturity }] = await balances(seller);
     assert.deepEqual(
       { pending, nextMaturity },
@@ -115,26 +115,26 @@ suite("a balance", () => {
     );
   });
 
-  test("below zero is made up for before anything is paid out", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: -3000n });
+  test("a negative balance: offset by later sales before any payout", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: -3000n });
     assert.equal((await balances(seller))[0].available, -30);
-    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
-    await earns(seller, { amountMinor: 3900n });
-    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
-    await earns(seller, { amountMinor: 200n });
-    assert.equal((await hasPayout(seller)).amount, 11);
+    assertError(await request(seller), 422, "VALIDATION_ERROR", "amount");
+    await addEarnings(seller, { amountMinor: 3900n });
+    assertError(await request(seller), 422, "VALIDATION_ERROR", "amount");
+    await addEarnings(seller, { amountMinor: 200n });
+    assert.equal((await createPayout(seller)).amount, 11);
   });
 });
 
-suite("a payout", () => {
-  test("takes all that is available, and says which days it pays for", async () => {
-    const seller = await hasSeller();
+suite("POST /payouts", () => {
+  test("pays the available balance and names its period", async () => {
+    const seller = await createSeller();
     const now = market.clock.now;
-    await earns(seller, { amountMinor: 1000n, maturesAt: later(-9) });
-    await earns(seller, { amountMinor: 2550n, maturesAt: later(-2) });
-    await earns(seller, { amountMinor: 4000n, maturesAt: later(1) });
-    const payout = await hasPayout(seller);
+    await addEarnings(seller, { amountMinor: 1000n, maturesAt: later(-9) });
+    await addEarnings(seller, { amountMinor: 2550n, maturesAt: later(-2) });
+    await addEarnings(seller, { amountMinor: 4000n, maturesAt: later(1) });
+    const payout = await createPayout(seller);
     assert.deepEqual(payout, {
       id: payout.id,
       sellerId: toId("usr", seller.userId),
@@ -160,43 +160,45 @@ suite("a payout", () => {
     });
   });
 
-  test("of a part pays for the days that mature first, and the next one goes on from there", async () => {
+  test("an amount: pays the earliest earnings; the next payout continues from there", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    for (const days of [-5, -4, -3, -2]) await earns(seller, { amountMinor: 2000n, maturesAt: later(days) });
-    assert.deepEqual((await hasPayout(seller, { amount: 30 })).period, { start: day(-5), end: day(-4) });
-    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
-    assert.deepEqual((await hasPayout(seller)).period, { start: day(-2), end: day(-2) });
+    const seller = await createSeller();
+    for (const days of [-5, -4, -3, -2])
+      await addEarnings(seller, { amountMinor: 2000n, maturesAt: later(days) });
+    assert.deepEqual((await createPayout(seller, { amount: 30 })).period, { start: day(-5), end: day(-4) });
+    assert.deepEqual((await createPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
+    assert.deepEqual((await createPayout(seller)).period, { start: day(-2), end: day(-2) });
   });
 
-  test("has the days since the first sale, and the next one those after, up to the last on which matured what it pays", async () => {
+  test("periods: from the first sale, then from the last paid day", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
+    const seller = await createSeller();
     const productId = await createProduct(seller, { price: 50 });
     const sold = day(0);
     await buyProduct(await market.createUser(), productId);
     market.clock.forward(3 * DAY_MS);
     await buyProduct(await market.createUser(), productId);
     market.clock.forward(12 * DAY_MS);
-    assert.deepEqual((await hasPayout(seller)).period, { start: sold, end: day(-1) });
+    assert.deepEqual((await createPayout(seller)).period, { start: sold, end: day(-1) });
     market.clock.forward(5 * DAY_MS);
-    assert.deepEqual((await hasPayout(seller)).period, { start: day(-5), end: day(-3) });
+    assert.deepEqual((await createPayout(seller)).period, { start: day(-5), end: day(-3) });
   });
 
-  test("of what is left of a day that was told already has the day after: no day is told twice", async () => {
+  test("the rest of a paid day: its period is the following day", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    for (const days of [-3, -3, -1]) await earns(seller, { amountMinor: 2000n, maturesAt: later(days) });
-    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
-    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-2), end: day(-2) });
-    assert.deepEqual((await hasPayout(seller)).period, { start: day(-1), end: day(-1) });
+    const seller = await createSeller();
+    for (const days of [-3, -3, -1])
+      await addEarnings(seller, { amountMinor: 2000n, maturesAt: later(days) });
+    assert.deepEqual((await createPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
+    assert.deepEqual((await createPayout(seller, { amount: 20 })).period, { start: day(-2), end: day(-2) });
+    assert.deepEqual((await createPayout(seller)).period, { start: day(-1), end: day(-1) });
   });
 
-  test("draws commissions first, then sales", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 1500n, account: "referrer" });
-    await earns(seller, { amountMinor: 5000n });
-    await hasPayout(seller, { amount: 20 });
+  test("debits commissions first, then sales", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 1500n, account: "referrer" });
+    await addEarnings(seller, { amountMinor: 5000n });
+    await createPayout(seller, { amount: 20 });
     const { rows } = await market.query(
       `select account, sum(amount_minor) from ledger_entries where owner_id = $1 group by account order by account`,
       [seller.userId],
@@ -211,71 +213,71 @@ suite("a payout", () => {
     );
   });
 
-  test("is refused where the amount is below the minimum or above what is available", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n });
+  test("below the minimum or above the balance: 422", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n });
     for (const amount of [9.99, 50.01, 1_000_000])
-      assertError(await ask(seller, { amount }), 422, "VALIDATION_ERROR", "amount");
-    assert.equal((await hasPayout(seller, { amount: 50 })).amount, 50);
-    const poor = await hasSeller();
-    await earns(poor, { amountMinor: 999n });
-    const { reason } = assertError(await ask(poor), 422, "VALIDATION_ERROR", "amount");
+      assertError(await request(seller, { amount }), 422, "VALIDATION_ERROR", "amount");
+    assert.equal((await createPayout(seller, { amount: 50 })).amount, 50);
+    const poor = await createSeller();
+    await addEarnings(poor, { amountMinor: 999n });
+    const { reason } = assertError(await request(poor), 422, "VALIDATION_ERROR", "amount");
     assert.match(reason, /below the minimum of 10.00 USD; 9.99 USD is available/);
   });
 
-  test("is refused where the request is not a valid amount in a currency", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n });
+  test("an invalid amount: 400", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n });
     for (const amount of [0, -1, 10.001, "10", 1e20])
-      assertError(await ask(seller, { amount }), 400, "INVALID_REQUEST", "amount");
+      assertError(await request(seller, { amount }), 400, "INVALID_REQUEST", "amount");
     for (const currency of ["XXX", "usd", "", 1])
-      assertError(await ask(seller, { currency }), 400, "INVALID_REQUEST", "currency");
-    assertError(await ask(seller, { sum: 10 }), 400, "INVALID_REQUEST", "sum");
+      assertError(await request(seller, { currency }), 400, "INVALID_REQUEST", "currency");
+    assertError(await request(seller, { sum: 10 }), 400, "INVALID_REQUEST", "sum");
     assert.equal((await balances(seller))[0].available, 50);
   });
 
-  test("is in the only currency with a balance, else in the shop's own, unless one is named", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n, currency: "JPY" });
-    assert.partialDeepStrictEqual(await hasPayout(seller, { amount: 2000 }), {
+  test("currency: the only one with a balance, else the default, unless requested", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n, currency: "JPY" });
+    assert.partialDeepStrictEqual(await createPayout(seller, { amount: 2000 }), {
       currency: "JPY",
       amount: 2000,
     });
-    await earns(seller, { amountMinor: 5000n, currency: "USD" });
-    assert.partialDeepStrictEqual(await hasPayout(seller), { currency: "USD", amount: 50 });
-    await earns(seller, { amountMinor: 20_000n, currency: "KWD" });
-    assert.partialDeepStrictEqual(await hasPayout(seller, { currency: "KWD" }), {
+    await addEarnings(seller, { amountMinor: 5000n, currency: "USD" });
+    assert.partialDeepStrictEqual(await createPayout(seller), { currency: "USD", amount: 50 });
+    await addEarnings(seller, { amountMinor: 20_000n, currency: "KWD" });
+    assert.partialDeepStrictEqual(await createPayout(seller, { currency: "KWD" }), {
       currency: "KWD",
       amount: 20,
     });
-    assertError(await ask(seller, { currency: "EUR" }), 422, "VALIDATION_ERROR", "amount");
+    assertError(await request(seller, { currency: "EUR" }), 422, "VALIDATION_ERROR", "amount");
   });
 
-  test("is one at a time in each currency: the open one is named", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n });
-    const payout = await hasPayout(seller, { amount: 20 });
-    assert.equal(assertError(await ask(seller), 409, "CONFLICT").payoutId, payout.id);
+  test("an open payout in the currency: 409 with its id", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n });
+    const payout = await createPayout(seller, { amount: 20 });
+    assert.equal(assertError(await request(seller), 409, "CONFLICT").payoutId, payout.id);
     await bank.moves(payout.id, "completed");
-    assert.equal((await hasPayout(seller)).amount, 30);
+    assert.equal((await createPayout(seller)).amount, 30);
   });
 
-  test("is drawn once, also where the clock of another process is behind", async () => {
+  test("another process with a slow clock: debited once", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 2_000n });
-    await earns(seller, { amountMinor: 1_000n, account: "referrer" });
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 2_000n });
+    await addEarnings(seller, { amountMinor: 1_000n, account: "referrer" });
     market.clock.forward(60_000);
-    await hasPayout(seller);
+    await createPayout(seller);
     market.clock.forward(-30_000);
     assert.partialDeepStrictEqual((await balances(seller))[0], { pending: 0, available: 0 });
-    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    assertError(await request(seller), 422, "VALIDATION_ERROR", "amount");
     market.clock.forward(30_000);
   });
 
-  test("asked for fifty times at once is made once", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 50_000n });
+  test("fifty concurrent requests: one payout", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 50_000n });
     const session = await market.createSession(seller.userId);
     const asks = Array.from({ length: 50 }, () => session.post("/v1/payouts", { amount: 10 }));
     const replies = await Promise.all(asks);
@@ -284,39 +286,39 @@ suite("a payout", () => {
     assert.partialDeepStrictEqual((await balances(seller))[0], { available: 490, inTransit: 10 });
   });
 
-  test("is refused where nobody knows where to pay, and goes to the seller's own account where there is one", async () => {
+  test("without a payout account: refused; otherwise paid to the seller's account", async () => {
     const { payments } = market.service.ctx.integrations;
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n });
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n });
     Object.assign(market.service.ctx.integrations, { payments: { ...payments, sharedPayoutAccount: null } });
-    assertError(await ask(seller), 422, "VALIDATION_ERROR", "account");
+    assertError(await request(seller), 422, "VALIDATION_ERROR", "account");
     await market.query("insert into payment_customers (user_id, payout_account_id) values ($1, 'acct_own')", [
       seller.userId,
     ]);
-    const payout = await hasPayout(seller);
+    const payout = await createPayout(seller);
     assert.equal(bank.paid.get(payout.id)!.request.destination, "acct_own");
     Object.assign(market.service.ctx.integrations, { payments });
   });
 
-  test("is not drawn where its seller is banned while the provider is asked about their account", async () => {
-    const [seller, { payments }] = [await hasSeller(), market.service.ctx.integrations];
-    await earns(seller, { amountMinor: 2_000n });
+  test("seller banned while the provider checks the account: no payout", async () => {
+    const [seller, { payments }] = [await createSeller(), market.service.ctx.integrations];
+    await addEarnings(seller, { amountMinor: 2_000n });
     const { findPayoutAccount } = payments;
     payments.findPayoutAccount = async (account) => {
       await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
       return findPayoutAccount(account);
     };
-    const reply = await ask(seller);
+    const reply = await request(seller);
     payments.findPayoutAccount = findPayoutAccount;
     assertError(reply, 401, "INVALID_API_KEY");
     const { rowCount } = await market.query("select from payouts where seller_id = $1", [seller.userId]);
     assert.equal(rowCount, 0);
   });
 
-  test("with the same Idempotency-Key is the same payout", async () => {
+  test("repeated Idempotency-Key: the same payout", async () => {
     bank.begins = "completed";
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 5000n });
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 5000n });
     const session = await market.createSession(seller.userId);
     const replies = [1, 2].map(() =>
       session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "once" }),
@@ -327,22 +329,22 @@ suite("a payout", () => {
   });
 });
 
-suite("payouts are listed", () => {
-  test("newest first, by state and currency, each seller's own", async () => {
-    const seller = await hasSeller();
-    await earns(seller, { amountMinor: 10_000n });
-    await earns(seller, { amountMinor: 9000n, currency: "JPY" });
-    const first = await hasPayout(seller, { currency: "USD", amount: 10 });
+suite("GET /payouts", () => {
+  test("newest first, by status and currency, only the caller's", async () => {
+    const seller = await createSeller();
+    await addEarnings(seller, { amountMinor: 10_000n });
+    await addEarnings(seller, { amountMinor: 9000n, currency: "JPY" });
+    const first = await createPayout(seller, { currency: "USD", amount: 10 });
     await bank.moves(first.id, "completed");
-    const second = await hasPayout(seller, { currency: "USD", amount: 10 });
-    const third = await hasPayout(seller, { currency: "JPY" });
+    const second = await createPayout(seller, { currency: "USD", amount: 10 });
+    const third = await createPayout(seller, { currency: "JPY" });
     const ids = async (query: string) =>
       (await seller.get(`/v1/payouts${query}`)).body.data.map(({ id }: { id: string }) => id);
     assert.deepEqual(await ids(""), [third.id, second.id, first.id]);
     assert.deepEqual(await ids("?status=in_transit"), [third.id, second.id]);
     assert.deepEqual(await ids("?currency=USD&status=completed"), [first.id]);
     assert.deepEqual(await ids("?limit=1&page=2"), [second.id]);
-    const other = await hasSeller();
+    const other = await createSeller();
     assert.deepEqual((await other.get("/v1/payouts")).body.data, []);
     assertError(await other.get(`/v1/payouts/${first.id}`), 404, "PAYOUT_NOT_FOUND");
     assertError(await seller.get("/v1/payouts?status=lost"), 400, "INVALID_REQUEST", "status");
@@ -350,10 +352,10 @@ suite("payouts are listed", () => {
       assertError(await seller.get(`/v1/payouts/${id}`), 404, "PAYOUT_NOT_FOUND");
   });
 
-  test("for administrators with whose they are and where they went", async () => {
+  test("GET /admin/payouts: with seller and account", async () => {
     const seller = await market.createUser({ role: "seller", name: "Grace" });
-    await earns(seller, { amountMinor: 10_000n });
-    const { id } = await hasPayout(seller);
+    await addEarnings(seller, { amountMinor: 10_000n });
+    const { id } = await createPayout(seller);
     const { userId } = await market.createUser({ role: "admin" });
     const admin = await market.createSession(userId, { secondFactor: true });
     const sellerId = toId("usr", seller.userId);
@@ -372,16 +374,16 @@ suite("payouts are listed", () => {
   });
 });
 
-test("balance and payouts are for sellers: a key may read them, and a person alone asks", async () => {
+test("balance and payouts: sellers only; keys can read, only sessions can request", async () => {
   const buyer = await market.createUser();
   for (const path of ["/v1/balance", "/v1/payouts"])
     assert.equal(assertError(await buyer.get(path), 403, "UNAUTHORIZED").required, "manage:products");
   const reader = await market.createUser({ role: "seller", permissions: ["purchases:read"] });
   assert.equal((await reader.get("/v1/balance")).status, 200);
-  const asked = await (await market.createUser({ role: "seller" })).post("/v1/payouts", {});
-  assert.equal(assertError(asked, 403, "UNAUTHORIZED").required, "session");
+  const reply = await (await market.createUser({ role: "seller" })).post("/v1/payouts", {});
+  assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "session");
 });
 
-test("the minimum is ten where a currency has decimals, and a thousand where it has none", () => {
+test("the minimum: 10 with decimals, 1,000 without", () => {
   assert.deepEqual(["USD", "KWD", "JPY"].map(minimumMinor), [1_000n, 10_000n, 1_000n]);
 });

@@ -5,7 +5,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/amount.ts";
-import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { findStepAmountProblem } from "../../core/money/chargeable.ts";
 import { required } from "../../core/required.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -16,7 +16,7 @@ import { createPayout } from "./payout-creation.ts";
 import { tryRefreshPayout, trySubmitPayout } from "./payout-submission.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
 
-/** Pays out the available balance or a part of it: debited and inserted first, then submitted to the provider under the payout's id. */
+/** Debits and inserts the payout first, then submits it under its id. */
 export async function requestPayout(ctx: Context, caller: Member, input: CreatePayout): Promise<Payout> {
   if (input.currency && !isCurrency(input.currency))
     throw invalidRequest("currency", "is not an ISO 4217 code");
@@ -27,7 +27,7 @@ export async function requestPayout(ctx: Context, caller: Member, input: CreateP
   return toPayout(await trySubmitPayout(ctx, payout));
 }
 
-/** For a repeated Idempotency-Key: settles an open payout by the provider's state. */
+/** Handles a repeated Idempotency-Key. */
 export async function resumePayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
   const payout = await requirePayout(ctx, caller, payoutId);
   return toPayout(payout.status === "pending" ? await tryRefreshPayout(ctx, payout) : payout);
@@ -90,7 +90,7 @@ function amountOf(ctx: Context, { amount }: CreatePayout, { currency, availableM
   if (amount === undefined) return payableAmount(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
   if (minor === null) throw invalidRequest("amount", `is not a valid amount in ${currency}`);
-  const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
+  const why = findStepAmountProblem(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amount", why);
   return minor;
 }
@@ -134,7 +134,7 @@ interface AdminQuery extends PayoutQuery {
   sellerId?: string | undefined;
 }
 
-/** An unknown id has no payouts. */
+/** An unknown seller id returns an empty page. */
 export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<Page<AdminPayout>> {
   if (query.sellerId === undefined) return mapPage(await listRows(ctx.db, query), toAdminPayout);
   const sellerId = toUuid("usr", query.sellerId);

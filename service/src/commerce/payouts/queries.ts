@@ -16,14 +16,13 @@ export interface NewPayout {
   id: string;
   sellerId: string;
   amountMinor: bigint;
-  /** The part from commissions. */
   commissionMinor: bigint;
   currency: string;
   destination: string;
-  /** Days, as YYYY-MM-DD. */
+  /** YYYY-MM-DD. */
   periodStart: string;
   periodEnd: string;
-  /** The day of the schedule that created it; null: the seller requested it. */
+  /** The day of the schedule; null: the seller requested it. */
   scheduledFor: string | null;
   createdAt: Date;
 }
@@ -33,14 +32,14 @@ export interface PayoutRow extends NewPayout {
   status: PayoutStatus;
   providerPayoutId: string | null;
   failureCode: string | null;
-  /** Why the provider cannot pay it yet. */
+  /** The provider's reason for not paying yet. */
   waitsFor: string | null;
-  /** The part that the provider reversed, without reversing all. */
+  /** A partial reversal by the provider. */
   reversedMinor: bigint;
   completedAt: Date | null;
 }
 
-/** As text: the driver would convert a date to a moment in the zone of the process. */
+/** As text: the driver would convert a date to a moment in the time zone of the process. */
 const day = (column: string) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
 
 const payouts = (db: Queries) =>
@@ -91,7 +90,7 @@ export const findAnyOpenPayout = (db: Queries, sellerId: string) =>
     payouts(db).where("p.sellerId", "=", sellerId).where("p.status", "in", OPEN_PAYOUT_STATUSES).limit(1),
   );
 
-/** Locks the payout, then reads it, because a response, a webhook and the job may come at once. */
+/** Locks first, then reads: a response, a webhook and the job may arrive at once. */
 export async function lockPayout(tx: Tx, id: string): Promise<PayoutRow | undefined> {
   await tx.selectFrom("payouts").select("id").where("id", "=", id).forUpdate().execute();
   return findPayout(tx, id);
@@ -123,15 +122,15 @@ export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Pa
   return { items: items.map((row) => toBigintAmounts(row)), total };
 }
 
-/** Returns false when the seller has an open payout in this currency, or had one on this day of the schedule. */
+/** Returns false if the seller has an open payout in this currency, or had one on this day of the schedule. */
 export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> {
-  const written = await tx
+  const inserted = await tx
     .insertInto("payouts")
     .values({ ...payout, status: "pending" })
     .onConflict((conflict) => conflict.doNothing())
     .returning("id")
     .executeTakeFirst();
-  return written !== undefined;
+  return inserted !== undefined;
 }
 
 export interface PayoutUpdate {
@@ -157,15 +156,14 @@ const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
     .where((row) => row(row.fn.coalesce("askedAt", "createdAt"), "<", before))
     .orderBy("createdAt");
 
-/** Payouts in a state that the provider was last asked about before a moment, the oldest first. */
+/** Oldest first. */
 export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   askedBefore(db, status, before).where("waitsFor", "is", null).execute();
 
-/** Payouts that the provider could not pay for lack of balance. */
 export const listWaitingForBalance = (db: Queries, before: Date) =>
   askedBefore(db, "pending", before).where("waitsFor", "is not", null).execute();
 
-/** Completed payouts that a bank may still return and that the provider was last asked about before a moment. */
+/** Completed payouts that a bank may still return. */
 export const listReturnable = (
   db: Queries,
   { completedAfter, askedBefore }: { completedAfter: Date; askedBefore: Date },
@@ -179,7 +177,7 @@ export const listReturnable = (
     .orderBy("completedAt")
     .execute();
 
-/** Owners and currencies with a positive balance that matured by a moment. An index of the owner's entries answers it alone. */
+/** Uses only the index of the owner's entries. */
 export async function listPayable(db: Queries, at: Date): Promise<{ sellerId: string; currency: string }[]> {
   const { rows } = await sql<{ sellerId: string; currency: string }>`
     select owner_id as "sellerId", currency from ledger_entries
@@ -194,7 +192,7 @@ interface MaturityRow {
   at: Date;
 }
 
-/** The next moment in each currency at which earnings mature; fully refunded sales do not count. */
+/** Excludes fully refunded sales. */
 export async function listNextMaturities(db: Queries, ownerId: string, now: Date): Promise<MaturityRow[]> {
   const { rows } = await sql<{ currency: string; amountMinor: number; at: Date }>`
     select distinct on (currency) currency, matures_at as at, sum(amount_minor)::bigint as "amountMinor"
@@ -209,7 +207,7 @@ interface Earned {
   now: Date;
 }
 
-/** The sum of payouts that were not returned. */
+/** Excludes failed and returned payouts. */
 export async function sumPaidOut(db: Queries, sellerId: string, currency: string): Promise<bigint> {
   const { rows } = await sql<{ paid: string }>`
     select coalesce(sum(amount_minor), 0)::text as paid from payouts
@@ -219,10 +217,7 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
   return BigInt(firstOf(rows).paid);
 }
 
-/**
- * The day by which an amount had matured: payouts pay earnings in the order in which they mature. Payouts and their returns do not
- * count as earnings.
- */
+/** The day by which an amount had matured: payouts pay earnings in order of maturity. Payouts and their returns are not earnings. */
 export async function findDayOfEarnings(
   db: Queries,
   { ownerId, currency, now }: Earned,
@@ -250,7 +245,7 @@ export async function findFirstDay(db: Queries, ownerId: string, currency: strin
   return firstOf(rows).day;
 }
 
-/** The last paid day of payouts that were not returned; null: none. */
+/** Excludes failed and returned payouts. */
 export async function findLastPaidDay(
   db: Queries,
   sellerId: string,
@@ -270,15 +265,15 @@ export const insertLastAddress = (tx: Tx, userId: string, email: string) =>
   tx.insertInto("closedAccountEmails").values({ userId, email }).execute();
 
 export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
-  const kept = await db
+  const row = await db
     .selectFrom("closedAccountEmails")
     .select("email")
     .where("userId", "=", userId)
     .executeTakeFirst();
-  return kept?.email ?? null;
+  return row?.email ?? null;
 }
 
-/** Addresses of users without a balance, and without a payout since a moment. */
+/** Addresses of users without a balance and without a completed payout since `paidBefore`. */
 export const deletePaidOffAddresses = (db: Queries, paidBefore: Date) =>
   sql`
     delete from closed_account_emails a

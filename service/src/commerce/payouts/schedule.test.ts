@@ -10,34 +10,34 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
-suite("a slot of the schedule", () => {
+suite("nextPayoutTime", () => {
   const next = (schedule: Parameters<typeof nextPayoutTime>[0], after: string) =>
     nextPayoutTime(schedule, new Date(after)).toISOString();
 
-  test("is at 06:00 UTC each day", () => {
+  test("daily: 06:00 UTC", () => {
     assert.equal(next("daily", "2026-06-15T05:59:59.999Z"), "2026-06-15T06:00:00.000Z");
     assert.equal(next("daily", "2026-06-15T06:00:00.000Z"), "2026-06-16T06:00:00.000Z");
   });
 
-  test("is on Mondays", () => {
+  test("weekly: Mondays", () => {
     assert.equal(next("weekly", "2026-06-15T05:00:00.000Z"), "2026-06-15T06:00:00.000Z");
     assert.equal(next("weekly", "2026-06-15T06:00:00.000Z"), "2026-06-22T06:00:00.000Z");
     assert.equal(next("weekly", "2026-12-30T12:00:00.000Z"), "2027-01-04T06:00:00.000Z");
   });
 
-  test("is on the first of a month", () => {
+  test("monthly: the first day", () => {
     assert.equal(next("monthly", "2026-02-01T06:00:00.000Z"), "2026-03-01T06:00:00.000Z");
     assert.equal(next("monthly", "2026-12-31T23:59:59.999Z"), "2027-01-01T06:00:00.000Z");
   });
 });
 
-suite("by the schedule", () => {
+suite("payOutBySchedule", () => {
   let market: Market;
   let bank: FakeBank;
   before(async () => {
     market = await openMarket();
     bank = installFakeBank(market);
-    await round();
+    await runSchedule();
   });
   beforeEach(() => {
     bank.begins = "completed";
@@ -45,66 +45,66 @@ suite("by the schedule", () => {
   });
   after(() => market.close());
 
-  const round = () => payOutBySchedule(market.service.ctx, "weekly");
+  const runSchedule = () => payOutBySchedule(market.service.ctx, "weekly");
   const payoutsOf = async (seller: Client) => (await seller.get("/v1/payouts")).body.data;
   const amountsOf = async (seller: Client) =>
     (await payoutsOf(seller)).map(({ amount }: { amount: number }) => amount);
 
-  async function hasSeller(amountMinor = 5000n, currency = "USD"): Promise<Client> {
+  async function createSeller(amountMinor = 5000n, currency = "USD"): Promise<Client> {
     const seller = await market.createUser({ role: "seller" });
     await bookEarnings(market, seller, { amountMinor, currency });
     return seller;
   }
 
-  test("sellers are paid what is available in each currency once a week, from the minimum on", async () => {
-    const [seller, poor] = [await hasSeller(), await hasSeller(999n)];
+  test("weekly: pays the available balance of each currency from the minimum on", async () => {
+    const [seller, poor] = [await createSeller(), await createSeller(999n)];
     await bookEarnings(market, seller, { amountMinor: 1000n, currency: "JPY" });
-    await round();
+    await runSchedule();
     assert.deepEqual(await payoutsOf(seller), []);
     market.clock.forward(WEEK_MS);
-    for (let times = 0; times < 3; times++) await round();
+    for (let times = 0; times < 3; times++) await runSchedule();
     assert.deepEqual((await amountsOf(seller)).sort(), [1000, 50]);
     assert.deepEqual(await payoutsOf(poor), []);
     await bookEarnings(market, seller, { amountMinor: 7000n });
-    await round();
+    await runSchedule();
     assert.equal((await payoutsOf(seller)).length, 2);
     await bookEarnings(market, poor, { amountMinor: 1n });
     market.clock.forward(WEEK_MS);
-    await round();
+    await runSchedule();
     assert.deepEqual(await amountsOf(poor), [10]);
     assert.deepEqual((await amountsOf(seller)).sort(), [1000, 50, 70]);
   });
 
-  test("slots that were missed are made up for: what is payable is paid once, and each slot is marked", async () => {
+  test("missed times: paid once, and each time is recorded", async () => {
     bank.begins = "failed";
-    const seller = await hasSeller();
+    const seller = await createSeller();
     market.clock.forward(5 * WEEK_MS);
     const { rows: before } = await market.query("select slot from scheduled_runs where job = 'pay-out'");
-    await round();
+    await runSchedule();
     const { rows: after } = await market.query("select slot from scheduled_runs where job = 'pay-out'");
     assert.equal(after.length - before.length, 5);
     assert.deepEqual(
       (await payoutsOf(seller)).map(({ status }: { status: string }) => status),
       ["failed"],
     );
-    await round();
+    await runSchedule();
     assert.equal((await payoutsOf(seller)).length, 1);
   });
 
-  test("ten workers at once pay once", async () => {
-    const sellers = await Promise.all(Array.from({ length: 5 }, () => hasSeller()));
+  test("ten concurrent workers: paid once", async () => {
+    const sellers = await Promise.all(Array.from({ length: 5 }, () => createSeller()));
     market.clock.forward(WEEK_MS);
-    await Promise.all(Array.from({ length: 10 }, round));
+    await Promise.all(Array.from({ length: 10 }, runSchedule));
     for (const seller of sellers) assert.deepEqual(await amountsOf(seller), [50]);
   });
 
-  test("a worker that is killed while it pays leaves its payouts to the reconciling job", async () => {
-    const sellers = await Promise.all(Array.from({ length: 3 }, () => hasSeller()));
+  test("a worker killed while paying: the reconciliation job completes its payouts", async () => {
+    const sellers = await Promise.all(Array.from({ length: 3 }, () => createSeller()));
     market.clock.forward(WEEK_MS);
     bank.trouble = "we die after";
-    await round();
+    await runSchedule();
     bank.trouble = "none";
-    await round();
+    await runSchedule();
     market.clock.forward(2 * MINUTE_MS);
     await reconcilePayouts(market.service.ctx);
     for (const seller of sellers) {
@@ -116,8 +116,8 @@ suite("by the schedule", () => {
     }
   });
 
-  test("one whose payout cannot be drawn keeps nobody from theirs, and the slot is tried again", async () => {
-    const sellers = await Promise.all([hasSeller(), hasSeller(), hasSeller()]);
+  test("a payout that cannot be created: does not delay others; the run is retried", async () => {
+    const sellers = await Promise.all([createSeller(), createSeller(), createSeller()]);
     market.clock.forward(WEEK_MS);
     const { ctx } = market.service;
     let ids = 0;
@@ -132,45 +132,45 @@ suite("by the schedule", () => {
     const paid = async () => (await Promise.all(sellers.map(amountsOf))).flat();
     assert.deepEqual(await paid(), [50, 50]);
     for (const seller of sellers) await bookEarnings(market, seller, { amountMinor: 2000n });
-    for (let times = 0; times < 3; times++) await round();
+    for (let times = 0; times < 3; times++) await runSchedule();
     assert.deepEqual((await paid()).sort(), [50, 50, 70], "who was paid in the slot waits for the next one");
   });
 
-  test("one whose payout can never be drawn holds up neither the others nor the slots after, and it is told", async () => {
-    // No amount of it can be told.
-    const broken = await hasSeller(5000n, "NOT A CURRENCY");
-    const seller = await hasSeller();
+  test("a payout that can never be created: does not delay others or later runs, and is logged", async () => {
+    // An amount that no payout can represent.
+    const broken = await createSeller(5000n, "NOT A CURRENCY");
+    const seller = await createSeller();
     const late = await market.createUser({ role: "seller" });
     const slots = async () =>
       (await market.query("select slot from scheduled_runs where done_at is null")).rows;
     for (let weeks = 1; weeks <= 3; weeks++) {
       market.clock.forward(WEEK_MS);
-      await assert.rejects(round(), RangeError);
+      await assert.rejects(runSchedule(), RangeError);
       await bookEarnings(market, late, { amountMinor: 2000n });
-      await assert.rejects(round(), RangeError);
+      await assert.rejects(runSchedule(), RangeError);
       assert.equal((await amountsOf(late)).length, weeks - 1, "what matures after a slot is not for it");
       assert.equal((await amountsOf(seller)).length, weeks, "others are paid in each slot");
       assert.equal((await slots()).length, 1, "the last slot is tried again");
       await bookEarnings(market, seller, { amountMinor: 3000n });
-      const told = market.logs.filter((line) => line.includes(toId("usr", broken.userId)));
-      assert.ok(told.length >= weeks, "the log says whose");
+      const logged = market.logs.filter((line) => line.includes(toId("usr", broken.userId)));
+      assert.ok(logged.length >= weeks, "the log says whose");
     }
     await bookEarnings(market, broken, { amountMinor: -5000n, currency: "NOT A CURRENCY" });
     market.clock.forward(WEEK_MS);
-    await round();
+    await runSchedule();
     assert.equal((await slots()).length, 0);
     assert.equal((await amountsOf(seller)).length, 4);
   });
 
-  test("nobody is paid who was shut out, until they are let in again", async () => {
-    const seller = await hasSeller();
+  test("a banned seller: not paid until the ban ends", async () => {
+    const seller = await createSeller();
     await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
     market.clock.forward(WEEK_MS);
-    await round();
+    await runSchedule();
     await market.query("update users set banned_at = null where id = $1", [seller.userId]);
     assert.deepEqual(await amountsOf(seller), []);
     market.clock.forward(WEEK_MS);
-    await round();
+    await runSchedule();
     assert.deepEqual(await amountsOf(seller), [50]);
   });
 });

@@ -25,7 +25,7 @@ const isPayoutDay: Record<PayoutSchedule, (day: Date) => boolean> = {
   monthly: (day) => day.getUTCDate() === 1,
 };
 
-/** The first scheduled time after a moment: 06:00 UTC each day, on Mondays, or on the first of a month. */
+/** 06:00 UTC each day, on Mondays, or on the first of a month. */
 export function nextPayoutTime(schedule: PayoutSchedule, after: Date): Date {
   const scheduledFor = new Date(after);
   scheduledFor.setUTCHours(HOUR, 0, 0, 0);
@@ -34,54 +34,48 @@ export function nextPayoutTime(schedule: PayoutSchedule, after: Date): Date {
   return scheduledFor;
 }
 
-/**
- * Pays each seller the available balance, once at each scheduled time. The job submits the payouts after all due runs: of
- * several missed runs, the first pays all that is available.
- */
+/** Submits payouts after all due runs: of several missed runs, the first creates the payouts. */
 export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): Promise<void> {
-  const drawn: PayoutRow[] = [];
+  const created: PayoutRow[] = [];
   const job: Schedule = {
     name: "pay-out",
     next: (after) => nextPayoutTime(schedule, after),
-    run: (scheduledFor, piece) =>
+    run: (scheduledFor, inTransaction) =>
       createScheduledPayouts(ctx, {
         scheduledFor,
         next: nextPayoutTime(schedule, scheduledFor),
-        piece,
-        drawn,
+        inTransaction,
+        created,
       }),
   };
   try {
     await runSchedule(ctx, job);
   } finally {
-    for (const payout of drawn) await trySubmitPayout(ctx, payout);
+    for (const payout of created) await trySubmitPayout(ctx, payout);
   }
 }
 
 interface PayoutBatch {
   scheduledFor: Date;
   next: Date;
-  piece: RunTransaction;
-  /** Collects the created payouts. */
-  drawn: PayoutRow[];
+  inTransaction: RunTransaction;
+  /** Output: the created payouts. */
+  created: PayoutRow[];
 }
 
-/**
- * A failed payout stops neither the other sellers nor later runs. The job fails and is retried until the
- * next scheduled time, which pays what is left. Money that matures in between waits for the next run.
- */
+/** A failed payout does not stop the other sellers. The job is retried until the next scheduled time, which pays what is left. */
 async function createScheduledPayouts(
   ctx: Context,
-  { scheduledFor, next, piece, drawn }: PayoutBatch,
+  { scheduledFor, next, inTransaction, created }: PayoutBatch,
 ): Promise<void> {
   const failures: unknown[] = [];
   for (const { sellerId, currency } of await listPayable(ctx.db, scheduledFor)) {
     try {
       if (await arePayoutsDisabled(ctx, sellerId)) continue;
-      const payout = await piece((tx) =>
+      const payout = await inTransaction((tx) =>
         createPayoutOfAvailable(ctx, tx, { sellerId, currency, scheduledFor }),
       );
-      if (payout) drawn.push(payout);
+      if (payout) created.push(payout);
     } catch (error) {
       if (error instanceof ScheduledRunEnded) throw error;
       ctx.log.error(
@@ -94,7 +88,7 @@ async function createScheduledPayouts(
   if (failures.length > 0 && ctx.now() < next) throw failures[0];
 }
 
-/** null when there is nothing to pay, or no payout account: the balance waits for the next run. */
+/** null: nothing to pay, or no payout account; the balance waits for the next run. */
 async function createPayoutOfAvailable(
   ctx: Context,
   tx: Tx,
@@ -112,7 +106,7 @@ async function createPayoutOfAvailable(
   return createPayout(ctx, tx, { sellerId, balance, amountMinor, destination, scheduledFor });
 }
 
-/** A closed account has no later sales: its last balance is paid below the minimum, too. */
+/** A closed account has no later sales, so its last balance has no minimum. */
 function minimumOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
   const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
   return isLast ? 1n : minimumMinor(currency);

@@ -937,7 +937,7 @@ suite("a shop that pays its sellers through Stripe", () => {
     for (let times = 0; times < 2; times++) await syncPayoutFromProvider(market.service.ctx, id);
     const { rows } = await market.query("select status, reversed_minor from payouts");
     assert.deepEqual(rows, [{ status: "completed", reversed_minor: 2_000 }]);
-    assert.equal(market.logs.filter((line) => line.includes("took back a part")).length, 1);
+    assert.equal(market.logs.filter((line) => line.includes("reversed a part")).length, 1);
     server.change(transferId, { amount_reversed: 5_000, reversed: true });
     await syncPayoutFromProvider(market.service.ctx, id);
     const again = await market.createSession(seller.userId);
