@@ -2,21 +2,20 @@ import { type RawBuilder, sql } from "kysely";
 import { DAY_MS } from "../../core/dates.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** The tables whose rows are paid for by one charge each. They name the columns of a charge alike. */
+/** These tables use the same column names for a charge. */
 export type ChargedTable = "orders" | "subscriptionPayments";
 
 type OpenStatus = "pending" | "requires_action";
 
 export const OPEN_CHARGE_STATUSES: OpenStatus[] = ["pending", "requires_action"];
 
-/** Whether the charge may still succeed or fail. */
 export const isChargeOpen = ({ status }: { status: string }): boolean =>
   OPEN_CHARGE_STATUSES.some((open) => open === status);
 
 interface Conditions {
-  /** The row reserves what other buyers want: a redemption of a limited discount code. */
+  /** The row reserves a redemption of a limited discount code, which other buyers want. */
   reservesRedemption: RawBuilder<boolean>;
-  /** The operator has to give money back that pays for nothing. */
+  /** The operator must refund money that pays for nothing. */
   isOwedBack: RawBuilder<boolean>;
 }
 
@@ -31,16 +30,16 @@ const conditionsOf: Record<ChargedTable, Conditions> = {
   },
 };
 
-/** Records when the provider was asked. Returns false when the row is no longer open, so that it must not be charged. */
+/** Returns false if the row is no longer open and must not be charged. */
 export async function markAsked(db: Queries, table: ChargedTable, id: string, now: Date): Promise<boolean> {
-  const marked = await db
+  const updated = await db
     .updateTable(table)
     .set({ askedAt: now })
     .where("id", "=", id)
     .where("status", "in", OPEN_CHARGE_STATUSES)
     .returning("id")
     .executeTakeFirst();
-  return marked !== undefined;
+  return updated !== undefined;
 }
 
 export const deleteOpen = (db: Queries, table: ChargedTable, id: string) =>
@@ -53,7 +52,7 @@ export interface OpenCharge {
   reservesRedemption: boolean;
 }
 
-/** Open rows that the provider was last asked about before a moment, the oldest first. */
+/** Oldest first. `before`: the time of the last request to the provider. */
 export const listOpen = (db: Queries, table: ChargedTable, before: Date): Promise<OpenCharge[]> =>
   db
     .selectFrom(table)
@@ -75,7 +74,7 @@ export interface Mismatch {
   captured: string | null;
 }
 
-/** Returns false when the mismatch was recorded before. */
+/** Returns false if the mismatch is already recorded. */
 export async function recordMismatch(
   db: Queries,
   table: ChargedTable,
@@ -96,8 +95,8 @@ export async function recordMismatch(
 const LATE_CHARGE_WINDOW_MS = 8 * DAY_MS;
 
 /**
- * Canceled rows that the provider may still charge. A row is due when its age has doubled since the last answer, and at least once a
- * day: about fifteen requests in a week. A row whose money is owed back stays in the list until the provider refunded it.
+ * A row is due when its age has doubled since the last answer, and at least once a day: about 15 requests in a week. A row with unusable
+ * money stays listed until the provider refunds it.
  */
 export const listPossiblyChargedLate = (db: Queries, table: ChargedTable, now: Date) =>
   db
@@ -111,6 +110,5 @@ export const listPossiblyChargedLate = (db: Queries, table: ChargedTable, now: D
     .orderBy("createdAt")
     .execute();
 
-/** Records when the provider answered about a canceled row. */
 export const markCheckedLate = (db: Queries, table: ChargedTable, id: string, now: Date) =>
   db.updateTable(table).set({ askedAt: now }).where("id", "=", id).where("status", "=", "canceled").execute();

@@ -17,28 +17,23 @@ import {
 } from "./charge-queries.ts";
 import { ASKED_RECENTLY_MS, nullIfUnreachable } from "./provider-errors.ts";
 
-/** After this time the provider never received a charge that it does not know. */
+/** The provider never received a charge that is still unknown after this time. */
 const CANCEL_UNKNOWN_AFTER_MS = 10 * 60_000;
 const CANCEL_UNCONFIRMED_AFTER_MS = 24 * 3_600_000;
 /** Shorter for a row that reserves a redemption of a limited discount code, because other buyers want it. */
 const CANCEL_UNCONFIRMED_REDEMPTION_AFTER_MS = 30 * 60_000;
 
-/** Whether the buyer had enough time to confirm the charge at the bank. */
 export function isConfirmationOverdue(createdAt: Date, now: Date, reservesRedemption = false): boolean {
   const limitMs = reservesRedemption ? CANCEL_UNCONFIRMED_REDEMPTION_AFTER_MS : CANCEL_UNCONFIRMED_AFTER_MS;
   return now.getTime() - createdAt.getTime() > limitMs;
 }
 
-/** The state of a charge that the provider has. */
 type KnownCharge = Exclude<ChargeResult, { state: "unknown_method" }>;
 
-/** The provider captured the requested amount in the requested currency. */
 export type Paid = Omit<SucceededCharge, "amountMinor" | "currency" | "isRefunded">;
 export type Unpaid = Exclude<KnownCharge, SucceededCharge>;
-/** The provider's answer, by which a room settles its row. */
 export type Settlement = Paid | Unpaid;
 
-/** The columns of a row whose charge is not paid. */
 export function toUnpaidChange(unpaid: Unpaid) {
   const known = {
     paymentId: unpaid.paymentId,
@@ -62,27 +57,24 @@ interface ChargedRow {
   status: string;
 }
 
-/** A kind of row that one charge pays for, under the row's id. Orders and plan payments define one each. */
+/** A row that one charge pays for, under the row's id: an order or a plan payment. */
 export interface ChargeTarget<Row extends ChargedRow> {
-  /** In log lines and fail points. */
+  /** Used in log lines and fail points. */
   kind: "order" | "payment";
   table: ChargedTable;
   idPrefix: IdPrefix;
   toRequest(row: Row): ChargeRequest;
   find(db: Queries, id: string): Promise<Row | undefined>;
-  /**
-   * Updates an open row and all that depends on it, in one transaction. A canceled row can still become paid; any other row stays as
-   * it is.
-   */
+  /** Updates the row and all that depends on it in one transaction. A canceled row can still become paid; other rows do not change. */
   settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
-  /** The provider has no charge for an open row, long after the request. */
+  /** Called for an open row without a charge, long after the request. */
   onNeverReceived(ctx: Context, id: string): Promise<void>;
 }
 
 /** A late payment can still settle a canceled row. */
 const isFinal = (row: ChargedRow): boolean => !isChargeOpen(row) && row.status !== "canceled";
 
-/** Charges an open row. The provider charges once for each id, so a repeat is safe. Without an answer the row stays open for the job. */
+/** The provider charges once for each id, so a repeat is safe. Without an answer the row stays open for the job. */
 export async function charge<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -107,7 +99,7 @@ export async function charge<Row extends ChargedRow>(
   return settled;
 }
 
-/** Reads the charge of an open row, because the buyer may just have confirmed it. */
+/** The buyer may just have confirmed the charge. */
 export async function refreshCharge<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -120,7 +112,7 @@ export async function refreshCharge<Row extends ChargedRow>(
   return isKnown(result) ? settle(ctx, target, row, result) : row;
 }
 
-/** Cancels the charge of an open row. The row stays open when the provider does not answer, and it may turn out to be paid. */
+/** Without an answer the row stays open, and it may turn out to be paid. */
 export async function cancelCharge<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -132,10 +124,7 @@ export async function cancelCharge<Row extends ChargedRow>(
   return isKnown(result) ? settle(ctx, target, row, result) : row;
 }
 
-/**
- * Settles a row by the provider's state of its charge. Ids of other kinds do nothing. Without an answer it throws `PaymentUnknown`, so
- * that the provider repeats its webhook.
- */
+/** Ignores ids of other kinds. Throws `PaymentUnknown` without an answer, so that the provider repeats its webhook. */
 export async function syncCharge<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -148,7 +137,7 @@ export async function syncCharge<Row extends ChargedRow>(
   if (isKnown(result)) await settle(ctx, target, row, result);
 }
 
-/** The job: settles rows that are open for over a minute, and looks for late charges of canceled rows. */
+/** Settles rows that are open for over a minute, and finds late charges of canceled rows. */
 export async function reconcileCharges<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -164,7 +153,7 @@ async function reconcileOpen<Row extends ChargedRow>(
   target: ChargeTarget<Row>,
   { id, createdAt, askedAt, reservesRedemption }: OpenCharge,
 ): Promise<void> {
-  // Counts from creation, so that repeated requests do not extend the hold on a discount code.
+  // Counts from creation, so that repeated requests do not extend the reservation of a discount code.
   const isOverdue = isConfirmationOverdue(createdAt, ctx.now(), reservesRedemption);
   try {
     const result = await findOrCancel(ctx, toId(target.idPrefix, id), isOverdue);
@@ -179,7 +168,7 @@ async function reconcileOpen<Row extends ChargedRow>(
   }
 }
 
-/** Finds money that came after the row was canceled and whose webhook was lost. Cancels a charge that the buyer could still confirm. */
+/** Finds a late payment whose webhook was lost. Cancels a charge that the buyer could still confirm. */
 async function checkLateCharge<Row extends ChargedRow>(
   ctx: Context,
   target: ChargeTarget<Row>,
@@ -197,7 +186,7 @@ async function checkLateCharge<Row extends ChargedRow>(
   }
 }
 
-/** The provider's state of a charge. `cancelUnconfirmed`: the buyer may no longer confirm it. */
+/** `cancelUnconfirmed`: the time to confirm is over. */
 async function findOrCancel(
   { integrations: { payments } }: Context,
   publicId: string,
@@ -235,8 +224,8 @@ const matchesRequest = (request: ChargeRequest, captured: SucceededCharge): bool
   captured.amountMinor === request.amountMinor && captured.currency === request.currency;
 
 /**
- * The provider captured another amount or currency than requested, or refunded the capture. The row stays open until the operator
- * refunds a mismatch at the provider. A refunded capture pays for nothing, whatever its amount was: it cancels the row.
+ * The row stays open until the operator refunds a mismatch at the provider. A refunded capture pays for nothing, whatever its amount: it
+ * cancels the row.
  */
 async function recordMismatchedCapture<Row extends ChargedRow>(
   ctx: Context,

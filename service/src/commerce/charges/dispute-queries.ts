@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Open disputes of orders and plan payments, by the provider's ids. */
+/** The provider's ids. */
 export async function listOpenDisputes(db: Queries): Promise<{ id: string }[]> {
   const { rows } = await sql<{ id: string }>`
     select id from (
@@ -12,7 +12,7 @@ export async function listOpenDisputes(db: Queries): Promise<{ id: string }[]> {
   return rows;
 }
 
-/** Listed disputes that could not be applied, by the provider's ids. */
+/** The provider's ids of disputes that could not be applied. */
 export const listUnapplied = (db: Queries) =>
   db
     .selectFrom("unappliedDisputes")
@@ -38,7 +38,7 @@ export const insertUnapplied = (db: Queries, dispute: Unapplied) =>
 export const deleteUnapplied = (db: Queries, providersId: string) =>
   db.deleteFrom("unappliedDisputes").where("providerDisputeId", "=", providersId).execute();
 
-/** The moment until which a list of the provider was read; null: never. */
+/** null: the list was never read. */
 export async function readCursor(db: Queries, list: string): Promise<Date | null> {
   const row = await db
     .selectFrom("providerCursors")

@@ -12,11 +12,10 @@ interface OpenRow {
   count: number;
   oldestAt: Date;
   oldestId: string;
-  /** The nearest deadline for an answer; null: none is known. */
   dueAt: Date | null;
 }
 
-/** Rows of money that waits, grouped by kind and state. A row counts in one state only: a problem is a state of its own. */
+/** Groups open rows by kind and state. Each row counts in one state: a problem is a state of its own. */
 export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
   const lossesSince = new Date(now.getTime() - REPORTED_FOR_MS);
   const parts = [
@@ -39,7 +38,7 @@ export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
 
 // Each part selects (kind, state, since, id, due) and reads a short index of open rows.
 
-/** `created_at` and not `asked_at`, because each request to the provider moves `asked_at`. */
+/** `created_at`, because each request to the provider moves `asked_at`. */
 const openCharges = (kind: string, table: ChargedTable): RawBuilder<unknown> => sql`
   select ${sql.lit(kind)} as kind, status as state, created_at as since, id, null::timestamptz as due
     from ${sql.table(table)} where status in ('pending', 'requires_action') and mismatch is null

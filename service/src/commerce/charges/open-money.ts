@@ -4,12 +4,10 @@ import { required } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { countOpen } from "./open-money-queries.ts";
 
-/** Rows of one kind and state that wait for the payment provider, a bank or a person. */
 export interface OpenMoney {
   kind: Kind;
   state: string;
   count: number;
-  /** null: there is none. */
   oldest: { id: string; since: Date } | null;
   /** The nearest deadline for an answer; null: none is known. */
   dueAt: Date | null;
@@ -17,7 +15,7 @@ export interface OpenMoney {
 
 type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute" | "balance";
 
-/** The age from which the operator is alerted, and the remedy. */
+/** Alerts the operator about rows older than `ms`. */
 interface AlertRule {
   ms: number;
   remedy: string;
@@ -26,12 +24,12 @@ interface AlertRule {
 const HOUR_MS = 3_600_000;
 
 /** The job asks the provider every minute. */
-const whileAsked: AlertRule = {
+const pendingAtProvider: AlertRule = {
   ms: HOUR_MS,
   remedy: "does a worker run, and does the payment provider answer?",
 };
 /** Buyers have a day to confirm; the job cancels the charge in the hour after that. */
-const whileConfirmed: AlertRule = { ...whileAsked, ms: 25 * HOUR_MS };
+const awaitingConfirmation: AlertRule = { ...pendingAtProvider, ms: 25 * HOUR_MS };
 
 /** Only the operator can resolve it. */
 const mismatched: AlertRule = {
@@ -45,12 +43,12 @@ const unusable: AlertRule = {
   remedy: "the payment came too late to buy its plan: refund it at the payment provider",
 };
 
-const whileDisputed: AlertRule = {
+const openDispute: AlertRule = {
   ms: 0,
   remedy: "answer it at the payment provider before the bank's date",
 };
 
-const onInquiry: AlertRule = {
+const openInquiry: AlertRule = {
   ms: 0,
   remedy:
     "the buyer's bank inquires about it: refund it, or answer at the payment provider before the bank's date",
@@ -62,7 +60,7 @@ const unapplied: AlertRule = {
     "the payment provider has a dispute of a payment that is not posted here: run stoa-server payments reconcile and compare both",
 };
 
-/** Reported for 30 days, from the first moment. */
+/** -1: alerts from the first moment, for 30 days. */
 const lostInExcess: AlertRule = {
   ms: -1,
   remedy:
@@ -74,21 +72,21 @@ const lostPlan: AlertRule = {
   remedy: "the marketplace bears it, and the plan has ended or ends with its period",
 };
 
-const owed: AlertRule = {
+const owedByClosedAccount: AlertRule = {
   ms: 0,
   remedy: "the account is closed, and a refund or dispute took more than its balance: collect it, or bear it",
 };
 
 const alertRules: Record<Kind, Record<string, AlertRule>> = {
-  order: { pending: whileAsked, requires_action: whileConfirmed, mismatched },
-  "plan payment": { pending: whileAsked, requires_action: whileConfirmed, mismatched, unusable },
+  order: { pending: pendingAtProvider, requires_action: awaitingConfirmation, mismatched },
+  "plan payment": { pending: pendingAtProvider, requires_action: awaitingConfirmation, mismatched, unusable },
   refund: {
     // Sellers have 7 days; then the job approves it.
     pending: {
       ms: 8 * DAY_MS,
       remedy: "does a worker run? It approves refunds that no seller decided in 7 days",
     },
-    approved: whileAsked,
+    approved: pendingAtProvider,
     // Cards are refunded at once; some banks need a night.
     processing: {
       ms: DAY_MS,
@@ -100,7 +98,7 @@ const alertRules: Record<Kind, Record<string, AlertRule>> = {
     },
   },
   payout: {
-    pending: whileAsked,
+    pending: pendingAtProvider,
     waits_for_balance: {
       ms: HOUR_MS,
       remedy:
@@ -113,13 +111,13 @@ const alertRules: Record<Kind, Record<string, AlertRule>> = {
       remedy: "the payment provider reversed a part of it: reverse the rest there, and it is paid out again",
     },
   },
-  // Alerts at once, because the bank sets a date.
-  dispute: { inquiry: onInquiry, open: whileDisputed, unapplied, lost_in_excess: lostInExcess },
-  "plan dispute": { inquiry: onInquiry, open: whileDisputed, unapplied, lost: lostPlan },
-  balance: { owed_by_closed_account: owed },
+  // Alerts at once, because the bank sets a deadline.
+  dispute: { inquiry: openInquiry, open: openDispute, unapplied, lost_in_excess: lostInExcess },
+  "plan dispute": { inquiry: openInquiry, open: openDispute, unapplied, lost: lostPlan },
+  balance: { owed_by_closed_account: owedByClosedAccount },
 };
 
-/** All kinds and states, also those without a row. */
+/** Includes kinds and states without a row. */
 export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]> {
   const found = await countOpen(db, now);
   return (Object.keys(alertRules) as Kind[]).flatMap((kind) =>
@@ -131,7 +129,7 @@ export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]
   );
 }
 
-/** A dispute has no id of its own here: its order or payment identifies it. */
+/** A dispute is identified by its order or payment. */
 const prefixes: Record<Kind, IdPrefix> = {
   order: "ord",
   "plan payment": "pay",

@@ -3,7 +3,6 @@ import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** Null when the user set none, or removed it. */
 export async function findDefaultMethod(db: Queries, userId: string): Promise<string | null> {
   const row = await db
     .selectFrom("paymentCustomers")
@@ -75,6 +74,6 @@ export const deleteMethodsOf = (tx: Tx, userId: string) =>
 export const isMethodStored = async (db: Queries, id: string): Promise<boolean> =>
   (await db.selectFrom("paymentMethods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 
-/** The payout account stays, because the service may still owe a balance. */
+/** Keeps the payout account, because the service may still owe a balance. */
 export const clearDefaultMethod = (tx: Tx, userId: string) =>
   tx.updateTable("paymentCustomers").set({ defaultMethodId: null }).where("userId", "=", userId).execute();

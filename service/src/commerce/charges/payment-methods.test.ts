@@ -13,7 +13,7 @@ import type { PaymentMethod } from "../../integrations/payments/payments.ts";
 
 const PATH = "/v1/payment-methods";
 const line: PaymentConnection = { trouble: "none" };
-/** Changed by tests of a marketplace where nothing is everybody's. */
+/** Tests without shared methods empty this list. */
 const shared: PaymentMethod[] = [];
 
 let provider: FakeProvider;
@@ -40,15 +40,15 @@ const defaultsOf = async (who: Client) =>
     .filter(({ isDefault }: { isDefault: boolean }) => isDefault)
     .map(({ id }: { id: string }) => id);
 
-/** A method of their own; answers its id. */
-async function hasMethod(who: Client, token = "pm_test_ok"): Promise<string> {
+/** Stores a method of the user. Returns its id. */
+async function createMethod(who: Client, token = "pm_test_ok"): Promise<string> {
   const reply = await add(who, token);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.id;
 }
 
 suite("payment methods", () => {
-  test("list: the shared methods come first, and the first of them is the default", async () => {
+  test("GET: the shared methods come first, and the first of them is the default", async () => {
     const methods = await listed(await market.createUser());
     assert.deepEqual(methods[0], {
       id: "pm_test_ok",
@@ -125,11 +125,11 @@ suite("payment methods", () => {
     assertError(refused, 422, "VALIDATION_ERROR", "token");
   });
 
-  test("list with pages: the user's own methods newest first, then the shared ones", async () => {
+  test("GET with pages: the user's own methods newest first, then the shared ones", async () => {
     const buyer = await market.createUser();
     const own: string[] = [];
     for (const { id } of shared.slice(0, 3)) {
-      own.unshift(await hasMethod(buyer, id));
+      own.unshift(await createMethod(buyer, id));
       market.clock.forward(1);
     }
     const expected = [...own, ...shared.map(({ id }) => id)];
@@ -147,7 +147,7 @@ suite("payment methods", () => {
 suite("the default method", () => {
   test("a purchase that names no method: uses the default", async () => {
     const buyer = await market.createUser();
-    const id = await hasMethod(buyer, "pm_test_insufficient_funds");
+    const id = await createMethod(buyer, "pm_test_insufficient_funds");
     const reply = await buyer.post(`${PATH}/${id}/default`);
     assert.equal(reply.status, 200, reply.text);
     assert.partialDeepStrictEqual(reply.body.data, { id, isDefault: true });
@@ -166,8 +166,8 @@ suite("the default method", () => {
   test("twenty concurrent changes: exactly one default", async () => {
     const buyer = await market.createUser();
     const ids = [
-      await hasMethod(buyer, "pm_test_ok"),
-      await hasMethod(buyer, "pm_test_declined"),
+      await createMethod(buyer, "pm_test_ok"),
+      await createMethod(buyer, "pm_test_declined"),
       "pm_test_ok",
     ];
     const replies = await Promise.all(
@@ -180,7 +180,7 @@ suite("the default method", () => {
   test("a change to a method that is removed meanwhile: refused", async () => {
     const buyer = await market.createUser();
     for (let round = 0; round < 10; round++) {
-      const id = await hasMethod(buyer);
+      const id = await createMethod(buyer);
       const choose = () => buyer.post(`${PATH}/${id}/default`);
       await Promise.all([choose(), buyer.delete(`${PATH}/${id}`), choose()]);
       assert.deepEqual(await defaultsOf(buyer), ["pm_test_ok"]);
@@ -193,8 +193,8 @@ suite("the default method", () => {
     try {
       assertError(await buy(buyer), 422, "VALIDATION_ERROR", "paymentMethodId");
       assertError(await buy(buyer, { paymentMethodId: "pm_test_ok" }), 404, "PAYMENT_METHOD_NOT_FOUND");
-      const first = await hasMethod(buyer);
-      await hasMethod(buyer, "pm_test_declined");
+      const first = await createMethod(buyer);
+      await createMethod(buyer, "pm_test_declined");
       assert.deepEqual(await defaultsOf(buyer), [first]);
       assert.equal((await buy(buyer)).status, 201);
       assert.equal((await buyer.delete(`${PATH}/${first}`)).status, 200);
@@ -209,7 +209,7 @@ suite("the default method", () => {
 suite("a method", () => {
   test("removed: pays nothing more", async () => {
     const buyer = await market.createUser();
-    const id = await hasMethod(buyer);
+    const id = await createMethod(buyer);
     await buyer.post(`${PATH}/${id}/default`);
     assert.deepEqual((await buyer.delete(`${PATH}/${id}`)).body.data, { id, deleted: true });
     assertError(await buy(buyer, { paymentMethodId: id }), 404, "PAYMENT_METHOD_NOT_FOUND");
@@ -228,7 +228,7 @@ suite("a method", () => {
 
   test("of another user: 404 for every request", async () => {
     const [owner, other] = [await market.createUser(), await market.createUser()];
-    const id = await hasMethod(owner);
+    const id = await createMethod(owner);
     const session = await market.createSession(other.userId);
     for (const refused of [
       await buy(other, { paymentMethodId: id }),
@@ -254,14 +254,14 @@ suite("a method", () => {
 test("closing an account: deletes its payment methods and detaches them at the provider", async () => {
   const person = await market.createUser();
   const session = await market.createSession(person.userId);
-  await person.post(`${PATH}/${await hasMethod(person)}/default`);
+  await person.post(`${PATH}/${await createMethod(person)}/default`);
   const { email } = (await session.get("/v1/account")).body.data;
   const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(closed.status, 200, closed.text);
-  const kept = async (table: string) =>
+  const countRows = async (table: string) =>
     (await market.query(`select * from ${table} where user_id = $1`, [person.userId])).rows;
-  assert.deepEqual(await kept("payment_methods"), []);
-  assert.partialDeepStrictEqual(await kept("payment_customers"), [{ default_method_id: null }]);
+  assert.deepEqual(await countRows("payment_methods"), []);
+  assert.partialDeepStrictEqual(await countRows("payment_customers"), [{ default_method_id: null }]);
   const late = market.query("insert into payment_methods values ('pm_late', $1, 'visa', '0000', $2)", [
     person.userId,
     market.clock.now,

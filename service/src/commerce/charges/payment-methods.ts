@@ -24,7 +24,7 @@ import { unavailableIfUnreachable } from "./provider-errors.ts";
 
 const MAX_METHODS = 10;
 
-/** The format of providers' ids. Other text is not sent to the database. */
+/** The format of providers' ids; other text does not reach the database. */
 const METHOD_ID = /^\w{1,255}$/;
 
 const findOwnMethod = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
@@ -36,16 +36,14 @@ const findSharedMethod = (ctx: Context, id: string): ProvidersMethod | undefined
 const defaultOr = (ctx: Context, chosen: string | null): string | null =>
   chosen ?? ctx.integrations.payments.sharedMethods[0]?.id ?? null;
 
-/** The user's default, else the shared test method. */
+/** Falls back to the shared test method. */
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
   defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
 
-/** Whether a method is the user's own or shared. A removed method is not usable. */
 export const isUsableMethod = async (ctx: Context, userId: string, methodId: string): Promise<boolean> =>
   findSharedMethod(ctx, methodId) !== undefined ||
   (await findOwnMethod(ctx.db, userId, methodId)) !== undefined;
 
-/** The named method, which must be usable, else the default. */
 export async function choosePaymentMethod(
   ctx: Context,
   userId: string,
@@ -56,7 +54,7 @@ export async function choosePaymentMethod(
   throw unknownMethodError(ctx, "paymentMethodId", named);
 }
 
-/** Throws the reason if the token cannot belong to this provider. */
+/** The error names the reason if the token belongs to another provider. */
 function unknownMethodError(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
   const reason = ctx.integrations.payments.findTokenProblem(named);
   if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
@@ -91,7 +89,7 @@ export async function listPaymentMethods(
   };
 }
 
-/** Stores a method by the token that the provider gave the browser. A stored method stays as it is. */
+/** `token`: from the provider, by way of the browser. Adding a stored method again returns it. */
 export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
   const { userId } = caller;
   const found = await unavailableIfUnreachable(() =>
@@ -100,11 +98,11 @@ export async function addPaymentMethod(ctx: Context, caller: Member, token: stri
   if (!found) throw unknownMethodError(ctx, "token", token, "The payment provider knows no such token.");
   return ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, userId);
-    const kept = (await findMethod(tx, userId, found.id)) ?? (await saveMethod(ctx, tx, userId, found));
+    const stored = (await findMethod(tx, userId, found.id)) ?? (await saveMethod(ctx, tx, userId, found));
     const defaultId = defaultOr(ctx, chosen);
-    if (defaultId === null) await setDefaultMethod(tx, userId, kept.id);
-    await ctx.idempotencyKey?.bind(tx, kept.id);
-    return toMethod(kept, defaultId ?? kept.id);
+    if (defaultId === null) await setDefaultMethod(tx, userId, stored.id);
+    await ctx.idempotencyKey?.bind(tx, stored.id);
+    return toMethod(stored, defaultId ?? stored.id);
   });
 }
 
@@ -118,7 +116,6 @@ async function saveMethod(ctx: Context, tx: Tx, userId: string, method: Provider
   return { ...method, createdAt: ctx.now() };
 }
 
-/** Purchases that name no method use it from now on. */
 export const setDefaultPaymentMethod = (
   ctx: Context,
   caller: Member,
@@ -133,7 +130,7 @@ export const setDefaultPaymentMethod = (
     return toMethod(method, methodId);
   });
 
-/** For a repeated Idempotency-Key. */
+/** Handles a repeated Idempotency-Key. */
 export async function resumeMethod(ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> {
   const method = findSharedMethod(ctx, methodId) ?? (await findOwnMethod(ctx.db, caller.userId, methodId));
   if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
@@ -172,11 +169,11 @@ export interface DetachedMethod {
   methodId: string;
 }
 
-/** A job detaches the method at the provider after the commit. */
+/** Detaches after the commit. */
 const queueDetach = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
   ctx.jobs.send(tx, detachMethodJob.name, { methodId } satisfies DetachedMethod);
 
-/** Does nothing when a user stored the method again. */
+/** Does nothing if a user stored the method again. */
 export async function detachAtProvider(ctx: Context, { methodId }: DetachedMethod): Promise<void> {
   if (await isMethodStored(ctx.db, methodId)) return;
   await ctx.integrations.payments.detachMethod(methodId);

@@ -14,7 +14,7 @@ import {
 const MAX_WEBHOOK_BYTES = 256 * 1024;
 const EMPTY_BODY = Buffer.alloc(0);
 
-/** Receives the provider's webhooks. The signature over the raw bytes authenticates them. */
+/** The signature over the raw bytes authenticates the request. */
 export function addPaymentWebhookEndpoint(
   app: FastifyInstance,
   ctx: Context,
@@ -29,13 +29,13 @@ export function addPaymentWebhookEndpoint(
   });
 }
 
-/** A path of the test provider has no other characters, so that no id leads out of its folder. */
+/** Ids of the test provider have no other characters, so an id cannot escape its path. */
 const ID = /^[A-Za-z0-9_-]+$/;
 const MAX_FORM_BYTES = 1024;
 
 /**
- * Serves the pages of the test payment provider at the service's own origin, where every browser reaches them. The link to a
- * payment or an account contains an unguessable id, which is the credential. The list of all money is for the operator.
+ * Serves pages of the test payment provider at the service's own origin, which every browser reaches. Links to payments and accounts
+ * contain an unguessable id as the credential; the overview requires the operator.
  */
 export function addTestPaymentPages(app: FastifyInstance, ctx: Context): void {
   const { testPayments } = ctx.integrations;

@@ -56,7 +56,7 @@ after(async () => {
   await receiver.close();
 });
 
-/** As the provider posts it, without a credential. */
+/** Without credentials, as the provider sends it. */
 const deliver = ({ body, headers }: PostedEvent, path = PATH): Promise<Reply> =>
   market.as(null).request("POST", path, {
     body: new Uint8Array(body),
@@ -67,9 +67,9 @@ const signed = (text: string): PostedEvent => ({
   body: Buffer.from(text),
   headers: { "fake-signature": signWebhook(provider.secret, text, market.clock.now) },
 });
-const noticeOf = (notice: object) => signed(JSON.stringify(notice));
+const webhookOf = (webhook: object) => signed(JSON.stringify(webhook));
 
-async function assertTaken(reply: Reply): Promise<void> {
+async function assertAccepted(reply: Reply): Promise<void> {
   assert.equal(reply.status, 200, reply.text);
   assert.deepEqual(reply.body, { received: true });
 }
@@ -81,23 +81,23 @@ interface Bought {
   reply: Reply;
 }
 
-async function buys(paymentMethodId = "pm_test_ok"): Promise<Bought> {
+async function createPurchase(paymentMethodId = "pm_test_ok"): Promise<Bought> {
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   const reply = await buyer.post("/v1/purchases", { productId, paymentMethodId });
   return { buyer, productId, orderId: reply.body.data?.orderId, reply };
 }
 
-/** A purchase that was charged while its answer was lost. */
-async function hasPending(paymentMethodId?: string): Promise<Bought> {
+/** A purchase whose charge lost its answer. */
+async function createPendingPurchase(paymentMethodId?: string): Promise<Bought> {
   line.trouble = "answers get lost";
-  const bought = await buys(paymentMethodId);
+  const bought = await createPurchase(paymentMethodId);
   line.trouble = "none";
   assert.equal(bought.reply.status, 202, bought.reply.text);
   return bought;
 }
 
-/** As it is listed, which asks the provider nothing. */
+/** Reads a list, which does not ask the provider. */
 const statusOf = async ({ buyer }: Bought) => (await buyer.get("/v1/purchases")).body.data[0].status;
 
 async function soldOnce({ productId }: Bought): Promise<void> {
@@ -111,39 +111,39 @@ async function soldOnce({ productId }: Bought): Promise<void> {
   assert.deepEqual(rows, [{ events: 1, booked: 1, entitlements: 1 }]);
 }
 
-/** Every row, but for when keys were last used, and for when pg-boss looked last, each minute. */
+/** All rows except the last use of keys and pg-boss's own timestamps. */
 const dump = async () => (await dumpDatabase(market, ["api_keys", "version"])).split("\n").sort().join("\n");
 
 suite("a webhook of the payment provider", () => {
   test("after a lost response: settles the purchase", async () => {
-    const bought = await hasPending();
+    const bought = await createPendingPurchase();
     assert.equal(await statusOf(bought), "pending");
-    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    await assertAccepted(await deliver(webhookOf({ about: "payment", orderId: bought.orderId })));
     assert.equal(await statusOf(bought), "completed");
   });
 
   test("with false contents: only its topic counts, and the provider is asked", async () => {
-    const bought = await buys("pm_test_requires_action");
+    const bought = await createPurchase("pm_test_requires_action");
     const lie = { about: "payment", orderId: bought.orderId, state: "succeeded", amountMinor: 1 };
-    await assertTaken(await deliver(noticeOf(lie)));
+    await assertAccepted(await deliver(webhookOf(lie)));
     assert.equal(await statusOf(bought), "requires_action");
   });
 
   test("after a confirmation: completes the purchase without its buyer", async () => {
-    const bought = await buys("pm_test_requires_action");
+    const bought = await createPurchase("pm_test_requires_action");
     const body = new URLSearchParams({ decision: "approve" });
     await fetch(bought.reply.body.data.nextAction.url, { method: "POST", body });
-    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    await assertAccepted(await deliver(webhookOf({ about: "payment", orderId: bought.orderId })));
     assert.equal(await statusOf(bought), "completed");
   });
 
   test("of a plan payment: settles it", async () => {
     const session = await market.createSession((await market.createUser()).userId);
     line.trouble = "answers get lost";
-    const asked = await session.put("/v1/account/subscription", { plan: "pro" });
+    const reply = await session.put("/v1/account/subscription", { plan: "pro" });
     line.trouble = "none";
-    assert.equal(asked.status, 202, asked.text);
-    for (const notice of await receiver.eventsAbout("pay_")) await assertTaken(await deliver(notice));
+    assert.equal(reply.status, 202, reply.text);
+    for (const webhook of await receiver.eventsAbout("pay_")) await assertAccepted(await deliver(webhook));
     const { rows: users } = await market.query("select plan from users where id = $1", [session.userId]);
     assert.equal(users[0].plan, "pro");
   });
@@ -156,10 +156,10 @@ suite("a webhook of the payment provider", () => {
     const { rows } = await market.query("select id from subscription_payments where user_id = $1", [
       session.userId,
     ]);
-    const notice = () => deliver(noticeOf({ about: "payment", orderId: toId("pay", rows[0].id) }));
-    for (const reply of await Promise.all(Array.from({ length: 10 }, notice))) await assertTaken(reply);
+    const webhook = () => deliver(webhookOf({ about: "payment", orderId: toId("pay", rows[0].id) }));
+    for (const reply of await Promise.all(Array.from({ length: 10 }, webhook))) await assertAccepted(reply);
     const settled = await dump();
-    for (let times = 2; times > 0; times--) await assertTaken(await notice());
+    for (let times = 2; times > 0; times--) await assertAccepted(await webhook());
     assert.equal(await dump(), settled);
     const counts = await market.query(
       `select (select count(*) from ledger_transactions where source_id = $1) as booked,
@@ -170,9 +170,9 @@ suite("a webhook of the payment provider", () => {
     assert.deepEqual(counts.rows, [{ booked: 1, numbered: 1, announced: 1 }]);
   });
 
-  test("of late money: completes a canceled purchase", async () => {
+  test("of a late payment: completes a canceled purchase", async () => {
     line.trouble = "down";
-    const bought = await buys();
+    const bought = await createPurchase();
     market.clock.forward(11 * 60_000);
     line.trouble = "none";
     await reconcileCharges(market.service.ctx, orderTarget);
@@ -187,25 +187,25 @@ suite("a webhook of the payment provider", () => {
       buyer: "present",
       recurs: false,
     });
-    await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
+    await assertAccepted(await deliver(webhookOf({ about: "payment", orderId: bought.orderId })));
     assert.equal(await statusOf(bought), "completed");
   });
 
   test("without the provider's answer: refused, so that the provider repeats it", async () => {
-    const bought = await hasPending();
-    const notice = noticeOf({ about: "payment", orderId: bought.orderId });
+    const bought = await createPendingPurchase();
+    const webhook = webhookOf({ about: "payment", orderId: bought.orderId });
     line.trouble = "down";
-    const refused = await deliver(notice);
+    const refused = await deliver(webhook);
     assertError(refused, 503, "SERVICE_UNAVAILABLE");
     assert.equal(refused.headers.get("retry-after"), "1");
     line.trouble = "none";
-    await assertTaken(await deliver(notice));
+    await assertAccepted(await deliver(webhook));
     assert.equal(await statusOf(bought), "completed");
   });
 
   test("about an unknown object: accepted, changes nothing", async () => {
     const before = await dump();
-    for (const notice of [
+    for (const webhook of [
       { about: "payment", orderId: "ord_01kf5v8q3xe8hb1d6c1m2k3n4p" },
       { about: "payment", orderId: "pay_01kf5v8q3xe8hb1d6c1m2k3n4p" },
       { about: "payment", orderId: "somebody else's" },
@@ -214,42 +214,42 @@ suite("a webhook of the payment provider", () => {
       { about: "dispute", disputeId: "dp_unheard_of" },
       { about: "weather" },
     ])
-      await assertTaken(await deliver(noticeOf(notice)));
-    await assertTaken(await deliver(signed("no JSON at all")));
+      await assertAccepted(await deliver(webhookOf(webhook)));
+    await assertAccepted(await deliver(signed("no JSON at all")));
     assert.equal(await dump(), before);
   });
 
   test("without a signature, with a wrong one or an old one: refused in the envelope", async () => {
-    const bought = await hasPending();
-    const notice = noticeOf({ about: "payment", orderId: bought.orderId });
-    const other = Buffer.from(notice.body.toString().replace("payment", "refund_"));
-    assertError(await deliver({ ...notice, headers: {} }), 400, "INVALID_REQUEST", "signature");
-    assertError(await deliver({ ...notice, body: other }), 400, "INVALID_REQUEST", "signature");
-    assertError(await deliver({ ...notice, body: Buffer.alloc(0) }), 400, "INVALID_REQUEST", "signature");
+    const bought = await createPendingPurchase();
+    const webhook = webhookOf({ about: "payment", orderId: bought.orderId });
+    const other = Buffer.from(webhook.body.toString().replace("payment", "refund_"));
+    assertError(await deliver({ ...webhook, headers: {} }), 400, "INVALID_REQUEST", "signature");
+    assertError(await deliver({ ...webhook, body: other }), 400, "INVALID_REQUEST", "signature");
+    assertError(await deliver({ ...webhook, body: Buffer.alloc(0) }), 400, "INVALID_REQUEST", "signature");
     market.clock.forward(300_000);
-    await assertTaken(await deliver({ body: Buffer.from("{}"), headers: signed("{}").headers }));
+    await assertAccepted(await deliver({ body: Buffer.from("{}"), headers: signed("{}").headers }));
     market.clock.forward(1_000);
-    assertError(await deliver(notice), 400, "INVALID_REQUEST", "signature");
+    assertError(await deliver(webhook), 400, "INVALID_REQUEST", "signature");
     assert.equal(await statusOf(bought), "pending");
   });
 
   test("of a provider that is not in use: 404, and so is a path below it", async () => {
-    const notice = noticeOf({ about: "weather" });
+    const webhook = webhookOf({ about: "weather" });
     for (const path of ["/payments/webhooks/stripe", "/payments/webhooks/", "/v1/payments/webhooks/fake"])
-      assert.ok([401, 404].includes((await deliver(notice, path)).status), path);
-    assertError(await deliver(notice, "/payments/webhooks/stripe"), 404, "NOT_FOUND");
+      assert.ok([401, 404].includes((await deliver(webhook, path)).status), path);
+    assertError(await deliver(webhook, "/payments/webhooks/stripe"), 404, "NOT_FOUND");
   });
 
   test("over 256 KiB: not read", async () => {
     const text = JSON.stringify({ about: "weather", forecast: "x".repeat(256 * 1024) });
     assertError(await deliver(signed(text)), 413, "PAYLOAD_TOO_LARGE");
     const fits = text.slice(0, 256 * 1024);
-    await assertTaken(await deliver(signed(fits)));
+    await assertAccepted(await deliver(signed(fits)));
   });
 });
 
 suite("webhooks", () => {
-  /** How a purchase by a method ends when the provider's word has reached us. */
+  /** The final state of a purchase for each payment method. */
   const endings: Record<string, string> = {
     pm_test_ok: "completed",
     pm_test_declined: "failed",
@@ -263,7 +263,7 @@ suite("webhooks", () => {
     await fc.assert(
       fc.asyncProperty(methods, fc.gen(), async (named, choose) => {
         const bought: Bought[] = [];
-        for (const method of named) bought.push(await hasPending(method));
+        for (const method of named) bought.push(await createPendingPurchase(method));
         const posted = (await Promise.all(bought.map(({ orderId }) => receiver.eventsAbout(orderId)))).flat();
         const doubled = [...posted, ...posted];
         const order = choose(
@@ -272,11 +272,12 @@ suite("webhooks", () => {
           { minLength: doubled.length },
         );
         for (const reply of await Promise.all(order.map((at) => deliver(doubled[at]!))))
-          await assertTaken(reply);
+          await assertAccepted(reply);
         const expected = named.map((method) => endings[method]);
         assert.deepEqual(await Promise.all(bought.map(statusOf)), expected);
         const settled = await dump();
-        for (const notice of [...doubled, ...doubled.toReversed()]) await assertTaken(await deliver(notice));
+        for (const webhook of [...doubled, ...doubled.toReversed()])
+          await assertAccepted(await deliver(webhook));
         assert.equal(await dump(), settled);
       }),
       { numRuns: runs(8) },
@@ -284,14 +285,14 @@ suite("webhooks", () => {
   });
 
   test("repeated, or before the response of the charge: one sale", async () => {
-    const taken = () =>
+    const acceptedWebhooks = () =>
       market.logs.filter((text) => /"route":"\/payments\/webhooks\/:provider","status":200/.test(text));
-    const before = taken().length;
+    const before = acceptedWebhooks().length;
     provider.sendWebhooksTo(market.origin + PATH);
-    const early = await buys("pm_test_webhook_before_response");
-    const doubled = await buys("pm_test_duplicate_webhook");
+    const early = await createPurchase("pm_test_webhook_before_response");
+    const doubled = await createPurchase("pm_test_duplicate_webhook");
     for (const { reply } of [early, doubled]) assert.equal(reply.status, 201, reply.text);
-    await until("three notices are taken", () => taken().length >= before + 3);
+    await until("three notices are taken", () => acceptedWebhooks().length >= before + 3);
     for (const bought of [early, doubled]) await soldOnce(bought);
   });
 });
@@ -307,15 +308,15 @@ suite("the pages of the test payment provider", () => {
     productId = await createProduct(await own.createUser());
   });
   after(() => own.close());
-  const buysAt = async (paymentMethodId: string, by = buyer) => {
+  const buyAt = async (paymentMethodId: string, by = buyer) => {
     const product = await createProduct(await own.createUser());
     return (await by.post("/v1/purchases", { productId: product, paymentMethodId })).body.data;
   };
   const submit = (url: string, decision: string, headers = {}) =>
     own.as(null).request("POST", url, { body: `decision=${decision}`, headers: { ...form, ...headers } });
-  /** As a browser on another machine, behind a proxy. */
+  /** A browser on another machine, behind a proxy. */
   const elsewhere = { "x-forwarded-for": "203.0.113.7" };
-  const statusBecomes = async (orderId: string, status: string) => {
+  const waitForStatus = async (orderId: string, status: string) => {
     const now = async () => (await buyer.get(`/v1/purchases/${orderId}`)).body.data.status;
     await becomes(now, (current) => current === status);
   };
@@ -340,11 +341,11 @@ suite("the pages of the test payment provider", () => {
       "back to the page",
     );
     assert.match((await own.as(null).get(nextAction.url, elsewhere)).text, /<h1>Payment approved/);
-    await statusBecomes(orderId, "completed");
+    await waitForStatus(orderId, "completed");
   });
 
   test("a form from another site: refused, changes nothing", async () => {
-    const { orderId, nextAction } = await buysAt("pm_test_requires_action");
+    const { orderId, nextAction } = await buyAt("pm_test_requires_action");
     const foreign: object[] = [
       { "sec-fetch-site": "cross-site" },
       { "sec-fetch-site": "same-site" },
@@ -359,7 +360,7 @@ suite("the pages of the test payment provider", () => {
   });
 
   test("/dev/payments: only the operator decides, at the service's own origin", async () => {
-    const { orderId } = await buysAt("pm_test_dispute");
+    const { orderId } = await buyAt("pm_test_dispute");
     const page = await own.as(null).get("/dev/payments");
     assert.equal(page.status, 200);
     assert.match(page.text, /Test bank: pending decisions/);
@@ -370,10 +371,10 @@ suite("the pages of the test payment provider", () => {
     assertError(await submit(action, "lost", { origin: "https://evil.example" }), 403, "UNAUTHORIZED");
     const reply = await submit(action, "lost", { "sec-fetch-site": "same-origin" });
     assert.deepEqual([reply.status, reply.headers.get("location")], [303, "/dev/payments"]);
-    await statusBecomes(orderId, "refunded");
+    await waitForStatus(orderId, "refunded");
   });
 
-  test("an id that names nothing, or leads out of its folder: 404", async () => {
+  test("an unknown id, or one that leaves its path: 404", async () => {
     const { port } = new URL(own.origin);
     for (const id of [
       "ch_nobody",
@@ -385,7 +386,7 @@ suite("the pages of the test payment provider", () => {
       "a%3fb",
     ]) {
       for (const noun of ["authorize", "onboarding"]) {
-        // fetch resolves `..` itself.
+        // fetch itself resolves `..`.
         const asking = request({ host: "127.0.0.1", port, path: `/dev/payments/${noun}/${id}` }).end();
         const [reply] = await once(asking, "response");
         reply.resume();

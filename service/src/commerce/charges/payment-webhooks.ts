@@ -5,17 +5,16 @@ import { unavailableIfUnreachable } from "./provider-errors.ts";
 
 type WebhookTopic = PaymentEvent["about"];
 
-/** One handler for each topic. `jobs.ts` lists them, because this room imports no other. */
+/** `jobs.ts` lists the handlers, because this room imports no other. */
 export type PaymentWebhookHandlers = {
-  [A in WebhookTopic]: (ctx: Context, notice: Extract<PaymentEvent, { about: A }>) => Promise<unknown>;
+  [A in WebhookTopic]: (ctx: Context, event: Extract<PaymentEvent, { about: A }>) => Promise<unknown>;
 };
 
 export type WebhookHeaders = Record<string, string | undefined>;
 
 /**
- * Passes a verified webhook to the handler of its topic. Handlers read the object from the provider and trust nothing else in the
- * payload, so webhooks may come twice, late and in any order. Without the provider's answer the response is an error, so that the
- * provider repeats the webhook.
+ * Handlers read the object from the provider and trust nothing else in the payload, so webhooks may come twice, late and in any order. If
+ * the provider does not answer, the response is an error and the provider repeats the webhook.
  */
 export async function receivePaymentWebhook(
   ctx: Context,
@@ -24,8 +23,8 @@ export async function receivePaymentWebhook(
   headers: WebhookHeaders,
 ): Promise<void> {
   await unavailableIfUnreachable(async () => {
-    const notice = await parseWebhook(ctx, body, headers);
-    if (notice) await handlers[notice.about](ctx, notice as never);
+    const event = await parseWebhook(ctx, body, headers);
+    if (event) await handlers[event.about](ctx, event as never);
   });
 }
 

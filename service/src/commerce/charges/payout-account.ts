@@ -3,7 +3,7 @@ import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { findPayoutAccount, upsertPayoutAccount } from "./payout-account-queries.ts";
 
-/** The account that the seller set, else the shared test account; null: none yet. */
+/** Falls back to the shared test account; null: none. */
 export const findPayoutDestination = async (
   ctx: Context,
   db: Queries,
@@ -14,7 +14,7 @@ export const findPayoutDestination = async (
 export const setPayoutAccount = (tx: Tx, userId: string, account: string) =>
   upsertPayoutAccount(tx, userId, account);
 
-/** Whether an account can receive payouts; null when the provider does not know the account, or does not answer. */
+/** null: the provider does not know the account or does not answer. */
 export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
   try {
     return (await ctx.integrations.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
@@ -24,7 +24,7 @@ export async function arePayoutsEnabled(ctx: Context, account: string): Promise<
   }
 }
 
-/** False when the provider does not answer: the payout itself then decides. */
+/** False if the provider does not answer: the payout itself then decides. */
 export async function arePayoutsDisabled(ctx: Context, userId: string): Promise<boolean> {
   const account = await findPayoutDestination(ctx, ctx.db, userId);
   return account !== null && (await arePayoutsEnabled(ctx, account)) === false;

@@ -4,7 +4,7 @@ import { PaymentUnknown } from "../../integrations/payments/payments.ts";
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** A more recent request may still wait for its answer; no job repeats it. */
+/** A more recent request may still be in flight; no job repeats it. */
 export const ASKED_RECENTLY_MS = 60_000;
 
 /** For calls without a row of ours: the client may retry. */
@@ -19,8 +19,7 @@ export async function unavailableIfUnreachable<T>(ask: () => Promise<T>): Promis
 }
 
 /**
- * Calls the provider for a row of ours, which `row` names in log lines. Returns null without a usable answer: the row is committed
- * and stays as it is, and its job asks again under the same id.
+ * `row` names the row in log lines. Returns null without a usable answer: the row is committed, and its job asks again under the same id.
  */
 export async function nullIfUnreachable<T>(
   { log }: Context,
@@ -32,8 +31,8 @@ export async function nullIfUnreachable<T>(
   } catch (error) {
     const fields = { ...row, err: error };
     if (error instanceof PaymentUnknown)
-      log.warn(fields, "the payment provider did not answer; it stays as it is");
-    else log.error(fields, "the payment provider could not be asked; it stays as it is");
+      log.warn(fields, "the payment provider did not answer; the row is unchanged");
+    else log.error(fields, "the payment provider could not be asked; the row is unchanged");
     return null;
   }
 }

@@ -4,7 +4,7 @@ import type { Queries } from "../../platform/db/database.ts";
 import type { ProviderReconciliations } from "../../platform/db/tables.gen.ts";
 import type { BookedKind } from "./provider-reconciliation.ts";
 
-/** Amounts come as text, so that no sum is too large to compare. */
+/** Amounts come as text: a sum may exceed the safe integers of a number. */
 type Texts<Row> = { [Name in keyof Row]: Name extends `${string}Minor` ? string | null : Row[Name] };
 
 const toBigints = <Row extends object>(row: Texts<Row>): Row =>
@@ -24,7 +24,6 @@ export interface ChargedRow {
   feeMinor: bigint | null;
 }
 
-/** Orders and plan payments, by their ids. */
 export async function findChargedRows(db: Queries, ids: string[]): Promise<Map<string, ChargedRow>> {
   const { rows } = await sql<Texts<ChargedRow>>`
     select id, status, completed_at is not null as "isBooked", total_minor::text as "amountMinor", currency,
@@ -45,7 +44,7 @@ export interface RefundedRow {
   currency: string;
 }
 
-/** By our ids, and refunds from the provider's dashboard by the provider's ids. */
+/** Refunds from the provider's dashboard are found by the provider's ids, others by ours. */
 export async function findRefundedRows(
   db: Queries,
   ids: string[],
@@ -102,14 +101,10 @@ export async function findPaidOutRows(db: Queries, ids: string[]): Promise<Map<s
 interface Booked {
   kind: BookedKind;
   id: string;
-  /** The provider's id of a dispute. */
   providersId: string | null;
 }
 
-/**
- * Our posted rows of objects that the provider created since a moment. Disputes and refunds from the dashboard are older there than
- * here, so only a comparison from the beginning finds that one is missing.
- */
+/** Disputes and dashboard refunds may be older at the provider than here, so only a comparison from the beginning includes them. */
 export async function listBookedSince(db: Queries, since: Date, until: Date): Promise<Booked[]> {
   const { rows } = await sql<Booked>`
     select 'order' as kind, id, null as "providersId" from orders

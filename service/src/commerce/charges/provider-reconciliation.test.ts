@@ -16,8 +16,8 @@ import { reconcileNightly, reconcileProvider } from "./provider-reconciliation.t
 const MINUTE_MS = 60_000;
 
 let market: Market;
-/** By what they are, of each one thing at the provider: our id, and that of its row there. */
-let made: Record<
+/** One object of each kind: our id and the provider's. */
+let objects: Record<
   "order" | "plan payment" | "refund" | "payout" | "dispute",
   { ours: string; theirs: string }
 >;
@@ -28,8 +28,8 @@ before(async () => {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
   const buy = async () => buyProduct(buyer, await createProduct(seller, { price: 20 }));
-  const [kept, refunded, disputed] = [await buy(), await buy(), await buy()];
-  const given = await admin.post(`/v1/admin/orders/${refunded}/refund`, { reason: "other", amount: 5 });
+  const [paid, refunded, disputed] = [await buy(), await buy(), await buy()];
+  const refund = await admin.post(`/v1/admin/orders/${refunded}/refund`, { reason: "other", amount: 5 });
   const session = await market.createSession(buyer.userId);
   assert.equal((await session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
   const [plan] = (await buyer.get("/v1/account/subscription/payments")).body.data;
@@ -44,9 +44,9 @@ before(async () => {
   await syncDispute(market.service.ctx, disputeRooms, "dp_1");
   const theirs = async (table: string, column: string, ours: string) =>
     (await market.query(`select id from fake_provider.${table} where ${column} = $1`, [ours])).rows[0].id;
-  const [refundId, payoutId] = [given.body.data.id, payout.id];
-  made = {
-    order: { ours: kept, theirs: await theirs("charges", "order_id", kept) },
+  const [refundId, payoutId] = [refund.body.data.id, payout.id];
+  objects = {
+    order: { ours: paid, theirs: await theirs("charges", "order_id", paid) },
     "plan payment": { ours: plan.id, theirs: await theirs("charges", "order_id", plan.id) },
     refund: { ours: refundId, theirs: await theirs("refunds", "refund_id", refundId) },
     payout: { ours: payoutId, theirs: await theirs("payouts", "payout_id", payoutId) },
@@ -66,77 +66,85 @@ test("rows that agree with the provider: no difference, and everything is counte
   assert.deepEqual(await differences(market.clock.now), [], "nothing was made since");
 });
 
-/** Notices of the provider may come late: of what it would report, our own rows are changed. What may differ, how that comes about in the one book or the other, and what is said. */
+/** Changes our rows, because webhooks may come late; the expected difference; and the repair. */
 const faults: Record<
   string,
-  { spoils: () => [string, unknown[]]; mends: () => [string, unknown[]]; said: () => RegExp }
+  { change: () => [string, unknown[]]; repair: () => [string, unknown[]]; expected: () => RegExp }
 > = {
   "a charge of another amount": {
-    spoils: () => ["update fake_provider.charges set amount_minor = 1900 where id = $1", [made.order.theirs]],
-    mends: () => ["update fake_provider.charges set amount_minor = 2000 where id = $1", [made.order.theirs]],
-    said: () => new RegExp(`${made.order.theirs} of 19.00 USD for ${made.order.ours} is booked as 20.00 USD`),
+    change: () => [
+      "update fake_provider.charges set amount_minor = 1900 where id = $1",
+      [objects.order.theirs],
+    ],
+    repair: () => [
+      "update fake_provider.charges set amount_minor = 2000 where id = $1",
+      [objects.order.theirs],
+    ],
+    expected: () =>
+      new RegExp(`${objects.order.theirs} of 19.00 USD for ${objects.order.ours} is booked as 20.00 USD`),
   },
-  "a charge for a plan that is not booked": {
-    spoils: () => [
+  "a charge of a plan without a ledger transaction": {
+    change: () => [
       "update fake_provider.charges set order_id = 'pay_01kf5v8q3xe8hb1d6c1m2k3n4p' where id = $1",
-      [made["plan payment"].theirs],
+      [objects["plan payment"].theirs],
     ],
-    mends: () => [
+    repair: () => [
       "update fake_provider.charges set order_id = $2 where id = $1",
-      [made["plan payment"].theirs, made["plan payment"].ours],
+      [objects["plan payment"].theirs, objects["plan payment"].ours],
     ],
-    said: () =>
+    expected: () =>
       new RegExp(
-        `${made["plan payment"].theirs} .* is not booked: there is no such row|The plan payment ${made["plan payment"].ours} is booked, and`,
+        `${objects["plan payment"].theirs} .* is not booked: there is no such row|The plan payment ${objects["plan payment"].ours} is booked, and`,
       ),
   },
-  "a refund that succeeded after all": {
-    spoils: () => [
+  "a refund that succeeded later": {
+    change: () => [
       "update refunds set status = 'failed', failure_code = 'x' where id = $1",
-      [toUuid("refund", made.refund.ours)],
+      [toUuid("refund", objects.refund.ours)],
     ],
-    mends: () => [
+    repair: () => [
       "update refunds set status = 'succeeded', failure_code = null where id = $1",
-      [toUuid("refund", made.refund.ours)],
+      [toUuid("refund", objects.refund.ours)],
     ],
-    said: () => new RegExp(`${made.refund.theirs} .* is not booked: ours is failed`),
+    expected: () => new RegExp(`${objects.refund.theirs} .* is not booked: ours is failed`),
   },
   "a refund at the dashboard": {
-    spoils: () => [
+    change: () => [
       `insert into fake_provider.refunds
            select 're_dashboard', 'by hand', id, 700, currency, 'succeeded', null, created_at
              from fake_provider.charges where id = $1`,
-      [made.order.theirs],
+      [objects.order.theirs],
     ],
-    mends: () => ["delete from fake_provider.refunds where id = 're_dashboard'", []],
-    said: () => /Refund re_dashboard of 7.00 USD .*made at the payment provider's dashboard.* is not booked/,
+    repair: () => ["delete from fake_provider.refunds where id = 're_dashboard'", []],
+    expected: () =>
+      /Refund re_dashboard of 7.00 USD .*made at the payment provider's dashboard.* is not booked/,
   },
-  "a payout that was paid after all": {
-    spoils: () => [
+  "a payout that was paid later": {
+    change: () => [
       "update payouts set status = 'failed' where id = $1",
-      [toUuid("payout", made.payout.ours)],
+      [toUuid("payout", objects.payout.ours)],
     ],
-    mends: () => [
+    repair: () => [
       "update payouts set status = 'completed' where id = $1",
-      [toUuid("payout", made.payout.ours)],
+      [toUuid("payout", objects.payout.ours)],
     ],
-    said: () =>
-      new RegExp(`${made.payout.theirs} .*${made.payout.ours}.* is completed at .* and failed here`),
+    expected: () =>
+      new RegExp(`${objects.payout.theirs} .*${objects.payout.ours}.* is completed at .* and failed here`),
   },
-  "a dispute that ended otherwise": {
-    spoils: () => ["update fake_provider.disputes set state = 'won'", []],
-    mends: () => ["update fake_provider.disputes set state = 'lost'", []],
-    said: () => new RegExp(`dp_1 of ${made.dispute.ours} is won at .* and lost here`),
+  "a dispute with another result": {
+    change: () => ["update fake_provider.disputes set state = 'won'", []],
+    repair: () => ["update fake_provider.disputes set state = 'lost'", []],
+    expected: () => new RegExp(`dp_1 of ${objects.dispute.ours} is won at .* and lost here`),
   },
-  "a dispute of another charge for it": {
-    spoils: () => ["update disputes set fee_minor = 1400", []],
-    mends: () => ["update disputes set fee_minor = 1500", []],
-    said: () => /dp_1 .* cost 15.00 USD, and 14.00 USD is booked/,
+  "a dispute of another amount": {
+    change: () => ["update disputes set fee_minor = 1400", []],
+    repair: () => ["update disputes set fee_minor = 1500", []],
+    expected: () => /dp_1 .* cost 15.00 USD, and 14.00 USD is booked/,
   },
 };
 
 test("any differences: the report names each of them and nothing else", async () => {
-  // Of a dispute one difference is told at a time.
+  // The report names one difference of a dispute at a time.
   const anyFaults = fc
     .subarray(Object.keys(faults), { minLength: 1 })
     .filter((names) => names.filter((name) => name.startsWith("a dispute")).length < 2);
@@ -144,17 +152,17 @@ test("any differences: the report names each of them and nothing else", async ()
     fc.asyncProperty(anyFaults, async (names) => {
       const chosen = names.map((name) => faults[name]!);
       try {
-        for (const { spoils } of chosen) await market.query(...spoils());
+        for (const { change } of chosen) await market.query(...change());
         const found = await differences();
-        for (const { said } of chosen)
+        for (const { expected } of chosen)
           assert.ok(
-            found.some((one) => said().test(one)),
+            found.some((one) => expected().test(one)),
             found.join("\n"),
           );
-        const others = found.filter((one) => !chosen.some(({ said }) => said().test(one)));
+        const others = found.filter((one) => !chosen.some(({ expected }) => expected().test(one)));
         assert.deepEqual(others, []);
       } finally {
-        for (const { mends } of chosen) await market.query(...mends());
+        for (const { repair } of chosen) await market.query(...repair());
       }
       assert.deepEqual(await differences(), []);
     }),
@@ -162,8 +170,8 @@ test("any differences: the report names each of them and nothing else", async ()
   );
 });
 
-test("a booking that the provider does not list: a difference", async () => {
-  const { theirs, ours } = made.order;
+test("an object that the provider does not list: a difference", async () => {
+  const { theirs, ours } = objects.order;
   await market.query("update fake_provider.charges set state = 'canceled' where id = $1", [theirs]);
   const found = (await differences()).join("\n");
   assert.match(found, new RegExp(`${theirs} .* is canceled at the payment provider, and booked as paid`));
@@ -182,8 +190,8 @@ test("an object younger than two minutes: no difference", async () => {
   await market.query("delete from fake_provider.charges where id = $1", [rows[0].id]);
 });
 
-test("a charge that is newer than its order, by another clock or in the demo shop: no difference", async () => {
-  const { ours, theirs } = made.order;
+test("a charge newer than its order, because of another clock or the demo data: no difference", async () => {
+  const { ours, theirs } = objects.order;
   const moveTo = (at: Date) =>
     market.query("update fake_provider.charges set created_at = $1 where id = $2", [at, theirs]);
   const { rows } = await market.query("select created_at from fake_provider.charges where id = $1", [theirs]);
@@ -192,7 +200,7 @@ test("a charge that is newer than its order, by another clock or in the demo sho
   await moveTo(rows[0].created_at);
 });
 
-test("the nightly comparison: doctor and log name the differences until they are gone", async () => {
+test("reconcileNightly: doctor and log name the differences until they are gone", async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const finding = async () => {
@@ -200,8 +208,8 @@ test("the nightly comparison: doctor and log name the differences until they are
     return all.find(({ check }) => check === "payment provider")!;
   };
   assert.match((await finding()).note, /not compared yet/);
-  const { spoils, mends } = faults["a refund at the dashboard"]!;
-  await market.query(...spoils());
+  const { change, repair } = faults["a refund at the dashboard"]!;
+  await market.query(...change());
   await reconcileNightly(market.service.ctx);
   const { ok, warning, note } = await finding();
   assert.deepEqual([ok, warning], [true, true]);
@@ -209,7 +217,7 @@ test("the nightly comparison: doctor and log name the differences until they are
   assert.ok(
     market.logs.some((line) => line.includes("differ from our rows") && line.includes("re_dashboard")),
   );
-  await market.query(...mends());
+  await market.query(...repair());
   market.clock.forward(MINUTE_MS);
   await reconcileNightly(market.service.ctx);
   assert.equal((await finding()).warning, undefined);
@@ -218,7 +226,7 @@ test("the nightly comparison: doctor and log name the differences until they are
 suite("stoa-server payments reconcile", () => {
   const command = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));
 
-  /** On the market's database, beside its service. */
+  /** Runs on the market's database, beside its service. */
   function reconcile(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
     const { config, pool } = market.service.ctx;
     const [key] = config.masterKeys;
@@ -241,15 +249,15 @@ suite("stoa-server payments reconcile", () => {
     });
   }
 
-  test("exits with an error and names each difference, or succeeds without any", async () => {
-    const { spoils, mends } = faults["a payout that was paid after all"]!;
-    await market.query(...spoils());
+  test("differences: exit code 1 with each of them; none: exit code 0", async () => {
+    const { change, repair } = faults["a payout that was paid later"]!;
+    await market.query(...change());
     const reported = await reconcile("--json");
     assert.equal(reported.code, 1, reported.stderr);
     const { ok, differences: found } = JSON.parse(reported.stdout);
     assert.deepEqual([ok, found.length], [false, 1]);
-    assert.ok(reported.stderr.includes(made.payout.ours));
-    await market.query(...mends());
+    assert.ok(reported.stderr.includes(objects.payout.ours));
+    await market.query(...repair());
     const well = await reconcile("--since", "2026-06-01");
     assert.deepEqual([well.code, well.stdout.split("\n")[0]], [0, "ok: true"], well.stderr);
     const wrong = await reconcile("--since", "yesterday-ish");

@@ -24,12 +24,12 @@ import {
 export interface Reconciliation {
   ok: boolean;
   comparedSince: string;
-  /** How many of each the provider lists. */
+  /** The number of objects in the provider's lists. */
   charges: number;
   refunds: number;
   disputes: number;
   payouts: number;
-  /** A sentence each, with the ids on both sides. */
+  /** Sentences with the ids on both sides. */
   differences: string[];
 }
 
@@ -40,15 +40,15 @@ const IN_FLIGHT_MS = 2 * 60_000;
 const PAGE_SIZE = 500;
 
 /**
- * Compares the provider's charges, refunds, disputes and payouts since a moment with our rows, and our rows with them. It changes
- * nothing. `ledger verify` compares our rows with the ledger.
+ * Compares the provider's objects since a moment with our rows, in both directions, and changes nothing. `ledger verify` compares our rows
+ * with the ledger.
  */
 export async function reconcileProvider(ctx: Context, since: Date): Promise<Reconciliation> {
   const { payments } = ctx.integrations;
   const until = new Date(ctx.now().getTime() - IN_FLIGHT_MS);
   const differences: string[] = [];
   const seen = new Set<string>();
-  /** Collects the differences of a list, page by page, and returns the number of its items. */
+  /** Returns the number of items. */
   async function compare<Item extends { createdAt: Date }>(
     list: AsyncIterable<Item>,
     comparePage: (items: Item[]) => Promise<string[][]>,
@@ -106,7 +106,6 @@ const nouns: Record<Exclude<BookedKind, "dispute">, string> = {
 const describeRow = (kind: BookedKind, id: string) =>
   kind === "dispute" ? `Dispute ${id}` : `${nouns[kind]} ${toId(prefixes[kind], id)}`;
 
-/** The uuid of an order or a plan payment. */
 const chargedIdOf = (providersId: string) => toUuid("ord", providersId) ?? toUuid("pay", providersId);
 
 const isNotNull = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
@@ -153,8 +152,8 @@ async function compareRefunds(ctx: Context, items: ListedRefund[], seen: Set<str
 
 function describeRefund(item: ListedRefund, row: RefundedRow | undefined): string[] {
   const amount = formatMoney(item.amountMinor, item.currency);
-  const of = item.refundId ?? "made at the payment provider's dashboard";
-  const refund = `Refund ${item.providerRefundId} of ${amount} for ${item.orderId} (${of})`;
+  const origin = item.refundId ?? "made at the payment provider's dashboard";
+  const refund = `Refund ${item.providerRefundId} of ${amount} for ${item.orderId} (${origin})`;
   if (item.state === "processing") return [];
   if (item.state === "failed")
     return row?.status === "succeeded" && !row.isReturned
@@ -220,7 +219,7 @@ function describePayout(item: ListedPayout, row: PaidOutRow | undefined): string
 const COMPARED_PERIOD_MS = 120 * 86_400_000;
 const MAX_EXAMPLES = 20;
 
-/** The nightly job: stores the result for `doctor` and logs differences. */
+/** Stores the result for `doctor` and logs differences. */
 export async function reconcileNightly(ctx: Context): Promise<void> {
   const begunAt = ctx.now();
   const since = new Date(begunAt.getTime() - COMPARED_PERIOD_MS);

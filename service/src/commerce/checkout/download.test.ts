@@ -22,7 +22,7 @@ interface Bought {
   url: string;
 }
 
-async function hasDownload(input: ProductInput = {}): Promise<Bought> {
+async function createDownload(input: ProductInput = {}): Promise<Bought> {
   const productId = await createProduct(seller, input);
   const { body } = await buyer.post("/v1/purchases", { productId });
   return { productId, orderId: body.data.orderId, url: body.data.downloadUrl };
@@ -34,7 +34,7 @@ const fileOf = async (url: string) => {
   return { text: await reply.text(), disposition: reply.headers.get("content-disposition") };
 };
 
-/** What stands in the one fenced block after `## Prompt`, read as CommonMark reads it. */
+/** The content of the fenced block after `## Prompt`, parsed as in CommonMark. */
 function promptIn(markdown: string): string {
   const lines = markdown.slice(markdown.indexOf("\n## Prompt\n") + "\n## Prompt\n\n".length).split("\n");
   const fence = /^`{3,}$/.exec(lines[0]!)![0];
@@ -47,8 +47,8 @@ function promptIn(markdown: string): string {
   return lines.slice(1, end).join("\n");
 }
 
-test("the Markdown file: contains everything that its buyer needs", async () => {
-  const { productId, orderId, url } = await hasDownload({
+test("the Markdown file: contains title, version, variables and prompt", async () => {
+  const { productId, orderId, url } = await createDownload({
     title: 'Say "hello": a prompt',
     content: "Say hello to {{name}}, {{ tone = warmly }}.",
     variables: [
@@ -85,7 +85,7 @@ Say hello to {{name}}, {{ tone = warmly }}.
 
 test("the JSON file: contains the same for programs", async () => {
   const content = '[{"role":"user","content":"Say {{x}}"}]';
-  const { productId, orderId, url } = await hasDownload({
+  const { productId, orderId, url } = await createDownload({
     content,
     contentFormat: "messages",
     title: "As data",
@@ -106,7 +106,7 @@ test("the JSON file: contains the same for programs", async () => {
 
 test("content with fences: cannot close the fence around it", async () => {
   const declared = { content: "x", variables: [{ name: "x", required: false }] };
-  const { url, productId } = await hasDownload(declared);
+  const { url, productId } = await createDownload(declared);
   const piece = fc.constantFrom("`", "```", "````", "~~~", "\n", " ", "text", "# Title", "{{x}}", "---");
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 12 }), async (pieces) => {
@@ -118,26 +118,26 @@ test("content with fences: cannot close the fence around it", async () => {
   );
 });
 
-test("content of the greatest length: can be downloaded", async () => {
+test("content of the maximum length: can be downloaded", async () => {
   const content = "a`".repeat(100_000);
-  const { url } = await hasDownload({ content });
+  const { url } = await createDownload({ content });
   assert.equal(promptIn((await fileOf(url)).text), content);
 });
 
-test("a title in any script: makes a file name that every system accepts", async () => {
+test("a title in any script: a portable file name", async () => {
   for (const [title, name] of [
     ["Crème brûlée!", "creme-brulee-1.0.0.md"],
     ["俳句", "prompt-1.0.0.md"],
     ['../../etc/"passwd"\\', "etc-passwd-1.0.0.md"],
     ["x".repeat(120), `${"x".repeat(60)}-1.0.0.md`],
   ]) {
-    const { url } = await hasDownload({ title });
+    const { url } = await createDownload({ title });
     assert.equal((await fileOf(url)).disposition, `attachment; filename="${name}"`);
   }
 });
 
 test("the first download: is recorded once as the first use", async () => {
-  const { productId, url } = await hasDownload();
+  const { productId, url } = await createDownload();
   const usedAt = async () => {
     const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
       toUuid("prod", productId),
@@ -156,7 +156,7 @@ test("the first download: is recorded once as the first use", async () => {
 });
 
 test("a download: the newest version of the bought major line", async () => {
-  const { productId, url } = await hasDownload({ content: "One" });
+  const { productId, url } = await createDownload({ content: "One" });
   await seller.patch(`/v1/products/${productId}`, { content: "Two" });
   assert.equal(promptIn((await fileOf(url)).text), "Two");
   await seller.patch(`/v1/products/${productId}`, { content: "Three", version: "2.0.0" });

@@ -15,7 +15,7 @@ export interface Download {
 
 type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
 
-/** The bought prompt as a file: Markdown for people, JSON for programs. Account and entitlement are checked at each download. */
+/** Checks account and entitlement at each download. */
 export async function renderDownload(
   ctx: Context,
   order: OrderRow,
@@ -39,7 +39,7 @@ export async function renderDownload(
     : { name, type: "text/markdown; charset=utf-8", text: toMarkdown(order, version) };
 }
 
-/** A link lives longer than the account. */
+/** A link outlives the account. */
 async function mustHaveAccount(ctx: Context, userId: string): Promise<void> {
   const buyer = await findAccount(ctx.db, userId);
   if (buyer && !buyer.bannedAt && !buyer.closedAt) return;
@@ -62,7 +62,7 @@ const toJson = (order: OrderRow, version: Version) =>
     2,
   )}\n`;
 
-/** A fence longer than any run of backticks inside, so that the content cannot close it. */
+/** Longer than any run of backticks inside, so that the content cannot close the fence. */
 function fenced(text: string): string {
   const longest = [...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length), 2);
   const fence = "`".repeat(longest + 1);

@@ -53,7 +53,7 @@ const listed = async (buyer: Client) =>
 const reconcile = () => reconcileCharges(market.service.ctx, orderTarget);
 const chargeOf = async (orderId: string) => (await store.findByOrder(orderId))?.state;
 
-/** Presses a button on the provider's page, as a browser does. */
+/** Submits a form of the provider's page. */
 async function press(url: string, decision: "approve" | "decline"): Promise<void> {
   const reply = await fetch(url, {
     method: "POST",
@@ -78,8 +78,8 @@ interface Waiting {
   url: string;
 }
 
-/** A purchase that waits for its buyer. */
-async function hasWaiting(price = 10): Promise<Waiting> {
+/** An order that requires action by the buyer. */
+async function createWaitingOrder(price = 10): Promise<Waiting> {
   const buyer = await market.createUser();
   const productId = await createProduct(seller, { price });
   const { status, body, text } = await buy(buyer, productId, WAITS);
@@ -87,8 +87,8 @@ async function hasWaiting(price = 10): Promise<Waiting> {
   return { buyer, productId, orderId: body.data.orderId, url: body.data.nextAction.url };
 }
 
-/** A purchase of which we do not know how it ended. */
-async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
+/** An order whose charge has no answer. */
+async function createPendingOrder(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
   const buyer = await market.createUser();
   const productId = await createProduct(seller);
   line.trouble = kind;
@@ -99,7 +99,7 @@ async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiti
 }
 
 test("a charge that the buyer must confirm: 202 with the URL", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
     status: "requires_action",
     nextAction: { url },
@@ -113,7 +113,7 @@ test("a charge that the buyer must confirm: 202 with the URL", async () => {
 });
 
 test("a charge that was confirmed at the provider: the next read completes the purchase", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   market.clock.forward(MINUTE_MS);
   await press(url, "approve");
   const order = await orderOf(buyer, orderId);
@@ -129,7 +129,7 @@ test("a charge that was confirmed at the provider: the next read completes the p
 });
 
 test("a charge that was declined at the provider: the next read shows a failed purchase", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   await press(url, "decline");
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
     status: "failed",
@@ -140,7 +140,7 @@ test("a charge that was declined at the provider: the next read shows a failed p
 });
 
 test("a repeated purchase while the order is open: answers the same order, and its confirmation completes it", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   const again = await buy(buyer, productId, WAITS);
   assert.equal(again.status, 202);
   assert.partialDeepStrictEqual(again.body.data, { orderId, nextAction: { url } });
@@ -151,7 +151,7 @@ test("a repeated purchase while the order is open: answers the same order, and i
 });
 
 test("another method while the order is open: replaces the order, and a late confirmation changes nothing", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   assert.equal((await buy(buyer, productId, { paymentMethodId: "pm_test_ok" })).status, 201);
   assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
   assert.equal(await chargeOf(orderId), "canceled");
@@ -162,7 +162,7 @@ test("another method while the order is open: replaces the order, and a late con
 });
 
 test("another method after the confirmation: charges nothing a second time", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   await press(url, "approve");
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_ok" });
   assert.equal(assertError(reply, 409, "ALREADY_PURCHASED").orderId, orderId);
@@ -170,7 +170,7 @@ test("another method after the confirmation: charges nothing a second time", asy
 });
 
 test("an open order at an old price: replaced by one at the expected price", async () => {
-  const { buyer, orderId, productId } = await hasWaiting(10);
+  const { buyer, orderId, productId } = await createWaitingOrder(10);
   await seller.patch(`/v1/products/${productId}`, { price: 5 });
   const reply = await buy(buyer, productId, { ...WAITS, expectedPrice: 5 });
   assert.equal(reply.status, 202);
@@ -179,7 +179,7 @@ test("an open order at an old price: replaced by one at the expected price", asy
 });
 
 test("an open order with another refund window: replaced by one with the present window", async () => {
-  const { buyer, orderId, productId } = await hasWaiting();
+  const { buyer, orderId, productId } = await createWaitingOrder();
   const session = await market.createSession(seller.userId);
   const { refundDays } = (await session.get("/v1/account")).body.data;
   await session.patch("/v1/account", { refundDays: 30 });
@@ -191,7 +191,7 @@ test("an open order with another refund window: replaced by one with the present
 });
 
 test("a charge without an answer: the order stays pending until the provider answers", async () => {
-  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  const { buyer, productId, orderId } = await createPendingOrder("answers get lost");
   assert.equal(await chargeOf(orderId), "succeeded", "it was charged");
   line.trouble = "down";
   assert.equal((await orderOf(buyer, orderId)).status, "pending");
@@ -228,7 +228,7 @@ test("a charge whose answer was lost: pending, and the job completes it once", a
 });
 
 test("a repeated purchase of a pending order: the same charge", async () => {
-  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  const { buyer, productId, orderId } = await createPendingOrder("answers get lost");
   const again = await buy(buyer, productId);
   assert.equal(again.status, 201);
   assert.equal(again.body.data.orderId, orderId);
@@ -236,7 +236,7 @@ test("a repeated purchase of a pending order: the same charge", async () => {
 });
 
 test("an order that the provider does not know: canceled after ten minutes", async () => {
-  const { buyer, productId, orderId } = await hasPending("down");
+  const { buyer, productId, orderId } = await createPendingOrder("down");
   market.clock.forward(10 * MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["pending"]);
@@ -248,7 +248,7 @@ test("an order that the provider does not know: canceled after ten minutes", asy
 });
 
 test("a pending order: never charged with another method than its own", async () => {
-  const { buyer, productId, orderId } = await hasPending("down");
+  const { buyer, productId, orderId } = await createPendingOrder("down");
   const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_declined" });
   assert.equal(reply.status, 202, "it is not known yet how the first try ended");
   assert.partialDeepStrictEqual(reply.body.data, { orderId, status: "pending" });
@@ -256,7 +256,7 @@ test("a pending order: never charged with another method than its own", async ()
 });
 
 test("a provider that is down: cancels no order", async () => {
-  const { buyer } = await hasPending("answers get lost");
+  const { buyer } = await createPendingOrder("answers get lost");
   line.trouble = "down";
   market.clock.forward(HOUR_MS);
   await reconcile();
@@ -267,7 +267,7 @@ test("a provider that is down: cancels no order", async () => {
 });
 
 test("an order that the buyer never confirms: canceled after a day, at the provider too", async () => {
-  const { buyer, orderId, url } = await hasWaiting();
+  const { buyer, orderId, url } = await createWaitingOrder();
   market.clock.forward(24 * HOUR_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["requires_action"]);
@@ -279,7 +279,7 @@ test("an order that the buyer never confirms: canceled after a day, at the provi
 });
 
 test("many unconfirmed orders: do not delay the settlement of others", async () => {
-  const { orderId } = await hasWaiting();
+  const { orderId } = await createWaitingOrder();
   await market.query(
     `with people as (
        insert into users (id, email, name, created_at)
@@ -292,7 +292,7 @@ test("many unconfirmed orders: do not delay the settlement of others", async () 
     [toUuid("ord", orderId), market.clock.now],
   );
   market.clock.forward(1);
-  const { buyer } = await hasPending("answers get lost");
+  const { buyer } = await createPendingOrder("answers get lost");
   market.clock.forward(2 * MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["completed"]);
@@ -300,7 +300,7 @@ test("many unconfirmed orders: do not delay the settlement of others", async () 
 
 test("a result that is repeated or late: changes nothing", async () => {
   const { ctx } = market.service;
-  const { buyer, productId, orderId, url } = await hasWaiting();
+  const { buyer, productId, orderId, url } = await createWaitingOrder();
   await press(url, "approve");
   const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   const id = toUuid("ord", orderId)!;
@@ -329,9 +329,9 @@ test("a result that is repeated or late: changes nothing", async () => {
   assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.stats.purchases, 1);
 });
 
-test("late money for a canceled order: buys the product, once", async () => {
+test("a late payment of a canceled order: buys the product, once", async () => {
   const { ctx } = market.service;
-  const { buyer, productId, orderId } = await hasPending("down");
+  const { buyer, productId, orderId } = await createPendingOrder("down");
   market.clock.forward(11 * MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["canceled"]);
@@ -343,9 +343,9 @@ test("late money for a canceled order: buys the product, once", async () => {
   assert.equal(await soldEvents(productId), 1);
 });
 
-test("late money for a second order of an owned product: grants nothing and is refunded", async () => {
+test("a late payment of a second order of an owned product: grants nothing and is refunded", async () => {
   const { ctx } = market.service;
-  const { buyer, productId, orderId } = await hasPending("down");
+  const { buyer, productId, orderId } = await createPendingOrder("down");
   market.clock.forward(11 * MINUTE_MS);
   await reconcile();
   assert.equal((await buy(buyer, productId)).status, 201);
@@ -364,7 +364,7 @@ test("late money for a second order of an owned product: grants nothing and is r
 });
 
 test("a repeated purchase of an unknown charge: the job waits for its answer before it cancels", async () => {
-  const { buyer, productId } = await hasPending("down");
+  const { buyer, productId } = await createPendingOrder("down");
   market.clock.forward(10 * MINUTE_MS);
   line.trouble = "down";
   assert.equal((await buy(buyer, productId)).status, 202);
@@ -378,14 +378,14 @@ test("a repeated purchase of an unknown charge: the job waits for its answer bef
 });
 
 test("a price change between two reads: changes no order", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting(10);
+  const { buyer, orderId, url, productId } = await createWaitingOrder(10);
   await seller.patch(`/v1/products/${productId}`, { price: 20 });
   await press(url, "approve");
   assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "completed", amount: 10 });
 });
 
 test("a product that went off sale during the payment: its buyer gets it", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   await seller.post(`/v1/products/${productId}/unpublish`);
   await press(url, "approve");
   assert.equal((await orderOf(buyer, orderId)).status, "completed");
@@ -393,7 +393,7 @@ test("a product that went off sale during the payment: its buyer gets it", async
 });
 
 test("a product that moderators withheld during the payment: the payment is refunded", async () => {
-  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { buyer, orderId, url, productId } = await createWaitingOrder();
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
   const suspended = await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
@@ -405,7 +405,7 @@ test("a product that moderators withheld during the payment: the payment is refu
 });
 
 test("a failure inside the settlement: the order stays open, and the next job run settles it", async () => {
-  const { buyer, productId } = await hasPending("answers get lost");
+  const { buyer, productId } = await createPendingOrder("answers get lost");
   const id = toUuid("prod", productId);
   await market.query(
     `alter table entitlements add constraint broken check (product_id <> '${id}') not valid`,
@@ -446,8 +446,8 @@ test("late payments of orders with a code and free copies by the same code: do n
 
 test("two paid orders of one product: the second is refunded", async () => {
   const { ctx } = market.service;
-  const { buyer, productId, orderId } = await hasPending("answers get lost");
-  // We gave up on the first before its answer was found.
+  const { buyer, productId, orderId } = await createPendingOrder("answers get lost");
+  // The first order was canceled before its answer was found.
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   const second = (await buy(buyer, productId, WAITS)).body.data;
   const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
@@ -461,8 +461,8 @@ test("two paid orders of one product: the second is refunded", async () => {
   assert.equal(await soldEvents(productId), 1);
 });
 
-/** A charge that the provider heard of when we had given the order up, and of which no notice comes. */
-async function comesLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">, methodId = "pm_test_ok") {
+/** The provider charges late, without a webhook. */
+async function chargeLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">, methodId = "pm_test_ok") {
   const { amount, currency } = await orderOf(buyer, orderId);
   await createFakePayments({ origin: provider.origin }).charge({
     ...{ orderId, amountMinor: toMinor(amount, currency)!, currency, methodId, userId: buyer.userId },
@@ -470,18 +470,18 @@ async function comesLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">,
   });
 }
 
-/** Nobody heard of it for ten minutes. */
-async function hasGivenUp(): Promise<Omit<Waiting, "url">> {
-  const order = await hasPending("down");
+/** Canceled after ten minutes without a charge at the provider. */
+async function createCanceledOrder(): Promise<Omit<Waiting, "url">> {
+  const order = await createPendingOrder("down");
   market.clock.forward(11 * MINUTE_MS);
   await reconcile();
   assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
   return order;
 }
 
-test("money at the moment of the cancellation, webhook lost: the job finds it", async () => {
-  const order = await hasGivenUp();
-  await comesLate(order);
+test("a payment at the moment of the cancellation, webhook lost: the job finds it", async () => {
+  const order = await createCanceledOrder();
+  await chargeLate(order);
   line.trouble = "down";
   market.clock.forward(HOUR_MS);
   await reconcile();
@@ -493,10 +493,10 @@ test("money at the moment of the cancellation, webhook lost: the job finds it", 
   });
 });
 
-test("late money after another order bought the product: refunded", async () => {
-  const order = await hasGivenUp();
+test("a late payment after another order bought the product: refunded", async () => {
+  const order = await createCanceledOrder();
   assert.equal((await buy(order.buyer, order.productId)).status, 201);
-  await comesLate(order);
+  await chargeLate(order);
   market.clock.forward(HOUR_MS);
   await reconcile();
   assert.partialDeepStrictEqual(await orderOf(order.buyer, order.orderId), {
@@ -506,8 +506,8 @@ test("late money after another order bought the product: refunded", async () => 
 });
 
 test("a canceled order whose charge could still be confirmed: the job cancels the charge", async () => {
-  const order = await hasGivenUp();
-  await comesLate(order, "pm_test_requires_action");
+  const order = await createCanceledOrder();
+  await chargeLate(order, "pm_test_requires_action");
   market.clock.forward(HOUR_MS);
   await reconcile();
   assert.equal(await chargeOf(order.orderId), "canceled");
@@ -515,16 +515,16 @@ test("a canceled order whose charge could still be confirmed: the job cancels th
 });
 
 test("a canceled order: checked for a week, at growing intervals", async (t) => {
-  const { orderId } = await hasGivenUp();
+  const { orderId } = await createCanceledOrder();
   const find = t.mock.method(market.service.ctx.integrations.payments, "findCharge");
-  const asked: number[] = [];
+  const requests: number[] = [];
   for (let hour = 1; hour <= 240; hour++) {
     market.clock.forward(HOUR_MS);
     find.mock.resetCalls();
     await reconcile();
-    if (find.mock.calls.some(({ arguments: [id] }) => id === orderId)) asked.push(hour);
+    if (find.mock.calls.some(({ arguments: [id] }) => id === orderId)) requests.push(hour);
   }
-  assert.deepEqual(asked, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
+  assert.deepEqual(requests, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
 });
 
 test("an unexpected error of the provider: leaves the order to the job", async (t) => {
@@ -553,16 +553,16 @@ test("a refusal by the provider: counts as a decline", async (t) => {
   assert.deepEqual(await listed(buyer), ["failed"]);
 });
 
-test("late money of a closed account: refunded", async () => {
+test("a late payment of a closed account: refunded", async () => {
   const { ctx } = market.service;
-  const { buyer, orderId } = await hasPending("answers get lost");
+  const { buyer, orderId } = await createPendingOrder("answers get lost");
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   await market.query("update users set closed_at = $2 where id = $1", [buyer.userId, market.clock.now]);
   const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   assert.equal((await settleOrder(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
-test("late money for a seller whose account is closed: refunded", async () => {
+test("a late payment to a seller whose account is closed: refunded", async () => {
   const { ctx } = market.service;
   const buyer = await market.createUser();
   const owner = await market.createUser();
@@ -577,7 +577,7 @@ test("late money for a seller whose account is closed: refunded", async () => {
 });
 
 test("repeated purchases of an unconfirmed order: do not extend its deadline", async () => {
-  const { buyer, productId, orderId } = await hasWaiting();
+  const { buyer, productId, orderId } = await createWaitingOrder();
   for (let round = 0; round < 3; round++) {
     market.clock.forward(10 * HOUR_MS);
     assert.equal((await buy(buyer, productId, WAITS)).body.data.orderId, orderId);
@@ -587,16 +587,14 @@ test("repeated purchases of an unconfirmed order: do not extend its deadline", a
   assert.deepEqual(await listed(buyer), ["canceled"]);
 });
 
-/** The provider took half of what was asked for, when the order was given up; until all of that is given back. */
-async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { givenBack: boolean }) {
+/** Simulates a late capture of half the amount, or its refund. */
+async function capturePartially(order: Omit<Waiting, "url">, { isRefunded }: { isRefunded: boolean }) {
   const method = { brand: "visa", last4: "4242" };
   const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
   const { payments } = market.service.ctx.integrations;
   const { findCharge: find } = payments;
   payments.findCharge = async (id) =>
-    id === order.orderId
-      ? { ...outcome, amountMinor: 500n, currency: "USD", isRefunded: givenBack }
-      : find(id);
+    id === order.orderId ? { ...outcome, amountMinor: 500n, currency: "USD", isRefunded } : find(id);
   await reconcile();
   payments.findCharge = find;
 }
@@ -607,12 +605,12 @@ const mismatched = async () =>
   )!.count;
 
 test("another amount captured for a canceled order: reported until it is refunded, however late", async () => {
-  const order = await hasGivenUp();
+  const order = await createCanceledOrder();
   market.clock.forward(HOUR_MS);
-  await isTakenInPart(order, { givenBack: false });
+  await capturePartially(order, { isRefunded: false });
   assert.equal(await mismatched(), 1);
   market.clock.forward(30 * 24 * HOUR_MS);
-  await isTakenInPart(order, { givenBack: true });
+  await capturePartially(order, { isRefunded: true });
   assert.equal(await mismatched(), 0);
   assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
 });

@@ -49,7 +49,7 @@ async function cancelUnknownOrder(ctx: Context, id: string): Promise<void> {
   });
 }
 
-/** Applies the provider's answer to an open or canceled order. Any other order stays as it is. */
+/** Changes only an open or canceled order. */
 export async function settleOrder(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
   const refundId = await ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
@@ -63,7 +63,7 @@ export async function settleOrder(ctx: Context, orderId: string, settlement: Set
   return required(await findOrder(ctx.db, orderId), "the order");
 }
 
-/** Completes a paid order, also a canceled one. Returns the id of a refund instead if the buyer cannot use the product. */
+/** A late payment also completes a canceled order. Returns a refund's id if the buyer cannot use the product. */
 async function applyPayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
   const paid = await recordPayment(tx, order, settlement);
   if (!(await canUseProduct(tx, order))) return refundUnusablePayment(ctx, tx, paid);
@@ -93,7 +93,7 @@ async function recordPayment(
   return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
 }
 
-/** For a paid or free order: entitlement, ledger, counters, event and receipt number, in one transaction. */
+/** Runs in the transaction that records the payment or the free order. */
 export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Promise<void> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
@@ -122,7 +122,6 @@ export async function completeOrder(ctx: Context, tx: Tx, order: OrderRow): Prom
 const maturityDate = ({ refundDays }: OrderRow, now: Date) =>
   daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
 
-/** Posts the sale and creates its refund. */
 async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
   const now = ctx.now();
   const maturesAt = maturityDate(order, now);
@@ -132,7 +131,7 @@ async function refundUnusablePayment(ctx: Context, tx: Tx, order: OrderRow): Pro
   return refundId;
 }
 
-/** Runs last, because other sales of the seller wait for the receipt counter until this transaction commits. */
+/** Runs last: other sales of the seller wait for the receipt counter until this transaction commits. */
 async function completeWithReceipt(
   ctx: Context,
   tx: Tx,

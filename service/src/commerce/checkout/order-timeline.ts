@@ -8,7 +8,6 @@ import { listRefundsOfOrder, type RefundRow } from "../refunds/refund-queries.ts
 import { readRefundable } from "../refunds/refund-rules.ts";
 import { toRefund } from "../refunds/refunds.ts";
 
-/** Refunds and events of a purchase, and whether it can be refunded. */
 export async function orderTimeline(
   ctx: Context,
   order: OrderRow,

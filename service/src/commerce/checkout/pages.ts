@@ -5,7 +5,7 @@ import { sendReceiptPage, sendReceiptPdf } from "../receipts/receipt-responses.t
 import { renderDownload } from "./download.ts";
 import { findLinkedOrder, type LinkedPage } from "./purchase-links.ts";
 
-/** The signed pages of a purchase: they work in a browser without a header. */
+/** Signed links: browsers open them without an Authorization header. */
 export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
   const order = (request: FastifyRequest, page: LinkedPage) => {
     const { orderId } = request.params as { orderId: string };

@@ -23,7 +23,7 @@ interface Links {
   urls: string[];
 }
 
-async function hasLinks(): Promise<Links> {
+async function createLinks(): Promise<Links> {
   const buyer = await market.createUser({ name: "Buyer" });
   const orderId = await buyProduct(buyer, await createProduct(seller));
   return { buyer, orderId, urls: await linksOf(buyer, orderId) };
@@ -38,7 +38,7 @@ async function assertDead(url: string): Promise<void> {
   assertError(await nobody.get(url), 403, "UNAUTHORIZED");
 }
 
-/** The URL with one of its parameters replaced. */
+/** Returns the URL with one parameter replaced. */
 function withParameter(url: string, name: string, change: (value: string) => string): string {
   const changed = new URL(url);
   changed.searchParams.set(name, change(changed.searchParams.get(name)!));
@@ -46,7 +46,7 @@ function withParameter(url: string, name: string, change: (value: string) => str
 }
 
 test("every link: works in a plain browser, and no cache stores it", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   const types = ["text/markdown; charset=utf-8", "text/html; charset=utf-8", "application/pdf"];
   for (const [at, url] of urls.entries()) {
     const reply = await fetch(url);
@@ -59,7 +59,7 @@ test("every link: works in a plain browser, and no cache stores it", async () =>
 });
 
 test("a link without its signature, or with half of it: refused", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   for (const url of urls) {
     const bare = url.split("?")[0]!;
     await assertDead(bare);
@@ -72,7 +72,7 @@ test("a link without its signature, or with half of it: refused", async () => {
 });
 
 test("a signature with one changed character: refused", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   const other = (character: string) => (character === "A" ? "B" : "A");
   for (let at = 0; at < 42; at += 5) {
     await assertDead(
@@ -86,7 +86,7 @@ test("a signature with one changed character: refused", async () => {
 });
 
 test("a changed expiry: refused", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   for (const url of urls) {
     await assertDead(withParameter(url, "expires", (seconds) => String(Number(seconds) + 1)));
     await assertDead(withParameter(url, "expires", (seconds) => `${seconds}0`));
@@ -95,7 +95,7 @@ test("a changed expiry: refused", async () => {
 });
 
 test("a signature: valid for its own order and page only", async () => {
-  const [mine, theirs] = [await hasLinks(), await hasLinks()];
+  const [mine, theirs] = [await createLinks(), await createLinks()];
   const queryOf = (url: string) => url.split("?")[1]!;
   for (const [at, url] of mine.urls.entries()) {
     const path = url.split("?")[0]!;
@@ -105,7 +105,7 @@ test("a signature: valid for its own order and page only", async () => {
 });
 
 test("an expired link: a page for a browser, JSON for a program", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   for (const url of urls) {
     const dead = withParameter(url, "expires", () => "1");
     const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
@@ -128,7 +128,7 @@ test("a link to an order that does not exist: refused like an expired one", asyn
 });
 
 test("a link: valid for an hour and at most a quarter more; each read of the purchase signs a new one", async () => {
-  const { buyer, orderId, urls } = await hasLinks();
+  const { buyer, orderId, urls } = await createLinks();
   market.clock.forward(HOUR_MS - 1);
   for (const url of urls) assert.equal((await nobody.get(url)).status, 200);
   market.clock.forward(QUARTER_MS + 1);
@@ -138,7 +138,7 @@ test("a link: valid for an hour and at most a quarter more; each read of the pur
 
 test("a purchase read again within a quarter of an hour: the same ETag", async () => {
   market.clock.forward(QUARTER_MS - (market.clock.now.getTime() % QUARTER_MS) + 1);
-  const { buyer, orderId } = await hasLinks();
+  const { buyer, orderId } = await createLinks();
   const etag = (await buyer.get(`/v1/purchases/${orderId}`)).headers.get("etag")!;
   const again = () => buyer.get(`/v1/purchases/${orderId}`, { "if-none-match": etag });
   market.clock.forward(QUARTER_MS - 1);
@@ -148,7 +148,7 @@ test("a purchase read again within a quarter of an hour: the same ETag", async (
 });
 
 test("a revoked entitlement: ends the download at once, and keeps the receipt", async () => {
-  const { buyer, orderId, urls } = await hasLinks();
+  const { buyer, orderId, urls } = await createLinks();
   const [download, receipt, pdf] = urls as [string, string, string];
   await refundEverything(market, buyer);
   await assertDead(download);
@@ -167,7 +167,7 @@ test("a deleted product: its buyers can still download it", async () => {
 });
 
 test("the signature of a link: in no log line", async () => {
-  const { urls } = await hasLinks();
+  const { urls } = await createLinks();
   for (const url of urls) {
     await nobody.get(url);
     const signature = new URL(url).searchParams.get("signature")!;

@@ -26,7 +26,7 @@ export const receiptUrls = (ctx: Context, order: OrderRow) =>
     ? { url: signLink(ctx, order, "receipt"), pdf: signLink(ctx, order, "receipt.pdf") }
     : { url: null, pdf: null };
 
-/** The order behind a signed link. The signature authenticates the buyer. */
+/** The signature authenticates the buyer. */
 export async function findLinkedOrder(
   ctx: Context,
   orderId: string,

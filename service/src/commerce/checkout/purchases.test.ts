@@ -39,7 +39,7 @@ const chargesOf = async (orders: string[]) =>
     ({ state }) => state,
   );
 
-test("POST /purchases: answers the completed order with its links", async () => {
+test("POST /purchases: returns the completed order with its links", async () => {
   const productId = await createProduct(seller, { price: 19.99 });
   const buyer = await market.createUser({ name: "Buyer" });
   const reply = await buy(buyer, productId);
@@ -326,7 +326,7 @@ test("concurrent purchases with different methods: one completed order", async (
   assert.equal(await counted("entitlements", productId), 1);
 });
 
-test("a repeat under the Idempotency-Key: the same answer, one charge", async () => {
+test("a repeat under the Idempotency-Key: the same response, one charge", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy once" });
@@ -340,7 +340,7 @@ test("a repeat under the Idempotency-Key: the same answer, one charge", async ()
   );
 });
 
-test("concurrent repeats under one Idempotency-Key: one purchase, one answer", async () => {
+test("concurrent repeats under one Idempotency-Key: one purchase, one response", async () => {
   const productId = await createProduct(seller);
   const buyer = await market.createUser();
   const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy at once" });
@@ -354,7 +354,7 @@ test("concurrent repeats under one Idempotency-Key: one purchase, one answer", a
   assert.deepEqual(await chargesOf(data.map(({ orderId }: { orderId: string }) => orderId)), ["succeeded"]);
 });
 
-test("the marketplace's fee: the price times its basis points, a half rounded up", async () => {
+test("the marketplace's fee: the price times its basis points, rounded half up", async () => {
   const { config } = market.service.ctx;
   const usual = config.feeBasisPoints;
   const cases = fc.tuple(fc.integer({ min: 1, max: 99_999_999 }), fc.integer({ min: 0, max: 10_000 }));

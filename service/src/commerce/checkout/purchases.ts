@@ -35,10 +35,7 @@ import { orderTimeline } from "./order-timeline.ts";
 import { downloadUrl, receiptUrls } from "./purchase-links.ts";
 import { matchesQuote, type ProductForSale, type Quote, quotePurchase } from "./quote.ts";
 
-/**
- * Buys a product: inserts the order, charges it under its id, then settles it. `followedCode`: the referral code of a link that
- * this browser followed up to 30 days ago. A purchase uses it up.
- */
+/** `followedCode`: the referral code of a link that this browser followed in the last 30 days. The purchase consumes it. */
 export async function buyProduct(
   ctx: Context,
   caller: Member,
@@ -56,15 +53,16 @@ export async function buyProduct(
     caller.kind === "session" ? followedCode : undefined,
   );
   const order = await placeOrder(ctx, caller, offer);
-  const answer = toPurchaseResponse(
+  const response = toPurchaseResponse(
     ctx,
     isChargeOpen(order) && matchesQuote(order, offer) ? await charge(ctx, orderTarget, order) : order,
   );
-  if (followedCode !== undefined) answer.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
-  return answer;
+  if (followedCode !== undefined)
+    response.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
+  return response;
 }
 
-/** For a repeated Idempotency-Key: charges the order if it is still open. Null: the order was deleted. */
+/** Handles a repeated Idempotency-Key. null: the order was deleted. */
 export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
   const order = await findOwnOrder(ctx.db, caller.userId, requireUuid("ord", orderId));
   return order
@@ -91,16 +89,15 @@ async function mustNotOwn(ctx: Context, caller: Member, productId: string): Prom
 }
 
 /**
- * The buyer's one open order for the product, new or existing. The second check for an entitlement sees a purchase that completed
- * during the insert, so that nobody pays twice.
+ * Returns the buyer's one open order for the product, new or existing. The second entitlement check sees a purchase that completed during
+ * the insert.
  */
 async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
-  const placed = await ctx.db.transaction().execute(async (tx) => {
+  const newOrder = await ctx.db.transaction().execute(async (tx) => {
     const order = { ...toNewOrder(ctx, caller, offer), ...(await readParties(tx, caller, offer)) };
     if (!(await insertOrder(tx, order))) return null;
     const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
     if (owned) throw alreadyOwnedError(owned.orderId);
-    // A free order completes at once.
     if (order.totalMinor === 0n)
       await completeOrder(ctx, tx, required(await findOrder(tx, order.id), "the order"));
     // Last: order updates lock the code after counters and receipt number. A used-up code rolls everything back.
@@ -108,12 +105,12 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
     return required(await findOrder(tx, order.id), "the order");
   });
-  if (!placed) return continueOpenOrder(ctx, caller, offer);
+  if (!newOrder) return continueOpenOrder(ctx, caller, offer);
   failPoint(ctx, "order: written");
-  return placed;
+  return newOrder;
 }
 
-/** Copies all terms of the offer, so that later changes of the product, the code or a rate do not affect the order. */
+/** Copies all terms, so that later changes of the product, the code or a rate do not affect the order. */
 function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, keyof Parties> {
   const { product, split, tax } = offer;
   return {
@@ -150,8 +147,7 @@ function toNewOrder(ctx: Context, caller: Member, offer: Quote): Omit<NewOrder, 
 type Parties = Pick<NewOrder, "buyerName" | "buyerEmail" | "sellerName">;
 
 /**
- * The names on the receipt. The lock keeps the accounts from being closed or banned before the order is inserted; the open order
- * does so afterwards.
+ * The names on the receipt. The lock prevents closing or banning the accounts until the order is inserted; afterwards the open order does.
  */
 async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
@@ -165,8 +161,8 @@ async function readParties(tx: Tx, caller: Member, { product, referrer }: Quote)
 }
 
 /**
- * Continues the open order, or cancels it when its terms differ from the offer. The idempotency key is bound only to an order with
- * the offered terms, because a repeat charges the bound order.
+ * Continues the open order, or cancels it if its terms differ. Binds the idempotency key only to an order with the same terms, because a
+ * repeat charges the bound order.
  */
 async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Promise<OrderRow> {
   const { product } = offer;
@@ -176,7 +172,7 @@ async function continueOpenOrder(ctx: Context, caller: Member, offer: Quote): Pr
     return open;
   }
   if (open && isChargeOpen(await cancelCharge(ctx, orderTarget, open))) return open;
-  // The order was settled or canceled meanwhile: start again, which sees the result.
+  // The order was settled or canceled meanwhile: start again with its result.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, offer);
 }
@@ -229,7 +225,7 @@ export async function listPurchases(
   return mapPage(page, (order) => toPurchase(ctx, order));
 }
 
-/** One purchase. An open order is refreshed first, because the buyer may just have confirmed the charge. */
+/** Refreshes an open order first: the buyer may just have confirmed the charge. */
 export async function readPurchase(ctx: Context, caller: Member, orderId: string): Promise<PurchaseDetail> {
   const id = toUuid("ord", orderId);
   const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;

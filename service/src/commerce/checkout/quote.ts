@@ -14,7 +14,6 @@ import { findReferrer, type Referrer } from "../referrals/referrals.ts";
 
 export type ProductForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
 
-/** The terms of a purchase: price, payment method and shares. */
 export interface Quote {
   product: ProductForSale;
   discount: Discount | null;
@@ -27,7 +26,7 @@ export interface Quote {
   methodId: string | null;
 }
 
-/** Reads everything that can be slow before the order is inserted. Scarce redemptions are claimed with the insert. */
+/** Runs before the insert everything that may be slow. The insert's transaction redeems the discount code. */
 export async function quotePurchase(
   ctx: Context,
   caller: Member,
@@ -53,7 +52,7 @@ export async function quotePurchase(
     commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
   };
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
-  // Discount and tax may lead to an amount that the provider cannot charge.
+  // Discount and tax may result in an amount that the provider cannot charge.
   mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
     const left = formatMoney(split.totalMinor, product.currency);
     return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
@@ -63,7 +62,7 @@ export async function quotePurchase(
   return { product, discount, referrer, tax, ...rates, split, methodId };
 }
 
-/** The buyer followed a link and typed nothing, so an unusable code, such as their own, is ignored. */
+/** The buyer only followed a link, so an unusable code, such as their own, is ignored. */
 async function findLinkReferrer(
   ctx: Context,
   code: string | undefined,
@@ -78,13 +77,17 @@ async function findLinkReferrer(
   }
 }
 
-/** `costs`: the price less the discount, before tax. */
-function mustMatchExpectedPrice(costs: bigint, currency: string, expectedPrice: number | undefined): void {
+/** `discountedMinor`: before tax. */
+function mustMatchExpectedPrice(
+  discountedMinor: bigint,
+  currency: string,
+  expectedPrice: number | undefined,
+): void {
   if (expectedPrice === undefined) return;
   const expected = toMinor(expectedPrice, currency);
   if (expected === null) throw invalidRequest("expectedPrice", `is not a valid amount in ${currency}`);
-  if (expected === costs) return;
-  const price = toDecimal(costs, currency);
+  if (expected === discountedMinor) return;
+  const price = toDecimal(discountedMinor, currency);
   throw new ApiError("PRICE_CHANGED", `The price is ${price} ${currency}.`, { price, currency });
 }
 
@@ -98,7 +101,7 @@ async function requirePaymentMethod(
   return methodId;
 }
 
-/** Whether an open order has the offered terms, so that it can be continued. */
+/** An open order with the same terms can be continued. */
 export const matchesQuote = (
   order: OrderRow,
   { product, methodId, split, tax, discount, referrer }: Quote,

@@ -57,7 +57,7 @@ export const purchaseRoutes = [
   resumableRoute(
     api.admin.products.refundBuyers,
     (ctx, caller, { params }, { source }) => refundBuyers(ctx, caller, params.productId, source),
-    async (_ctx, _caller, begun) => JSON.parse(begun),
+    async (_ctx, _caller, response) => JSON.parse(response),
   ),
   route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
   route(api.admin.orders.list, (ctx, _caller, { query }) => listAllOrders(ctx, query)),

@@ -17,7 +17,7 @@ import { orderTarget } from "../checkout/order-payment.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Between every two steps of a purchase, in their order; and how the reconciler finds it to have ended. */
+/** The steps of a purchase in order, and the result of reconciliation. */
 const steps = {
   "order: written": "canceled",
   "order: about to be charged": "canceled",
@@ -45,7 +45,7 @@ interface Purchase {
   productId: string;
 }
 
-const hasWish = async (): Promise<Purchase> => ({
+const createInput = async (): Promise<Purchase> => ({
   buyer: await market.createUser(),
   productId: await createProduct(seller),
 });
@@ -56,11 +56,14 @@ const buy = ({ buyer, productId }: Purchase, headers = {}): Promise<Reply> =>
 const statusesOf = async ({ buyer }: Purchase): Promise<string[]> =>
   (await buyer.get("/v1/purchases")).body.data.map(({ status }: { status: string }) => status);
 
-/** Asks a process that dies of it. */
-const buyOf = (doomed: CrashingService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
-  assertKilledBy(doomed, clientOf(doomed.origin, buyer.key).post("/v1/purchases", { productId }, headers));
+/** Sends the request to a process that crashes. */
+const buyFrom = (crashing: CrashingService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
+  assertKilledBy(
+    crashing,
+    clientOf(crashing.origin, buyer.key).post("/v1/purchases", { productId }, headers),
+  );
 
-/** One charge, and one of everything that it pays for. */
+/** One charge, and one row in each table. */
 async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
   const { rows: orders } = await market.query(
     "select id, status from orders where buyer_id = $1 and product_id = $2 order by id",
@@ -82,8 +85,8 @@ async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
   assert.deepEqual(rows, [{ entitlements: 1, booked: 1, events: 1 }]);
 }
 
-/** What the buyer does in the end: buys it, and learns that it is theirs when it is. */
-async function buyInTheEnd(input: Purchase): Promise<void> {
+/** The buyer repeats the purchase, unless the product is already owned. */
+async function repeatPurchase(input: Purchase): Promise<void> {
   const reply = await buy(input);
   if (reply.status !== 201) assertError(reply, 409, "ALREADY_PURCHASED");
 }
@@ -91,22 +94,22 @@ async function buyInTheEnd(input: Purchase): Promise<void> {
 suite("a killed process", () => {
   for (const [step, outcome] of sampleOf(Object.entries(steps))) {
     test(`at "${step}": the job settles the purchase, charged once or not at all`, async () => {
-      const input = await hasWish();
-      await buyOf(await site.startDoomed(step), input);
+      const input = await createInput();
+      await buyFrom(await site.startDoomed(step), input);
       market.clock.forward(11 * MINUTE_MS);
       await reconcileCharges(market.service.ctx, orderTarget);
       assert.deepEqual(await statusesOf(input), [outcome]);
-      assert.equal(await hasCharge(input), outcome === "completed");
-      await buyInTheEnd(input);
+      assert.equal(await isCharged(input), outcome === "completed");
+      await repeatPurchase(input);
       await assertBoughtOnce(input);
     });
   }
 
   test("during the charge: the job completes the purchase", async () => {
-    const input = await hasWish();
-    const doomed = await site.startDoomed();
-    site.onceCharged = () => doomed.child.kill("SIGKILL");
-    await buyOf(doomed, input);
+    const input = await createInput();
+    const crashing = await site.startDoomed();
+    site.onceCharged = () => crashing.child.kill("SIGKILL");
+    await buyFrom(crashing, input);
     site.onceCharged = () => {};
     market.clock.forward(2 * MINUTE_MS);
     await reconcileCharges(market.service.ctx, orderTarget);
@@ -116,9 +119,9 @@ suite("a killed process", () => {
 
   for (const step of sampleOf(Object.keys(steps), 1)) {
     test(`at "${step}", repeated under its Idempotency-Key: one order, charged once`, async () => {
-      const input = await hasWish();
+      const input = await createInput();
       const key = { "idempotency-key": "the same" };
-      await buyOf(await site.startDoomed(step), input, key);
+      await buyFrom(await site.startDoomed(step), input, key);
       const reply = await repeatAfterCrash(site.market, () => buy(input, key));
       assert.equal(reply.status, 201, reply.text);
       if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
@@ -129,16 +132,19 @@ suite("a killed process", () => {
   }
 
   test("with an Idempotency-Key and an open order of other terms: the repeat does not charge that order", async () => {
-    const input = await hasWish();
-    await buyOf(await site.startDoomed("order: written"), input);
+    const input = await createInput();
+    await buyFrom(await site.startDoomed("order: written"), input);
     const key = { "idempotency-key": "by another method" };
     const body = { productId: input.productId, paymentMethodId: "pm_test_refund_waits" };
-    const doomed = await site.startDoomed("idempotency: answered, not kept");
-    await assertKilledBy(doomed, clientOf(doomed.origin, input.buyer.key).post("/v1/purchases", body, key));
+    const crashing = await site.startDoomed("idempotency: answered, not kept");
+    await assertKilledBy(
+      crashing,
+      clientOf(crashing.origin, input.buyer.key).post("/v1/purchases", body, key),
+    );
     const buyAsKeyed = () => input.buyer.post("/v1/purchases", body, key);
     const reply = await repeatAfterCrash(site.market, buyAsKeyed);
     assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
-    assert.equal(await hasCharge(input), false);
+    assert.equal(await isCharged(input), false);
     market.clock.forward(11 * MINUTE_MS);
     await reconcileCharges(market.service.ctx, orderTarget);
     assert.equal((await input.buyer.post("/v1/purchases", body)).status, 201);
@@ -151,9 +157,9 @@ suite("a killed process", () => {
   });
 
   test("with an Idempotency-Key, after a refund of the purchase: the repeat reads it and charges nothing", async () => {
-    const input = await hasWish();
+    const input = await createInput();
     const key = { "idempotency-key": "refunded" };
-    await buyOf(await site.startDoomed("order: settled, not answered"), input, key);
+    await buyFrom(await site.startDoomed("order: settled, not answered"), input, key);
     const [{ orderId }] = (await input.buyer.get("/v1/purchases")).body.data;
     const refund = await input.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
     assert.equal(refund.body.data.status, "succeeded", refund.text);
@@ -168,11 +174,11 @@ suite("a killed process", () => {
 suite("a failed step", () => {
   for (const step of Object.keys(steps)) {
     test(`at "${step}": a repeated purchase settles the order`, async () => {
-      const input = await hasWish();
+      const input = await createInput();
       site.failsAt = step;
       assertError(await buy(input), 500, "INTERNAL_ERROR");
       site.failsAt = "";
-      await buyInTheEnd(input);
+      await repeatPurchase(input);
       await assertBoughtOnce(input);
     });
   }
@@ -197,7 +203,7 @@ suite("a failed step", () => {
   });
 });
 
-/** Last: over all that was killed, failed, reconciled and bought again above. */
+/** Runs last, over all orders of the tests above. */
 test("GET /admin/stats after kills at every step: counts each order once, like the list and the ledger", async () => {
   const { userId } = await market.createUser({ role: "admin" });
   const admin = await market.createSession(userId, { secondFactor: true });
@@ -224,7 +230,7 @@ test("GET /admin/stats after kills at every step: counts each order once, like t
   await check();
 });
 
-async function hasCharge({ buyer }: Purchase): Promise<boolean> {
+async function isCharged({ buyer }: Purchase): Promise<boolean> {
   const [order] = (await buyer.get("/v1/purchases")).body.data;
   return (await site.books.findByOrder(order.orderId)) !== null;
 }

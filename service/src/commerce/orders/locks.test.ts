@@ -30,8 +30,8 @@ after(async () => {
   await provider.close();
 });
 
-/** A seller whose products are had for the price, for half and for nothing, by a referral or without. */
-async function hasShop() {
+/** A seller with products, discount codes for half and full price, and a referral code. */
+async function createShop() {
   const [seller, referrer] = [await market.createUser({ role: "seller" }), await market.createUser()];
   const { code: referralCode } = (await referrer.get("/v1/account/referral")).body.data;
   const productIds = [];
@@ -48,55 +48,61 @@ async function hasShop() {
   return { seller, referralCode, productIds, buyers };
 }
 
-type Shop = Awaited<ReturnType<typeof hasShop>>;
+type Shop = Awaited<ReturnType<typeof createShop>>;
 
-/** What no client shall ever hear: also of a deadlock, which PostgreSQL ends by failing one of those who wait. */
+/** Server errors, including deadlocks, which PostgreSQL ends by failing one transaction. */
 const failures: string[] = [];
-async function hears(...asked: Promise<Reply>[]): Promise<Reply[]> {
-  const replies = await Promise.all(asked);
+async function collectFailures(...requests: Promise<Reply>[]): Promise<Reply[]> {
+  const replies = await Promise.all(requests);
   failures.push(...replies.filter(({ status }) => status >= 500).map(({ text }) => text));
   return replies;
 }
 
-/** Buys twice at once, looks, reviews, has the bank take it back or not, and is given it back from three sides. */
-async function buyAndGiveBack(
+/** Buys twice at once, reads, reviews, disputes some orders, and refunds from several sides. */
+async function buyAndRefund(
   { referralCode }: Shop,
   admin: Client,
   { buyer, productId, which }: { buyer: Client; productId: string; which: number },
 ): Promise<void> {
   const ways = [{ discountCode: "half", referralCode }, { discountCode: "free" }, {}, { referralCode }];
   const input = { productId, ...ways[which % ways.length] };
-  const bought = await hears(buyer.post("/v1/purchases", input), buyer.post("/v1/purchases", input));
+  const bought = await collectFailures(
+    buyer.post("/v1/purchases", input),
+    buyer.post("/v1/purchases", input),
+  );
   const { orderId, amount } = bought.find(({ status }) => status === 201)?.body.data ?? {};
   if (!orderId) return;
-  if (which % 3 > 0) await hears(buyer.get(`/v1/products/${productId}`));
-  await hears(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
+  if (which % 3 > 0) await collectFailures(buyer.get(`/v1/products/${productId}`));
+  await collectFailures(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
   const disputeId = which % 4 === 3 && amount > 0 ? openDispute(book, orderId) : null;
   if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
   if (disputeId) openDispute(book, orderId, { state: "lost" });
-  await hears(
+  await collectFailures(
     buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" }),
     admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" }),
   );
   if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
 }
 
-/** What its seller, an administrator and the clock do with a shop meanwhile. */
-async function runTheShop({ seller, productIds }: Shop, admin: Client): Promise<void> {
+/** Concurrent requests of the seller, an administrator and the schedule. */
+async function runShop({ seller, productIds }: Shop, admin: Client): Promise<void> {
   const session = await market.createSession(seller.userId);
   for (let times = 0; times < 4; times++) {
-    await hears(
+    await collectFailures(
       session.post("/v1/payouts", { amount: 10 }),
       session.patch("/v1/account", { bio: `${times}` }),
     );
     await payOutBySchedule(market.service.ctx, "daily");
     const changes = productIds.map((id) => admin.patch(`/v1/products/${id}`, { description: `${times}` }));
-    await hears(...changes, admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/end-sessions`));
+    await collectFailures(
+      ...changes,
+      admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/end-sessions`),
+    );
   }
-  const judge = (verdict: string, input?: object) =>
-    hears(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${verdict}`, input));
-  await judge("ban", { reason: "Fraud" });
-  await judge("unban");
+  const moderate = (action: string, input?: object) =>
+    collectFailures(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${action}`, input));
+  await moderate("ban", { reason: "Fraud" });
+  await moderate("unban");
 }
 
 test("all movements of money at once: no deadlock", async () => {
@@ -105,11 +111,15 @@ test("all movements of money at once: no deadlock", async () => {
     market.clock.forward(7 * DAY_MS);
     const { userId } = await market.createUser({ role: "admin" });
     const admin = await market.createSession(userId, { secondFactor: true });
-    const shop = await hasShop();
-    const pairs = shop.buyers.flatMap((buyer) => shop.productIds.map((productId) => ({ buyer, productId })));
+    const shop = await createShop();
+    const purchases = shop.buyers.flatMap((buyer) =>
+      shop.productIds.map((productId) => ({ buyer, productId })),
+    );
     await Promise.all([
-      ...pairs.map(({ buyer, productId }, which) => buyAndGiveBack(shop, admin, { buyer, productId, which })),
-      runTheShop(shop, admin),
+      ...purchases.map(({ buyer, productId }, which) =>
+        buyAndRefund(shop, admin, { buyer, productId, which }),
+      ),
+      runShop(shop, admin),
     ]);
   }
   const { rowCount } = await market.query("select from orders where status = 'refunded'");

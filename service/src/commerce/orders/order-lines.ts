@@ -2,7 +2,6 @@ import type { PurchaseDetail } from "@stoa/contract";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { OrderRow } from "./queries.ts";
 
-/** The amounts of an order in decimal, as the API shows them. */
 export function toOrderLines(order: OrderRow): PurchaseDetail["lines"] {
   const amount = (minor: bigint) => toDecimal(minor, order.currency);
   return {

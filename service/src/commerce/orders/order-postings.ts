@@ -5,7 +5,7 @@ import { recordMovement } from "../analytics/sales-sums.ts";
 import { type Entry, type Posting, postTransaction } from "../ledger/ledger.ts";
 import type { OrderRow } from "./queries.ts";
 
-/** An order with a payout date: `maturesAt` is the earliest payout to its seller. */
+/** `maturesAt`: the earliest payout of the sale. */
 export type PostableOrder = Pick<
   OrderRow,
   "id" | "sellerId" | "productId" | "referrerId" | "currency" | "totalMinor" | "discountMinor"
@@ -27,8 +27,8 @@ export async function postOrderTransaction(
 
 /** The entries of all parties to an order. A refund has the same entries with opposite signs. */
 export function shareEntries(order: PostableOrder, parts: SaleParts): Entry[] {
-  const of = { orderId: order.id };
-  const people = { ...of, maturesAt: order.maturesAt };
+  const orderRef = { orderId: order.id };
+  const people = { ...orderRef, maturesAt: order.maturesAt };
   return [
     { ...people, account: "seller", ownerId: order.sellerId, amountMinor: parts.sellerMinor },
     ...(order.referrerId
@@ -41,12 +41,12 @@ export function shareEntries(order: PostableOrder, parts: SaleParts): Entry[] {
           },
         ]
       : []),
-    { ...of, account: "platform_revenue", amountMinor: parts.feeMinor },
-    { ...of, account: "tax_payable", amountMinor: parts.taxMinor },
+    { ...orderRef, account: "platform_revenue", amountMinor: parts.feeMinor },
+    { ...orderRef, account: "tax_payable", amountMinor: parts.taxMinor },
   ];
 }
 
-/** The provider holds the total for us; its fee is an expense of the marketplace. */
+/** The provider's balance for us grows; its fee is an expense of the marketplace. */
 export async function postSale(
   ctx: Context,
   tx: Tx,
@@ -54,14 +54,14 @@ export async function postSale(
   completedAt: Date,
 ): Promise<void> {
   const processorFee = order.processorFeeMinor ?? 0n;
-  const of = { orderId: order.id };
+  const orderRef = { orderId: order.id };
   await postOrderTransaction(ctx, tx, order, {
     kind: "sale",
     sourceId: order.id,
     at: completedAt,
     entries: [
-      { ...of, account: "provider_clearing", amountMinor: processorFee - order.totalMinor },
-      { ...of, account: "processor_fees", amountMinor: -processorFee },
+      { ...orderRef, account: "provider_clearing", amountMinor: processorFee - order.totalMinor },
+      { ...orderRef, account: "processor_fees", amountMinor: -processorFee },
       ...shareEntries(order, order),
     ],
   });
@@ -70,8 +70,8 @@ export async function postSale(
 const NO_PARTS: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
 
 /**
- * The shares that an amount takes from each party. They depend only on the amount taken before, so that refunds and disputes in any
- * order leave the same as one refund of their sum.
+ * The shares depend only on the amount taken before. Refunds and disputes in any order therefore leave the same as one refund of their
+ * sum.
  */
 const takenShares = (order: PostableOrder, takenMinor: bigint, amountMinor: bigint) =>
   shareEntries(order, amountMinor === 0n ? NO_PARTS : splitRefund(order, takenMinor, amountMinor));
@@ -85,31 +85,31 @@ export interface RefundPosting {
   /** Refunded or held before. */
   takenMinor: bigint;
   amountMinor: bigint;
-  /** The part that a dispute holds already, so that it is not taken twice. */
+  /** The part that a dispute already holds, so that it is not taken twice. */
   heldMinor: bigint;
 }
 
-/** All parties give back their share; a dispute's hold on that part ends. */
+/** Debits each party by its share and releases a dispute's hold on that part. */
 export async function postRefund(
   ctx: Context,
   tx: Tx,
   order: PostableOrder,
   { refundId, succeededAt, takenMinor, amountMinor, heldMinor }: RefundPosting,
 ): Promise<void> {
-  const of = { orderId: order.id };
+  const orderRef = { orderId: order.id };
   await postOrderTransaction(ctx, tx, order, {
     kind: "refund",
     sourceId: refundId,
     at: succeededAt,
     entries: [
-      { ...of, account: "provider_clearing", amountMinor },
-      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...orderRef, account: "provider_clearing", amountMinor },
+      { ...orderRef, account: "dispute_hold", amountMinor: -heldMinor },
       ...negateEntries(takenShares(order, takenMinor, amountMinor - heldMinor)),
     ],
   });
 }
 
-/** The bank returned the refund: the provider holds the money, and we owe it to the buyer. */
+/** The bank returned the refund: the provider has the money, and we owe it to the buyer. */
 export const postRefundReturned = (
   ctx: Context,
   tx: Tx,
@@ -131,7 +131,7 @@ export const postRefundReturned = (
     ],
   });
 
-/** The marketplace paid the buyer from its own bank account, so the money at the provider is the marketplace's. */
+/** The marketplace paid the buyer from its own bank account, so the money at the provider belongs to it. */
 export const postRefundSettled = (
   ctx: Context,
   tx: Tx,
@@ -151,14 +151,12 @@ export const postRefundSettled = (
 
 export interface DisputePosting {
   disputeId: string;
-  /** When the dispute was opened, won or lost. */
   at: Date;
   /** Refunded or held before. */
   takenMinor: bigint;
   heldMinor: bigint;
 }
 
-/** Holds the shares until the bank decides. */
 export const postDisputeOpened = (
   ctx: Context,
   tx: Tx,
@@ -191,10 +189,7 @@ export const postDisputeWon = (
     ],
   });
 
-/**
- * The bank took the money, and the seller bears the provider's fee. An amount that was refunded before (`excessMinor`) is the
- * marketplace's loss.
- */
+/** The seller bears the provider's fee. An amount that was refunded before (`excessMinor`) is the marketplace's loss. */
 export async function postDisputeLost(
   ctx: Context,
   tx: Tx,
@@ -202,16 +197,16 @@ export async function postDisputeLost(
   lost: Omit<DisputePosting, "takenMinor"> & { excessMinor: bigint; feeMinor: bigint },
 ): Promise<void> {
   const { disputeId, at, heldMinor, excessMinor, feeMinor } = lost;
-  const of = { orderId: order.id };
+  const orderRef = { orderId: order.id };
   await postOrderTransaction(ctx, tx, order, {
     kind: "dispute_lost",
     sourceId: disputeId,
     at,
     entries: [
-      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
-      { ...of, account: "dispute_losses", amountMinor: -excessMinor },
-      { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },
-      { ...of, account: "provider_clearing", amountMinor: heldMinor + excessMinor + feeMinor },
+      { ...orderRef, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...orderRef, account: "dispute_losses", amountMinor: -excessMinor },
+      { ...orderRef, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },
+      { ...orderRef, account: "provider_clearing", amountMinor: heldMinor + excessMinor + feeMinor },
     ],
   });
 }

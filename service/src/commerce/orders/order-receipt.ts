@@ -6,7 +6,7 @@ import type { OrderRow } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { listSucceededRefunds } from "./receipt-queries.ts";
 
-/** Names as of the purchase, amounts as of now, so that the receipt shows later refunds. */
+/** Names are those of the purchase, amounts are current: the receipt shows later refunds. */
 export async function toOrderReceipt(ctx: Context, order: OrderRow): Promise<Receipt> {
   return {
     number: required(receiptNumberOf(order), "the number of a paid order"),

@@ -29,13 +29,11 @@ export interface NewOrder {
   feeBasisPoints: number;
   commissionBasisPoints: number;
   taxBasisPoints: number;
-  /** Whether the price includes the tax. */
   taxInclusive: boolean;
-  /** The buyer's country; null: unknown. */
+  /** null: unknown. */
   taxCountry: string | null;
   discountCodeId: string | null;
   discountCode: string | null;
-  /** The user who gets the commission. */
   referrerId: string | null;
   referralCode: string | null;
   currency: string;
@@ -51,7 +49,7 @@ export interface OrderRow
     "buyerName" | "buyerEmail" | "sellerName" | "feeBasisPoints" | "commissionBasisPoints"
   > {
   sellerName: string;
-  /** Names at the time of the order; `sellerName` is the present name. */
+  /** As of the purchase; `sellerName` is the present name. */
   parties: { buyer: { name: string; email: string }; seller: { name: string } };
   latestVersion: string;
   status: OrderStatus;
@@ -68,14 +66,14 @@ export interface OrderRow
   declineCode: string | null;
   actionUrl: string | null;
   completedAt: Date | null;
-  /** From this time on the sale can be paid out. */
+  /** The earliest payout of the sale. */
   maturesAt: Date | null;
   entitlementStatus: "active" | "held" | "revoked" | null;
 }
 
-/** Returns false when the buyer has an open order for this product already. */
+/** Returns false if the buyer already has an open order for this product. */
 export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
-  const written = await tx
+  const inserted = await tx
     .insertInto("orders")
     .values({ ...order, status: "pending" })
     .onConflict((conflict) =>
@@ -86,7 +84,7 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
     )
     .returning("id")
     .executeTakeFirst();
-  return written !== undefined;
+  return inserted !== undefined;
 }
 
 const ORDER_COLUMNS = [
@@ -138,7 +136,7 @@ const orders = (db: Queries) =>
     .innerJoin("products as p", "p.id", "o.productId")
     .leftJoin("entitlements as e", "e.orderId", "o.id")
     .select(ORDER_COLUMNS)
-    // The latest released version; later ones wait for moderators.
+    // Later versions wait for moderation.
     .select(sql<string>`array_to_string(p.released, '.')`.as("latestVersion"))
     .select((row) =>
       jsonBuildObject({
@@ -166,10 +164,7 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
       .where("o.status", "in", OPEN_CHARGE_STATUSES),
   );
 
-/**
- * Locks the order, then reads it, so that a webhook and a job cannot both settle it. Two statements, because a single one that waits
- * for the lock would return the entitlement from before the wait.
- */
+/** Serializes webhooks and jobs. Two statements: a single one that waits for the lock would return the entitlement from before the wait. */
 export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefined> {
   await tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
   return findOrder(tx, id);
@@ -177,7 +172,7 @@ export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefine
 
 export interface OrderFilter extends Paging {
   status?: string | undefined;
-  /** null: the id in the query is no product's, so that no order matches. */
+  /** null: the requested id is malformed and matches nothing. */
   productId?: string | null | undefined;
 }
 
@@ -224,7 +219,7 @@ export interface OrderUpdate {
 export const updateOrder = (tx: Tx, id: string, move: OrderUpdate) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
-/** The seller's next number of the year. Numbers have no gaps, because a rollback also undoes the counter. */
+/** Numbers have no gaps, because a rollback also reverts the counter. */
 export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
   const { last } = await tx
     .insertInto("receiptCounters")
@@ -239,15 +234,15 @@ export async function nextReceiptNumber(tx: Tx, sellerId: string, year: number):
   return last;
 }
 
-/** Open purchases and sales of an account. */
+/** As buyer and as seller. */
 export async function countOpenOrders(db: Queries, userId: string) {
-  const mine = (side: "buyerId" | "sellerId") =>
+  const countSide = (side: "buyerId" | "sellerId") =>
     db
       .selectFrom("orders")
       .where(side, "=", userId)
       .where("status", "in", OPEN_CHARGE_STATUSES)
       .select((row) => row.fn.countAll<number>().as("count"))
       .executeTakeFirstOrThrow();
-  const [purchases, sales] = [await mine("buyerId"), await mine("sellerId")];
+  const [purchases, sales] = [await countSide("buyerId"), await countSide("sellerId")];
   return { purchases: purchases.count, sales: sales.count };
 }

@@ -119,7 +119,7 @@ for (const [currency, price] of [
     const charged = await market.query("select amount_minor from fake_provider.charges where order_id = $1", [
       order.orderId,
     ]);
-    // The provider holds what was charged, less what it keeps.
+    // The provider's balance: the charge less its fee.
     const held = -booked["provider_clearing"]! - booked["processor_fees"]!;
     assert.equal(held, charged.rows[0].amount_minor);
     const { seller: sellers, referrer: referrers, platform_revenue: fee, tax_payable: tax } = booked;

@@ -4,10 +4,10 @@ import type { OrderRow } from "./queries.ts";
 
 const SELLER_LETTERS = 5;
 
-/** The end of an id is random, so that the numbers of two sellers do not look alike. */
+/** The end of an id is random, so the numbers of two sellers differ clearly. */
 const sellerPart = (sellerId: string) => toUserId(sellerId).slice(-SELLER_LETTERS).toUpperCase();
 
-/** `R-3F7K2-2026-00042`; null until the order is completed. */
+/** Such as `R-3F7K2-2026-00042`; null until the order is completed. */
 export function receiptNumberOf({
   sellerId,
   receiptYear,

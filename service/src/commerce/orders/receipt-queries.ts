@@ -1,7 +1,7 @@
 import { toBigintAmounts } from "../../platform/db/bigint-amounts.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Succeeded refunds of an order, the oldest first. */
+/** Oldest first. */
 export async function listSucceededRefunds(
   db: Queries,
   orderId: string,

@@ -5,7 +5,6 @@ import { type NumberAmounts, toBigintAmounts } from "../../platform/db/bigint-am
 import type { Queries } from "../../platform/db/database.ts";
 import { countRows, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 
-/** An order for its seller and administrators. */
 export interface SaleRow {
   id: string;
   status: OrderStatus;
@@ -35,7 +34,7 @@ export interface SaleFilter extends Paging {
   status?: OrderStatus | undefined;
   from?: Date | undefined;
   to?: Date | undefined;
-  /** Only orders that were paid, also if refunded since. */
+  /** Includes orders that were refunded later. */
   paid: boolean;
 }
 

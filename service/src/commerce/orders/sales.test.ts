@@ -24,8 +24,8 @@ const idsOf = ({ data }: { data: { orderId: string }[] }) => data.map(({ orderId
 const declined = (buyer: Client, productId: string) =>
   buyer.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" });
 
-/** A sale in which everybody has a part. */
-async function hasSharedSale() {
+/** A sale with tax, fee and commission. */
+async function createSharedSale() {
   const referrer = await market.createUser({ name: "Referrer" });
   const buyer = await market.createUser({ name: "Buyer" });
   await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "DE" });
@@ -40,7 +40,7 @@ async function hasSharedSale() {
 
 suite("sales", () => {
   test("one sale: product, buyer and split", async () => {
-    const { buyer, productId, orderId } = await hasSharedSale();
+    const { buyer, productId, orderId } = await createSharedSale();
     const [sale] = (await salesOf(seller)).data;
     const at = market.clock.now.toISOString();
     assert.deepEqual(sale, {
@@ -86,7 +86,7 @@ suite("sales", () => {
     assert.deepEqual([refunded.orderId, refunded.refundedAmount], [made[1], refunded.amount]);
   });
 
-  test("list by time: from a moment, before another", async () => {
+  test("list by time: `from` is inclusive, `to` exclusive", async () => {
     const owner = await market.createUser();
     const productId = await createProduct(owner);
     const orders: string[] = [];
@@ -108,7 +108,7 @@ suite("sales", () => {
       assertError(await owner.get(`/v1/sales?${name}=today`), 400, "INVALID_REQUEST", name);
   });
 
-  test("permission: sellers who may read purchases", async () => {
+  test("without the seller role or purchases:read: refused", async () => {
     const required = async (who: Client) =>
       assertError(await who.get("/v1/sales"), 403, "UNAUTHORIZED").required;
     assert.equal(await required(await market.createUser()), "manage:products");
@@ -152,8 +152,8 @@ suite("orders of all users", () => {
     assert.deepEqual(order.seller, { id: sellerId, name: "Owner" });
   });
 
-  test("one order: complete", async () => {
-    const { referrer, orderId, discountCode, code } = await hasSharedSale();
+  test("one order: all fields", async () => {
+    const { referrer, orderId, discountCode, code } = await createSharedSale();
     const { data } = (await admin.get(`/v1/admin/orders/${orderId}`)).body;
     assert.match(data.receiptNumber, /^R-/);
     assert.partialDeepStrictEqual(data, {
@@ -173,7 +173,7 @@ suite("orders of all users", () => {
     assert.ok(data.paymentId && data.maturesAt);
   });
 
-  test("an id that names nothing: 404; other users: refused", async () => {
+  test("an unknown id: 404; other users: refused", async () => {
     for (const id of ["nonsense", toId("ord", newUuid(new Date()))])
       assertError(await admin.get(`/v1/admin/orders/${id}`), 404, "ORDER_NOT_FOUND");
     for (const path of ["/v1/admin/orders", "/v1/admin/orders/nonsense"])

@@ -53,11 +53,10 @@ const parseTimes = ({ from, to }: Filters) => ({
 
 const EMPTY_PAGE: Page<never> = { items: [], total: 0 };
 
-/** undefined: no filter. null: the id in the query names nothing, so that nothing matches. */
+/** undefined: no filter. null: the id is malformed and matches nothing. */
 const parseIdFilter = (prefix: IdPrefix, id: string | undefined) =>
   id === undefined ? undefined : toUuid(prefix, id);
 
-/** The caller's paid sales. */
 export async function listSales(
   ctx: Context,
   caller: Member,

@@ -13,15 +13,15 @@ const RATES = new Map([
 const buy = (buyer: Client, productId: string, input: object = {}) =>
   buyer.post("/v1/purchases", { productId, ...input });
 
-async function hasBuyerIn(market: Market, country: string | null): Promise<Client> {
+async function createBuyer(market: Market, country: string | null): Promise<Client> {
   const buyer = await market.createUser();
   const session = await market.createSession(buyer.userId);
   assert.equal((await session.patch("/v1/account", { country })).status, 200);
   return buyer;
 }
 
-async function boughtIn(market: Market, country: string | null, productId: string, input: object = {}) {
-  const buyer = await hasBuyerIn(market, country);
+async function buyFrom(market: Market, country: string | null, productId: string, input: object = {}) {
+  const buyer = await createBuyer(market, country);
   const reply = await buy(buyer, productId, input);
   assert.equal(reply.status, 201, reply.text);
   return (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body.data;
@@ -36,7 +36,7 @@ suite("without rates", () => {
 
   test("no tax, and the order stores the buyer's country", async () => {
     const productId = await createProduct(await market.createUser(), { price: 10 });
-    const order = await boughtIn(market, "DE", productId);
+    const order = await buyFrom(market, "DE", productId);
     assert.deepEqual([order.lines.tax, order.lines.total, order.taxRate], [0, 10, null]);
     const { rows } = await market.query("select tax_country from orders where id = $1", [
       toUuid("ord", order.orderId),
@@ -57,7 +57,7 @@ suite("with rates that are added to the price", () => {
   test("the buyer's country decides; a country without a rate, or no country, pays no tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     const taxed = async (country: string | null) => {
-      const { lines, amount, taxRate } = await boughtIn(market, country, productId);
+      const { lines, amount, taxRate } = await buyFrom(market, country, productId);
       assert.equal(lines.total, amount);
       return [lines.tax, lines.total, taxRate];
     };
@@ -70,7 +70,7 @@ suite("with rates that are added to the price", () => {
 
   test("fee and earnings are shares of the net price, without the tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
-    const { orderId } = await boughtIn(market, "DE", productId);
+    const { orderId } = await buyFrom(market, "DE", productId);
     const { rows } = await market.query(
       `select account, amount_minor from ledger_entries
         where order_id = $1 and account not in ('provider_clearing', 'processor_fees') order by account`,
@@ -90,21 +90,21 @@ suite("with rates that are added to the price", () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 });
     const input = { discountCode: "HALF", expectedPrice: 9.99 };
-    const { lines } = await boughtIn(market, "DE", productId, input);
+    const { lines } = await buyFrom(market, "DE", productId, input);
     assert.deepEqual(lines, { subtotal: 19.99, discount: 10, tax: 1.9, total: 11.89 });
-    const reply = await buy(await hasBuyerIn(market, "DE"), productId, { expectedPrice: 23.79 });
+    const reply = await buy(await createBuyer(market, "DE"), productId, { expectedPrice: 23.79 });
     assert.equal(assertError(reply, 409, "PRICE_CHANGED").price, 19.99);
   });
 
   test("a free copy: no tax", async () => {
     const productId = await createProduct(seller, { price: 19.99 });
     await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
-    const order = await boughtIn(market, "DE", productId, { discountCode: "FREE" });
+    const order = await buyFrom(market, "DE", productId, { discountCode: "FREE" });
     assert.deepEqual(order.lines, { subtotal: 19.99, discount: 19.99, tax: 0, total: 0 });
   });
 
   test("a receipt: shows the tax and its rate", async () => {
-    const { receipt } = await boughtIn(
+    const { receipt } = await buyFrom(
       market,
       "JP",
       await createProduct(seller, { price: 105, currency: "JPY" }),
@@ -115,7 +115,7 @@ suite("with rates that are added to the price", () => {
 
   test("a buyer who changes the country while an order is open: gets another order", async () => {
     const productId = await createProduct(seller, { price: 10 });
-    const buyer = await hasBuyerIn(market, "DE");
+    const buyer = await createBuyer(market, "DE");
     const input = { paymentMethodId: "pm_test_requires_action" };
     const before = (await buy(buyer, productId, input)).body.data;
     await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "US" });
@@ -134,7 +134,7 @@ suite("with rates that the price includes", () => {
 
   test("a buyer who changes the country while an order is open: gets another order of the same total, with the tax of the new country", async () => {
     const productId = await createProduct(await market.createUser(), { price: 10 });
-    const buyer = await hasBuyerIn(market, "DE");
+    const buyer = await createBuyer(market, "DE");
     const input = { paymentMethodId: "pm_test_requires_action" };
     const before = (await buy(buyer, productId, input)).body.data;
     await (await market.createSession(buyer.userId)).patch("/v1/account", { country: "FR" });
@@ -147,7 +147,7 @@ suite("with rates that the price includes", () => {
 
   test("the buyer pays the price, which includes the tax", async () => {
     const productId = await createProduct(await market.createUser(), { price: 11.9 });
-    const order = await boughtIn(market, "DE", productId, { expectedPrice: 11.9 });
+    const order = await buyFrom(market, "DE", productId, { expectedPrice: 11.9 });
     assert.deepEqual(order.lines, { subtotal: 11.9, discount: 0, tax: 1.9, total: 11.9 });
     assert.deepEqual(order.taxRate, { percent: 19, inclusive: true, country: "DE" });
     const page = await (await fetch(order.receipt.url)).text();
