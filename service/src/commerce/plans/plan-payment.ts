@@ -203,7 +203,7 @@ const postPlanPayment = (
 function toPaymentUpdate(unpaid: Unpaid, now: Date): PaymentUpdate {
   const change = toUnpaidChange(unpaid);
   const isSettled = change.status === "failed" || change.status === "canceled";
-  return { ...standing, ...(isSettled && { settledAt: now }) };
+  return { ...change, ...(isSettled && { settledAt: now }) };
 }
 
 export async function cancelOpenPayment(ctx: Context, userId: string): Promise<void> {

@@ -39,7 +39,7 @@ export async function recordRefunded(tx: Tx, order: PaidOrder, amountMinor: bigi
   await updateEntitlement(tx, after);
   // After the product's counters, in the lock order of a sale: the status changes the count of a discount code.
   await updateOrder(tx, order.id, { refundedMinor: after.refundedMinor, status });
-  return { ...given, status };
+  return { ...after, status };
 }
 
 async function updateEntitlement(tx: Tx, order: PaidOrder): Promise<void> {

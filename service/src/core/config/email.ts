@@ -36,5 +36,5 @@ function readMailFrom(read: SettingsReader, isRequired: boolean): string {
     read.problems.push("STOA_MAIL_FROM must be set in production: an address that SMTP_URL may send from");
   if (mailFrom !== null && !parseMailbox(mailFrom))
     read.problems.push('STOA_MAIL_FROM is no address such as "Stoa <stoa@example.com>"');
-  return given ?? "Stoa <stoa@localhost>";
+  return mailFrom ?? "Stoa <stoa@localhost>";
 }
