@@ -27,7 +27,7 @@ export const decideApproval = (
     await notifyRun(tx, id);
   });
 
-/** One that is past its time fails, though nobody may have written that down yet. */
+/** An approval past its time has failed, even if no driver has recorded that yet. */
 function mustBeWaiting(
   { type, status, decision, dueAt }: NonNullable<Awaited<ReturnType<typeof findStep>>>,
   now: Date,

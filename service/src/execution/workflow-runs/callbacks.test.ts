@@ -50,7 +50,7 @@ after(async () => {
 
 const webhookUrl = () => `${receiver.url}/called`;
 const bodies = () => receiver.received.map(({ body }) => JSON.parse(body));
-const draws = async (who = author) => {
+const createSecret = async (who = author) => {
   const session = await market.createSession(who.userId);
   const reply = await session.post("/v1/account/callback-secret");
   assert.equal(reply.status, 201, reply.text);
@@ -59,8 +59,8 @@ const draws = async (who = author) => {
 const signatureBy = (secret: string, { headers, body }: ReceivedRequest) =>
   createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
 
-test("the end of a run is posted once, in the envelope of events, signed with the account's secret", async () => {
-  const { secret } = await draws();
+test("completed run: one callback in the event envelope, signed with the account's secret", async () => {
+  const { secret } = await createSecret();
   const workflowId = await createWorkflow(author, {
     steps: [echoStep("a", "private input")],
     result: "steps.a.output",
@@ -72,12 +72,14 @@ test("the end of a run is posted once, in the envelope of events, signed with th
   assert.equal(received!.headers["x-service-signature"], signatureBy(secret, received!));
   const { id, type, data } = JSON.parse(received!.body);
   assert.deepEqual([type, received!.headers["x-service-event-id"]], ["execution.completed", id]);
-  const { executionId, statusUrl, eventsUrl: _, ...told } = run;
-  assert.deepEqual(data, { execution: { id: executionId, ...told, outputUrl: statusUrl, waitingFor: [] } });
+  const { executionId, statusUrl, eventsUrl: _, ...reported } = run;
+  assert.deepEqual(data, {
+    execution: { id: executionId, ...reported, outputUrl: statusUrl, waitingFor: [] },
+  });
 });
 
-test("the output in a callback is sealed in the database, delivered and shown whole, and erased with its run", async () => {
-  await draws();
+test("output of a callback: sealed in the database, delivered and shown whole, erased with its run", async () => {
+  await createSecret();
   const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { word: { type: "string" } } },
     steps: [transformStep("a", "input.word")],
@@ -96,24 +98,24 @@ test("the output in a callback is sealed in the database, delivered and shown wh
   assert.deepEqual(bodies()[0].data.execution.output, output);
   const { rows } = await market.query("select id from webhook_deliveries order by id desc limit 1");
   const deliveryId = toId("dlv", rows[0].id);
-  const shownIn = async () =>
+  const readBody = async () =>
     JSON.parse((await author.get(`/v1/deliveries/${deliveryId}`)).body.data.attempts[0].request.body);
-  assert.deepEqual((await shownIn()).data.execution.output, output);
+  assert.deepEqual((await readBody()).data.execution.output, output);
   assert.equal((await author.delete(`/v1/ai/executions/${executionId}`)).status, 200);
-  assert.equal((await shownIn()).data.execution.output, null);
+  assert.equal((await readBody()).data.execution.output, null);
   const left = await market.query(
     "select count(*)::int as count from events where sealed_body is not null and execution_id = $1",
     [toUuid("exec", executionId)],
   );
   assert.equal(left.rows[0].count, 0);
-  // What is still to be attempted goes out without the output.
+  // Later attempts send the callback without the output.
   receiver.answer = 200;
   market.clock.forward(3_600_000);
   await deliver();
   assert.equal(bodies().at(-1).data.execution.output, null);
 });
 
-test("what failed, was canceled, and waits for an approval is told, too; a delay is not", async () => {
+test("failed, waiting and canceled runs: send callbacks; a delay sends none", async () => {
   const failing = await createWorkflow(author, { steps: [echoStep("a", "x", { model: "sandbox-context" })] });
   await executeWorkflow(author, failing, { webhookUrl: webhookUrl() });
   const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
@@ -127,7 +129,7 @@ test("what failed, was canceled, and waits for an approval is told, too; a delay
   await untilStatus(author, id, "waiting");
   market.clock.forward(60_000);
   await deliver();
-  await untilTold("execution.waiting");
+  await untilPosted("execution.waiting");
   await cancelExecution(author, id);
   await deliver();
   assert.deepEqual(
@@ -145,14 +147,14 @@ test("what failed, was canceled, and waits for an approval is told, too; a delay
   );
 });
 
-async function untilTold(type: string): Promise<void> {
+async function untilPosted(type: string): Promise<void> {
   await until(`${type} was posted`, async () => {
     await deliver();
     return bodies().some((body) => body.type === type);
   });
 }
 
-test("whoever is called back at is in no list, gets no events, and counts against no limit", async () => {
+test("callback endpoint: is in no list, gets no events and counts against no limit", async () => {
   const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   for (const path of ["/one", "/two", "/one"])
     await executeWorkflow(author, workflowId, { webhookUrl: receiver.url + path });
@@ -170,27 +172,27 @@ test("whoever is called back at is in no list, gets no events, and counts agains
   );
 });
 
-test("a new secret signs at once, the one before beside it for a day, and neither is shown again", async () => {
-  const first = await draws();
-  const second = await draws();
+test("rotated callback secret: the new one signs at once, the old one also for a day, and neither is shown again", async () => {
+  const first = await createSecret();
+  const second = await createSecret();
   const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
-  const told = async () => {
+  const deliveredRequest = async () => {
     await executeWorkflow(author, workflowId, { webhookUrl: webhookUrl() });
     await deliver();
     return receiver.received.at(-1)!;
   };
-  const both = await told();
+  const both = await deliveredRequest();
   assert.equal(both.headers["x-service-signature"], signatureBy(second.secret, both));
   assert.equal(both.headers["x-service-signature-previous"], signatureBy(first.secret, both));
   const session = await market.createSession(author.userId);
   const { data } = (await session.get("/v1/account/callback-secret")).body;
   assert.deepEqual(data, { activatedAt: second.activatesAt, oldSecretUntil: second.oldSecretUntil });
   market.clock.forward(24 * 3_600_000);
-  assert.equal((await told()).headers["x-service-signature-previous"], undefined);
+  assert.equal((await deliveredRequest()).headers["x-service-signature-previous"], undefined);
   assert.equal((await author.get("/v1/account/callback-secret")).status, 403);
 });
 
-test("an inbox of the service knows the signature of every callback", async () => {
+test("inbox of the service: verifies the signature of every callback", async () => {
   const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")], result: "steps.a.output" });
   const verdicts: string[] = [];
   for (const inbox of ["/dev/hooks/first", "/dev/hooks/second"]) {
@@ -202,7 +204,7 @@ test("an inbox of the service knows the signature of every callback", async () =
   assert.deepEqual(verdicts, ["right", "right"]);
 });
 
-test("an address that may not be called is refused, by its field", async () => {
+test("webhookUrl that may not be called: 400 at its field", async () => {
   const workflowId = await createWorkflow(author, { steps: [echoStep("a", "x")] });
   for (const url of [
     "http://10.0.0.1/x",
@@ -216,7 +218,7 @@ test("an address that may not be called is refused, by its field", async () => {
   }
 });
 
-test("an output that is too large for a body is null there, and read at outputUrl", async () => {
+test("output over the size of a body: is null in the callback and readable at outputUrl", async () => {
   const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { text: { type: "string" } } },
     steps: [echoStep("a", "x")],

@@ -5,7 +5,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import type { ExecutionRef } from "../executions/texts.ts";
 import { readWorkflowExecution } from "./read-execution.ts";
 
-/** Of an event, with the rest of it: bodies are at most 256 KiB. */
+/** A body is at most 256 KiB; this leaves room for its other fields. */
 const MAX_OUTPUT_BYTES = 200_000;
 
 /** Queues a callback with the present state of the run, in the transaction that changed it. */
@@ -36,7 +36,7 @@ export async function sendRunCallback(
   });
 }
 
-/** Never the secret itself: it is shown when it is drawn. */
+/** Returns no secret: only the response that creates it shows it. */
 export async function readCallbackSecret(ctx: Context, { userId }: Member): Promise<CallbackSecret> {
   const [newest, before] = await findCallbackSecrets(ctx, userId);
   return {

@@ -20,10 +20,10 @@ import { toId, toUuid } from "../../core/ids.ts";
 const { market, provider, worker } = await openWorkflows();
 const admin = await market.createUser({ role: "admin" });
 
-async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
+async function setBan(action: "ban" | "unban", { userId }: Client): Promise<void> {
   const session = await market.createSession(admin.userId, { secondFactor: true });
-  const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
-  const reply = await session.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
+  const body = action === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await session.post(`/v1/admin/users/${toId("usr", userId)}/${action}`, body);
   assert.equal(reply.status, 200, reply.text);
 }
 
@@ -34,8 +34,8 @@ async function close({ userId }: Client): Promise<void> {
   assert.equal(reply.status, 200, reply.text);
 }
 
-/** How a run stands, whoever may read it. */
-async function standOf(id: string) {
+/** Reads the row, because a banned account cannot read its runs. */
+async function readStatus(id: string) {
   const { rows } = await market.query("select status, error_code as code from executions where id = $1", [
     toUuid("exec", id),
   ]);
@@ -44,21 +44,21 @@ async function standOf(id: string) {
 
 const untilEnded = (id: string) =>
   becomes(
-    () => standOf(id),
+    () => readStatus(id),
     ({ status }) => ["completed", "failed", "canceled"].includes(status),
   );
 
 const openCalls = async (): Promise<number> =>
   (await market.query("select 1 from provider_calls where ended_at is null")).rows.length;
 
-/** A workflow's run that a provider does not answer, one that waits for a decision, and a prompt's. */
-async function hasUnderWay(owner: Client): Promise<string[]> {
+/** Starts three runs: a workflow and a prompt whose provider does not answer, and a workflow that waits for an approval. */
+async function startThreeRuns(owner: Client): Promise<string[]> {
   const openai = await createProviderKey(owner);
   const slow = await createWorkflow(owner, {
     steps: [promptStep("slow", "x"), echoStep("next", "y", { needs: ["slow"] })],
   });
   const approval = { id: "ok", type: "approval", timeoutSeconds: 86_400 };
-  const patient = await createWorkflow(owner, {
+  const withApproval = await createWorkflow(owner, {
     steps: [approval, echoStep("next", "y", { needs: ["ok"] })],
   });
   for (let call = 0; call < 2; call++) provider.next("hang");
@@ -70,37 +70,40 @@ async function hasUnderWay(owner: Client): Promise<string[]> {
   const prompt = await run(owner, { productId, apiKeyId: openai }, { prefer: "respond-async" });
   assert.equal(prompt.status, 202, prompt.text);
   await asked;
-  const waiting = await startExecution(owner, patient);
+  const waiting = await startExecution(owner, withApproval);
   await untilStatus(owner, waiting, "waiting");
   return [running, waiting, prompt.body.data.executionId];
 }
 
-test("all that somebody runs ends when they are banned, and none of it begins by itself when they are let in again", async () => {
+test("ban: cancels all runs of the account, and an unban restarts none", async () => {
   const owner = await market.createUser();
-  const ids = await hasUnderWay(owner);
-  await judge("ban", owner);
+  const ids = await startThreeRuns(owner);
+  await setBan("ban", owner);
   for (const id of ids)
     assert.deepEqual(await untilEnded(id), { status: "canceled", code: "account_banned" });
   await becomes(openCalls, (count) => count === 0);
-  const asked = provider.requests.length;
-  await judge("unban", owner);
+  const requests = provider.requests.length;
+  await setBan("unban", owner);
   market.clock.forward(2 * DAY_MS);
   await worker.worker.claimDueRuns();
-  const told = (await market.as(owner.key).get("/v1/ai/executions")).body.data;
+  const listed = (await market.as(owner.key).get("/v1/ai/executions")).body.data;
   assert.deepEqual(
-    told.map(({ status, error }: { status: string; error: { message: string } }) => [status, error.message]),
+    listed.map(({ status, error }: { status: string; error: { message: string } }) => [
+      status,
+      error.message,
+    ]),
     ids.map(() => ["canceled", "The account was banned."]),
   );
-  assert.equal(provider.requests.length, asked);
+  assert.equal(provider.requests.length, requests);
 });
 
-test("a run that no worker had begun when its owner was banned never begins, even if it is written down after the ban", async () => {
+test("ban before any worker claimed a run: the run never starts, even if its row was inserted after the ban", async () => {
   const owner = await market.createUser();
   const workflowId = await createWorkflow(owner, { steps: [echoStep("a", "x")] });
   await worker.stop();
   const [before, after] = [await startExecution(owner, workflowId), await startExecution(owner, workflowId)];
-  await judge("ban", owner);
-  // As if its request had come in before the ban, and its row after it.
+  await setBan("ban", owner);
+  // As if the request had been accepted before the ban and its row inserted after it.
   await market.query("update executions set cancel_requested_at = null, cancel_reason = null where id = $1", [
     toUuid("exec", after),
   ]);
@@ -114,7 +117,7 @@ test("a run that no worker had begun when its owner was banned never begins, eve
   await other.stop();
 });
 
-test("a ban does not lose against runs that begin, go on and end in the same moment", async () => {
+test("ban while runs start, continue and end: every run ends without a failure", async () => {
   const other = startWorker(market);
   for (let round = 0; round < 3; round++) {
     const owner = await market.createUser();
@@ -122,16 +125,16 @@ test("a ban does not lose against runs that begin, go on and end in the same mom
     const workflowId = await createWorkflow(owner, { steps });
     const ids = await Promise.all(Array.from({ length: 20 }, () => startExecution(owner, workflowId)));
     await becomes(
-      () => standOf(ids[round * 3]!),
+      () => readStatus(ids[round * 3]!),
       ({ status }) => status !== "queued",
     );
-    await judge("ban", owner);
+    await setBan("ban", owner);
     for (const id of ids) assert.notEqual((await untilEnded(id)).status, "failed");
   }
   await other.stop();
 });
 
-test("a ban that waits for whoever moves a run holds nothing that they need", async () => {
+test("ban that waits for a lock of a checkpoint: holds no lock that the checkpoint needs", async () => {
   const owner = await market.createUser();
   const id = toUuid(
     "exec",
@@ -141,7 +144,7 @@ test("a ban that waits for whoever moves a run holds nothing that they need", as
     (await market.query("select from pg_locks where not granted and locktype = 'transactionid'")).rows.length;
   const banned = await market.service.ctx.db.transaction().execute(async (tx) => {
     await sql`select from executions where id = ${id} for no key update`.execute(tx);
-    const ban = judge("ban", owner);
+    const ban = setBan("ban", owner);
     await becomes(waits, (count) => count > 0);
     await sql`select from workflow_runs where execution_id = ${id} for no key update nowait`.execute(tx);
     return { ban };
@@ -149,10 +152,10 @@ test("a ban that waits for whoever moves a run holds nothing that they need", as
   await banned.ban;
 });
 
-test("all that somebody runs ends when their account closes", async () => {
+test("closed account: cancels all runs and deletes their rows", async () => {
   const other = startWorker(market);
   const owner = await market.createUser();
-  const ids = await hasUnderWay(owner);
+  const ids = await startThreeRuns(owner);
   await close(owner);
   for (const id of ids)
     assert.deepEqual(await untilEnded(id), { status: "canceled", code: "account_closed" });

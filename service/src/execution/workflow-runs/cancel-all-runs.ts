@@ -3,10 +3,7 @@ import type { Tx } from "../../platform/db/database.ts";
 import { type AccountCancelReason, requestCancelByUser } from "../executions/queries.ts";
 import { lockRunsOfUser } from "./queries.ts";
 
-/**
- * Cancels all runs of an account that is banned or closed. Locks the runs first, in the order in which drivers lock them, so that
- * no deadlock can occur.
- */
+/** Cancels all runs of a banned or closed account. Locks the runs first, in the order of their drivers, to prevent deadlocks. */
 export async function cancelAllRuns(
   ctx: Context,
   tx: Tx,

@@ -10,7 +10,7 @@ import { openResult } from "./sealed-texts.ts";
 import type { StepEnd } from "./step-result.ts";
 import type { StepTasks, TaskResult } from "./tasks.ts";
 
-/** null: its owner asked. */
+/** null: the owner canceled it. */
 const toCanceledEnd = (reason: AccountCancelReason | null): RunEnd => ({
   status: "canceled",
   error: reason && { code: reason, message: cancelMessages[reason] },
@@ -22,11 +22,11 @@ export class ResultCollector {
   readonly #run: RunContext;
   readonly #progress: Progress;
   readonly #tasks: StepTasks;
-  /** What maps run through, while they run. */
+  /** The items of running maps, by step id. */
   readonly items = new Map<string, unknown[]>();
   /** Set when the run must be canceled. */
   cancelEnd: RunEnd | null = null;
-  /** Ends of executions that a step may have called without knowing so yet. */
+  /** Ends of child runs whose ids the steps do not have yet. */
   #earlyEnds: RunSignals["ends"] = [];
 
   constructor(ctx: Context, run: RunContext, progress: Progress, tasks: StepTasks) {
@@ -53,7 +53,6 @@ export class ResultCollector {
     this.cancelEnd = toCanceledEnd(reason);
   }
 
-  /** An execution that a step called has ended. */
   #endChild({ id, stepId, item, sealedResult }: RunSignals["ends"][number]): void {
     const run = this.#progress.state.find(stepId, item);
     if (run?.status !== "running" || run.childRunId !== id) return;
@@ -83,7 +82,7 @@ export class ResultCollector {
         return;
       case "called":
         this.#progress.linkChildRun(run, prepared.executionId);
-        // The child run may have ended already, when this comes late or when a dead process started it.
+        // The child run may already have ended: this result is late, or a dead process started the run.
         for (const end of this.#earlyEnds) this.#endChild(end);
         return;
       case "wait":

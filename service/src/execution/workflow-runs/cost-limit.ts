@@ -2,20 +2,20 @@ import { type ApiError, ruleViolation } from "../../core/errors.ts";
 import { unknownPriceReason } from "../prompt-runs/max-cost.ts";
 import { type ExpectedCall, estimateUsage, priceUsage, roundUsd } from "../provider-keys/cost.ts";
 
-/** What a run may cost, in USD: the cost so far plus the expected cost of open calls. */
+/** The cost limit of a run, in USD. It counts the cost so far and the expected cost of open calls. */
 export class CostLimit {
-  readonly #mostUsd: number;
+  readonly #maxUsd: number;
   #spentUsd: number;
   #expectedUsd = 0;
-  /** Why nothing more is called; null: nothing was refused. */
+  /** The refusal that fails the run; null: none. */
   refusal: ApiError | null = null;
 
-  constructor(mostUsd: number, spentUsd: number) {
-    this.#mostUsd = mostUsd;
+  constructor(maxUsd: number, spentUsd: number) {
+    this.#maxUsd = maxUsd;
     this.#spentUsd = spentUsd;
   }
 
-  /** Takes what a call is expected to cost, until it is released. Throws VALIDATION_ERROR where that is too much, or nobody knows it. */
+  /** Reserves the expected cost of a call. Throws VALIDATION_ERROR if it exceeds the limit or the price is unknown. */
   reserve(call: ExpectedCall): number {
     const { estimatedCost, costKnown } = priceUsage({ ...call, usage: estimateUsage(call) });
     if (!costKnown) throw this.#refused(unknownPriceReason(call));
@@ -36,7 +36,7 @@ export class CostLimit {
   }
 
   get left(): number {
-    return Math.max(0, roundUsd(this.#mostUsd - this.#spentUsd - this.#expectedUsd));
+    return Math.max(0, roundUsd(this.#maxUsd - this.#spentUsd - this.#expectedUsd));
   }
 
   #refused(reason: string): ApiError {

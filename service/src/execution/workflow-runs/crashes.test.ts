@@ -26,7 +26,7 @@ import { WorkflowWorker } from "./worker.ts";
 
 const PROGRAM = new URL("../../../test/run-worker-process.ts", import.meta.url);
 const LEASE_MS = 10_000;
-/** Nobody listens there: what is to be posted is counted, and not posted. */
+/** Nothing listens here: the tests count deliveries instead of receiving them. */
 const webhookUrl = "http://127.0.0.1:9/";
 
 let provider: ProviderServer;
@@ -49,32 +49,32 @@ after(async () => {
   await provider.close();
 });
 
-const asks = (id: string, content: string, more: object = {}) =>
+const promptOpenai = (id: string, content: string, more: object = {}) =>
   echoStep(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
 
-async function startDoomed(): Promise<Forked> {
+async function startWorkerProcess(): Promise<Forked> {
   const { config } = market.service.ctx;
-  const wish: RunWorkerOptions = {
+  const options: RunWorkerOptions = {
     config,
     target: market.target,
     now: market.clock.now,
     baseUrls: providersAt(provider).baseUrls!,
   };
-  const worker = forkProgram(PROGRAM, wish);
+  const worker = forkProgram(PROGRAM, options);
   await worker.answer();
   return worker;
 }
 
-/** It ends as by the loss of its power; another worker takes over when its lease has run out. */
-async function dies({ child, ended }: Forked): Promise<void> {
+/** Kills a worker without a shutdown. Another worker continues when the lease has expired. */
+async function killWorker({ child, ended }: Forked): Promise<void> {
   child.kill("SIGKILL");
-  assert.equal(await ended, "SIGKILL", "it had not ended before");
+  assert.equal(await ended, "SIGKILL", "the process ran until now");
   market.clock.forward(LEASE_MS + 1);
   survivor = startWorker(market);
 }
 
-/** What the provider was asked since so many requests ago. */
-const askedSince = (count: number): string[] =>
+/** The prompts of the requests after the first `count`. */
+const promptsSince = (count: number): string[] =>
   provider.requests
     .slice(count)
     .map(({ body }) => (body as { messages: { content: string }[] }).messages[0]!.content);
@@ -87,7 +87,7 @@ async function eventsOf(id: string): Promise<string[]> {
   return rows.map(({ type, step }) => (step === null ? type : `${type} ${step}`));
 }
 
-/** What whoever is called back is told of it. */
+/** Types of the callback events of a run. */
 async function callbacksOf(id: string): Promise<string[]> {
   const { rows } = await market.query(
     "select type from events e join webhook_deliveries d on d.event_id = e.id where e.body like $1",
@@ -96,24 +96,28 @@ async function callbacksOf(id: string): Promise<string[]> {
   return rows.map(({ type }) => type);
 }
 
-test("a process that is killed in step 2 of 3 is taken over from: what had ended is not called again", async () => {
+test("worker killed in step 2 of 3: another worker continues and repeats only the open call", async () => {
   const workflowId = await createWorkflow(author, {
-    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] }), asks("three", "3", { needs: ["two"] })],
+    steps: [
+      promptOpenai("one", "1"),
+      promptOpenai("two", "2", { needs: ["one"] }),
+      promptOpenai("three", "3", { needs: ["two"] }),
+    ],
     result: "[steps.one.output, steps.two.output, steps.three.output]",
   });
   const before = provider.requests.length;
   provider.next({ answer: { text: "first" } });
   provider.next("hang");
-  const worker = await startDoomed();
+  const worker = await startWorkerProcess();
   const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await becomes(
-    async () => askedSince(before),
-    (asked) => asked.length === 2,
+    async () => promptsSince(before),
+    (prompts) => prompts.length === 2,
   );
   for (const text of ["second", "third"]) provider.next({ answer: { text } });
-  await dies(worker);
+  await killWorker(worker);
   assert.deepEqual((await untilStatus(author, id, "completed")).output, ["first", "second", "third"]);
-  assert.deepEqual(askedSince(before), ["1", "2", "2", "3"]);
+  assert.deepEqual(promptsSince(before), ["1", "2", "2", "3"]);
   const steps = await stepsOf(author, id);
   assert.deepEqual(
     steps.map(({ stepId, attempt, possiblyRepeated }: Record<string, unknown>) => [
@@ -130,17 +134,17 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
   assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
 });
 
-test("a process that is killed in a 20-way map is taken over from, and only what it had under way is called again", async () => {
+test("worker killed in a map of 20 items: another worker repeats only the open calls", async () => {
   const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
   const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
   const workflowId = await createWorkflow(author, {
-    steps: [{ ...map, do: { ...asks("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
+    steps: [{ ...map, do: { ...promptOpenai("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
     result: "size(steps.all.output)",
   });
   const before = provider.requests.length;
   for (let n = 0; n < 12; n++) provider.next({ answer: {} });
   for (let n = 0; n < 8; n++) provider.next("hang");
-  const worker = await startDoomed();
+  const worker = await startWorkerProcess();
   const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   const isDone = ({ status }: { status: string }) => status === "completed";
   const half = await becomes(
@@ -148,16 +152,16 @@ test("a process that is killed in a 20-way map is taken over from, and only what
     (steps) => steps.filter(isDone).length === 12,
   );
   await becomes(
-    async () => askedSince(before),
-    (asked) => asked.length === 20,
+    async () => promptsSince(before),
+    (prompts) => prompts.length === 20,
   );
-  await dies(worker);
+  await killWorker(worker);
   assert.equal((await untilStatus(author, id, "completed")).output, 20);
-  const again = askedSince(before + 20);
+  const again = promptsSince(before + 20);
   const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
   assert.equal(again.length, 8);
   assert.deepEqual(
-    again.filter((asked) => finished.includes(asked)),
+    again.filter((prompt) => finished.includes(prompt)),
     [],
   );
   const repeated = (await stepsOf(author, id)).filter(
@@ -167,23 +171,23 @@ test("a process that is killed in a 20-way map is taken over from, and only what
   assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
 });
 
-test("a worker that was paused past its lease writes nothing any more", async () => {
-  const held = await startBlockedProvider();
-  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+test("worker paused past its lease: writes nothing any more", async () => {
+  const blocked = await startBlockedProvider();
+  const local = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
   const workflowId = await createWorkflow(author, {
-    steps: [asks("slow", "x")],
+    steps: [promptOpenai("slow", "x")],
     result: "steps.slow.output",
   });
   const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
   const evaluator = new Evaluator();
-  // Neither hears anything, and neither renews: only rounds are begun.
+  // Neither worker gets notifications or renews its lease: the test starts each claim.
   const [paused, other] = [1, 2].map(() => new WorkflowWorker(market.service.ctx, evaluator));
   await paused!.claimDueRuns();
-  await held.arrivals(1);
+  await blocked.arrivals(1);
   market.clock.forward(LEASE_MS + 1);
   await other!.claimDueRuns();
-  await held.arrivals(2);
-  held.answer();
+  await blocked.arrivals(2);
+  blocked.answer();
   await Promise.all([paused!.idle(), other!.idle()]);
   const { possiblyRepeated, attempt } = await stepOf(author, id, "slow");
   assert.deepEqual([possiblyRepeated, attempt], [true, 1]);
@@ -195,15 +199,19 @@ test("a worker that was paused past its lease writes nothing any more", async ()
     "step.completed slow",
     "execution.completed",
   ]);
-  await Promise.all([paused!.stop(), other!.stop(), held.close()]);
+  await Promise.all([paused!.stop(), other!.stop(), blocked.close()]);
   await evaluator.close();
 });
 
-test("an answer that a worker holds while the database is away for longer than leases is not called for again by another worker", async (t) => {
-  const held = await startBlockedProvider();
-  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
+test("database outage longer than a lease: no other worker repeats the call whose answer one worker has", async (t) => {
+  const blocked = await startBlockedProvider();
+  const local = await createProviderKey(author, {
+    provider: "ollama",
+    baseUrl: blocked.url,
+    maxConcurrency: 1,
+  });
   const workflowId = await createWorkflow(author, {
-    steps: [asks("slow", "x")],
+    steps: [promptOpenai("slow", "x")],
     result: "steps.slow.output",
   });
   const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
@@ -212,26 +220,26 @@ test("an answer that a worker holds while the database is away for longer than l
   const other = await market.startNode();
   const [holder, survivor] = [ctx, other.ctx].map((node) => new WorkflowWorker(node, evaluator));
   await holder!.claimDueRuns();
-  await held.arrivals(1);
-  const [comesBack, callsComeBack] = [
+  await blocked.arrivals(1);
+  const [endOutage, endCallsOutage] = [
     await startOutage(market, "workflow_runs"),
     await startOutage(market, "provider_calls"),
   ];
   t.after(async () => {
-    await Promise.all([comesBack(), callsComeBack(), held.close()]);
+    await Promise.all([endOutage(), endCallsOutage(), blocked.close()]);
     await Promise.all([holder!.stop(), survivor!.stop()]);
     await evaluator.close();
   });
-  held.answer();
+  blocked.answer();
   market.clock.forward(LEASE_MS + 1);
   await assert.rejects(holder!.renewLeases(), { code: "57P01" });
   await assert.rejects(survivor!.claimDueRuns(), { code: "57P01" });
-  // What the holder has to write is still refused: the other worker looks first.
-  await comesBack({ butNot: "new.lease_token is null" });
-  await callsComeBack({ butNot: "new.ended_at is not null" });
+  // The writes of the first worker still fail, so the other worker claims first.
+  await endOutage({ butNot: "new.lease_token is null" });
+  await endCallsOutage({ butNot: "new.ended_at is not null" });
   await survivor!.claimDueRuns();
   await survivor!.idle();
-  assert.equal(held.arrived(), 1);
+  assert.equal(blocked.arrived(), 1);
   market.clock.forward(RUN_LEASE_MS);
   await holder!.renewLeases();
   await renewLeases(ctx);
@@ -240,44 +248,40 @@ test("an answer that a worker holds while the database is away for longer than l
     "select lease_until > $1 as renewed from provider_calls where execution_id = $2",
     [market.clock.now, toUuid("exec", id)],
   );
-  assert.deepEqual(
-    leases.rows,
-    [{ renewed: true }],
-    "what the call takes of its key is held as long as its end",
-  );
-  await Promise.all([comesBack(), callsComeBack()]);
+  assert.deepEqual(leases.rows, [{ renewed: true }], "the reservation stays open until its end is written");
+  await Promise.all([endOutage(), endCallsOutage()]);
   await holder!.idle();
   const { status, possiblyRepeated } = await stepOf(author, id, "slow");
-  assert.deepEqual([held.arrived(), status, possiblyRepeated], [1, "completed", false]);
+  assert.deepEqual([blocked.arrived(), status, possiblyRepeated], [1, "completed", false]);
   assert.equal((await untilStatus(author, id, "completed")).output, "At last.");
 });
 
-test("a run that is told to end while it is taken over ends once", async () => {
+test("run canceled while its worker is frozen: the next worker ends it once", async () => {
   const workflowId = await createWorkflow(author, {
-    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+    steps: [promptOpenai("one", "1"), promptOpenai("two", "2", { needs: ["one"] })],
   });
   provider.next({ answer: {} });
   provider.next("hang");
   const before = provider.requests.length;
-  const worker = await startDoomed();
+  const worker = await startWorkerProcess();
   const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await becomes(
-    async () => askedSince(before),
-    (asked) => asked.length === 2,
+    async () => promptsSince(before),
+    (prompts) => prompts.length === 2,
   );
   worker.child.kill("SIGSTOP");
   await market.query("update executions set cancel_requested_at = $2 where id = $1", [
     toUuid("exec", id),
     market.clock.now,
   ]);
-  await dies(worker);
+  await killWorker(worker);
   await untilStatus(author, id, "canceled");
   assert.deepEqual(await callbacksOf(id), ["execution.canceled"]);
-  assert.equal(askedSince(before).length, 2);
+  assert.equal(promptsSince(before).length, 2);
 });
 
-test("what ends one process after the other is given up, as a step and as a whole", async () => {
-  const workflowId = await createWorkflow(author, { steps: [asks("bad", "x")] });
+test("step or run that ended several processes: fails without another call", async () => {
+  const workflowId = await createWorkflow(author, { steps: [promptOpenai("bad", "x")] });
   const id = await startExecution(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await market.query(
     "insert into execution_steps (execution_id, step_id, item, n, type, status, attempt, retries, repeats) values ($1, 'bad', -1, 1, 'prompt', 'running', 1, 0, 3)",
@@ -296,38 +300,38 @@ test("what ends one process after the other is given up, as a step and as a whol
   survivor = startWorker(market);
   assert.equal((await untilStatus(author, other, "failed")).error.code, "INTERNAL_ERROR");
   assert.deepEqual(await callbacksOf(other), ["execution.failed"]);
-  assert.equal(askedSince(before).length, 0);
+  assert.equal(promptsSince(before).length, 0);
 });
 
-test("a workflow whose PostgreSQL backend is killed while an answer is written keeps the answer and calls nothing again", async () => {
-  const held = await startBlockedProvider();
-  const local = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
+test("backend killed while a checkpoint waits: the answer is written and no call is repeated", async () => {
+  const blocked = await startBlockedProvider();
+  const local = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
   const workflowId = await createWorkflow(author, {
-    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+    steps: [promptOpenai("one", "1"), promptOpenai("two", "2", { needs: ["one"] })],
     result: "steps.two.output",
   });
   const locker = new pg.Client({ connectionString: market.target });
   await locker.connect();
   survivor = startWorker(market);
   const id = await startExecution(author, workflowId, { apiKeys: { openai: local } });
-  await held.arrivals(1);
+  await blocked.arrivals(1);
   await locker.query("begin");
   await locker.query("select from workflow_runs where execution_id = $1 for update", [toUuid("exec", id)]);
-  held.answer();
-  // The renewal of the lease, and the checkpoint with the answer.
+  blocked.answer();
+  // The renewal of the lease and the checkpoint with the answer wait for the lock.
   await waitForBlockedStatements(market, 2);
   await locker.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
   );
   await locker.query("commit");
   await locker.end();
-  // A read may meet a connection that was ended, and is 503.
+  // A read may get the ended connection and return 503.
   await becomes(
     () => author.get(`/v1/ai/executions/${id}`),
     ({ body }) => body.data?.status === "completed",
   );
-  assert.equal(held.arrived(), 2);
+  assert.equal(blocked.arrived(), 2);
   for (const step of await stepsOf(author, id))
     assert.deepEqual([step.possiblyRepeated, step.attempt], [false, 1]);
-  await held.close();
+  await blocked.close();
 });

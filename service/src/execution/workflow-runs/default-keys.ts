@@ -6,8 +6,8 @@ import { listRequiredProviders } from "./requirements.ts";
 const SANDBOX = { sandbox: "sandbox" };
 
 /**
- * The keys of a run that names none: the caller's newest valid one of each provider, and in the test environment the sandbox
- * for what is still needed.
+ * The keys of a run whose request names none: the caller's newest valid key of each provider. In the test environment the sandbox
+ * fills the gaps.
  */
 export async function findDefaultKeys(
   ctx: Context,
@@ -18,7 +18,7 @@ export async function findDefaultKeys(
   if (!isSandboxDefault(ctx)) return own;
   const workflow = Workflow.parse(JSON.parse(definition));
   const needed = await listRequiredProviders(ctx, caller, workflow, { ...own, ...SANDBOX });
-  // The own ones first: a prompt that is called takes the first that it runs on.
+  // Own keys come first: a called prompt uses the first key that fits.
   return {
     ...own,
     ...SANDBOX,

@@ -21,15 +21,15 @@ import { StepTasks } from "./tasks.ts";
 import { traceRunInput } from "./trace.ts";
 import { WakeUp } from "./wake-up.ts";
 
-/** Who was leased a run so often without writing anything of it died of it. */
+/** A run that was leased this often without a checkpoint probably crashes its worker. */
 const MAX_LEASES = 5;
 const ABANDONED = { code: "INTERNAL_ERROR", message: "Several processes ended while they ran this." };
-/** A run whose steps wait for others that they called is looked at again, though nobody should have to. */
+/** Polls a run that waits for child runs, in case a signal is lost. */
 const RECHECK_MS = 60_000;
 
 /**
- * Drives one run for as long as its lease is ours: begins what is ready, writes down what ended, and leaves it when it has
- * ended, when only time or people can move it, or when somebody else drives it.
+ * Drives one run while it holds the lease: starts ready steps and writes checkpoints. It releases a run that only time, people or
+ * other runs can move.
  */
 export class RunDriver {
   readonly id: string;
@@ -65,7 +65,7 @@ export class RunDriver {
     return this.#claimed;
   }
 
-  /** Resolves when it drives no more. */
+  /** Resolves when the run has ended, is released, or its lease is lost. */
   async drive(): Promise<void> {
     try {
       if (!(await this.#open())) return;
@@ -82,18 +82,18 @@ export class RunDriver {
     this.#wakeUp.wake();
   }
 
-  /** What its lease was renewed with; undefined: it was not. */
+  /** `signals` counts the run's signals; undefined: the lease is lost. */
   onLeaseRenewed(signals: number | undefined): void {
     if (signals === undefined) this.#isLost = true;
     if (signals !== this.#writer?.signals) this.signal();
   }
 
-  /** The clock may have come to where it waits for it. */
+  /** Wakes the driver if a timer of the run is due. */
   tick(now: Date): void {
     if (this.#nextDueAt && this.#nextDueAt <= now) this.#wakeUp.wake();
   }
 
-  /** Begins nothing more, and leaves the run to others when what was called has ended. */
+  /** Starts no more steps, and releases the run when its calls have ended. */
   stop(): void {
     this.#isStopping = true;
     this.#wakeUp.wake();
@@ -131,7 +131,7 @@ export class RunDriver {
     return true;
   }
 
-  /** What ran when the last process left it may have been called; a map looks up again what it runs through. */
+  /** The last process may have called a step that was running. A map evaluates its items again. */
   #resumeAll(): void {
     for (const run of this.#progress.state.all()) {
       if (run.status !== "running" || run.childRunId !== null) continue;
@@ -140,7 +140,7 @@ export class RunDriver {
     }
   }
 
-  /** One look at all that is to be done. False: there is nothing more to do here. */
+  /** Makes all changes that are possible now. Returns false when the driver must leave the run. */
   async #advance(): Promise<boolean> {
     if (this.#isLost) return false;
     this.#results.collect();
@@ -173,13 +173,13 @@ export class RunDriver {
     return true;
   }
 
-  /** What runs when the run ends is broken off, and its cost is the run's. */
+  /** Aborts what still runs at the end of the run, and counts its cost. */
   async #countAbandoned(): Promise<void> {
     await this.#tasks.abortAllAndWait();
     this.#results.collect();
   }
 
-  /** What calls have cost does not wait for a result that takes its time to be worked out. */
+  /** The ends of calls do not wait for a result that takes long to evaluate. */
   async #findEnd(): Promise<RunEnd | null> {
     const runEnd = findRunEnd(this.#runContext, this.#progress.state);
     if (this.#calls.hasEnded && !(await settlesWithin(CHECKPOINT_DELAY_MS, runEnd)))
@@ -192,17 +192,17 @@ export class RunDriver {
     return this.#writer.status !== "waiting" && (await this.#tasks.waitForPrepared());
   }
 
-  /** Nothing is under way: time, people or others must move it, or another process. */
+  /** No task is left: the run waits for time, people, child runs, or another process. */
   #release(): Promise<CheckpointStatus> {
     const { state } = this.#progress;
     const now = this.#ctx.now();
     const runs = [...state.all()];
-    const isBrokenOff = runs.some(
+    const isInterrupted = runs.some(
       (run) => run.status === "running" && !run.childRunId && state.work(run).type !== "map",
     );
     const next = this.#progress.nextDueAt() ?? new Date(now.getTime() + RECHECK_MS);
     return this.#writer.write(this.#progress, {
-      dueAt: this.#isStopping || isBrokenOff ? now : next,
+      dueAt: this.#isStopping || isInterrupted ? now : next,
       keepsLease: false,
       status: runs.some(({ status }) => status === "waiting") ? "waiting" : "running",
       opens: [],
@@ -210,15 +210,15 @@ export class RunDriver {
   }
 
   #beginReady(): void {
-    for (const place of nextSteps(this.#progress.state)) if (this.#canBegin(place)) this.#begin(place);
+    for (const ref of nextSteps(this.#progress.state)) if (this.#canBegin(ref)) this.#begin(ref);
   }
 
-  /** An item must wait until its map, which somebody else may have begun, knows again what it runs through. */
+  /** After a restart an item waits until its map has evaluated its items again. */
   #canBegin({ stepId, item }: StepRef): boolean {
     return item === NO_ITEM || this.#results.items.has(stepId);
   }
 
-  /** After what would have left the run, if nothing had stood against it. */
+  /** An unread signal prevents a checkpoint, so the driver must read it and continue. */
   #continues(written: CheckpointStatus): boolean {
     if (written !== "signaled") return false;
     this.signal();
@@ -257,8 +257,8 @@ export class RunDriver {
     }
   }
 
-  #begin(place: StepRef): void {
-    const run = this.#progress.begin(place);
+  #begin(ref: StepRef): void {
+    const run = this.#progress.begin(ref);
     if (!run) return;
     if (run.items !== null) this.#progress.reopenItems(run);
     this.#prepare(run);

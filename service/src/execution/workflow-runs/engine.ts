@@ -9,15 +9,15 @@ import { WorkflowWorker } from "./worker.ts";
 
 /** The interface of the durable workflow engine (docs/decisions/0030-workflow-engine.md). */
 export interface WorkflowEngine {
-  /** Begins a run that has been checked; it goes on whatever becomes of this process. Answers the execution's id. */
+  /** Starts a checked run, which does not depend on this process. Returns the id of the execution. */
   start(ctx: Context, userId: string, newRun: NewWorkflowRun): Promise<string>;
   /** Approves or rejects a waiting step. Throws STEP_NOT_FOUND, or INVALID_STATE if the step does not wait. */
   decide(ctx: Context, run: ExecutionRef, stepId: string, decision: Decision): Promise<void>;
   /** Retries a failed or canceled run after its completed steps. False: the run has another status. */
   retry(ctx: Context, run: ExecutionRef): Promise<boolean>;
-  /** Resolves with whether a run has ended by then, in milliseconds. */
+  /** Resolves with whether the run ends within `ms`. */
   hasEndedWithin(ctx: Context, id: string, ms: number): Promise<boolean>;
-  /** What does the work, in any number of processes. */
+  /** The worker that drives runs; each of many processes may have one. */
   worker(ctx: Context, evaluator: Evaluator): { start(): void; stop(): Promise<void> };
 }
 

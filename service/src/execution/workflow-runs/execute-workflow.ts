@@ -18,7 +18,7 @@ import { findMissingRequirements } from "./requirements.ts";
 
 const MAX_WAIT_SECONDS = 60;
 
-/** Checks all that a run needs, writes it down, and answers with it at once, or when it has ended if the caller likes to wait. */
+/** Checks everything that a run needs and starts it. Responds at once, or at its end if the request prefers to wait. */
 export async function executeWorkflow(
   ctx: Context,
   caller: Member,
@@ -29,7 +29,7 @@ export async function executeWorkflow(
   return toRunAnswer(ctx, caller, await startRun(ctx, caller, workflowId, request), prefer);
 }
 
-/** Of a run that was begun, or retried, under the same Idempotency-Key: it goes on whatever became of the process that wrote it. */
+/** Responds to a repeated Idempotency-Key with the run that the first request started or retried. */
 export const resumeExecution = (
   ctx: Context,
   caller: Member,
@@ -39,7 +39,7 @@ export const resumeExecution = (
 ): Promise<DataResponse<WorkflowExecution>> =>
   toRunAnswer(ctx, caller, requireUuid("exec", executionId), prefer);
 
-/** 200 if it ends while the caller likes to wait, else 202. */
+/** 200 if the run ends while the request prefers to wait, else 202. */
 export async function toRunAnswer(
   ctx: Context,
   caller: Member,

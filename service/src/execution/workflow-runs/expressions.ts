@@ -1,7 +1,7 @@
 import { EvaluationError } from "../../formats/workflow-definition/evaluation-error.ts";
 import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluator.ts";
 
-/** Expressions of one account, which takes turns with others. */
+/** The account whose expressions are evaluated; accounts take turns. */
 export interface ExpressionScope {
   evaluator: Evaluator;
   userId: string;
@@ -9,7 +9,7 @@ export interface ExpressionScope {
 
 export type EvaluatedExpressions = { values: Record<string, unknown> } | { fault: string };
 
-/** The values of expressions by their names, or why one has none: its place, and no value of anybody's. */
+/** Evaluates expressions by name. A fault names the expression and quotes no value. */
 export async function evaluateAll(
   { evaluator, userId }: ExpressionScope,
   expressions: Readonly<Record<string, string>>,
@@ -28,11 +28,11 @@ export async function evaluateAll(
   return { values };
 }
 
-/** What a prompt's template is given. */
+/** The variables of a prompt's template. */
 export const toTexts = (values: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(value)]));
 
-/** A value as a prompt shows it: a text as it is, nothing as nothing, all else as JSON. */
+/** A string stays as it is, null becomes empty, and all else becomes JSON. */
 const toText = (value: unknown): string => {
   if (typeof value === "string") return value;
   return value === null || value === undefined ? "" : JSON.stringify(value);

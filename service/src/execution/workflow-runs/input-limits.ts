@@ -1,12 +1,12 @@
 import type { FieldProblem } from "../../core/errors.ts";
 import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 
-/** An expression that is nothing but a place in the input, such as `input.list` or `input.order.lines`. */
+/** An expression that is only a path in the input, such as `input.list` or `input.order.lines`. */
 const INPUT_PATH = /^input((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
 
 /**
- * Lists of the input that are too long for the map that takes them as they are: such a run could only fail, after the
- * steps before it were paid for. Any other expression is known when it is evaluated.
+ * Finds lists of the input that are too long for a map that iterates over them directly. Such a run could only fail, after its
+ * first steps were paid for.
  */
 export function findOversizedLists(
   { steps }: Workflow,
@@ -14,11 +14,11 @@ export function findOversizedLists(
 ): FieldProblem[] {
   return steps.flatMap((step) => {
     if (step.type !== "map" || step.when !== undefined || step.onError === "continue") return [];
-    const place = INPUT_PATH.exec(step.items.trim())?.[1];
-    const list = place === undefined ? undefined : valueAt(input, place.slice(1).split("."));
+    const path = INPUT_PATH.exec(step.items.trim())?.[1];
+    const list = path === undefined ? undefined : valueAt(input, path.slice(1).split("."));
     if (!Array.isArray(list) || list.length <= MAX_ITEMS) return [];
     const reason = `has ${list.length} items; the map ${step.id} takes at most ${MAX_ITEMS}`;
-    return [{ field: `input${place}`, reason }];
+    return [{ field: `input${path}`, reason }];
   });
 }
 

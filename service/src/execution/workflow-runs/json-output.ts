@@ -10,7 +10,7 @@ import { callProvider, type StepCall } from "./step-call.ts";
 import { type StepResult, toFailedStep } from "./step-result.ts";
 import type { UsageTotal } from "./usage-total.ts";
 
-/** Asks for JSON that fits a schema, and once more where it does not. */
+/** Requests JSON that matches a schema, and requests it once more if the answer does not match. */
 export async function callForJson(
   ctx: Context,
   run: RunContext,
@@ -24,7 +24,7 @@ export async function callForJson(
     await run.pendingCalls.end(first.end);
     return { kind: "completed", output: read.value, callUsage: usageTotal.callUsage };
   }
-  // At once: the second one takes its own part of the key's limits.
+  // Written now, because the second call makes its own reservation.
   if (first.end) await endCall(ctx, first.end);
   const messages = [...call.messages, ...repairMessages(first.answer, read.faults)];
   const second = await callProvider(ctx, run, { ...call, messages, opened: undefined }, usageTotal);
@@ -43,7 +43,7 @@ export async function callForJson(
 
 type ParsedOutput = { fits: true; value: unknown } | { fits: false; faults: string[] };
 
-/** Without the fence that some models put around JSON. By hand, because the text may be megabytes of anything. */
+/** Removes the code fence that some models put around JSON. No regular expression, because the text may be megabytes long. */
 function stripFence(text: string): string {
   const end = text.indexOf("\n");
   const isFenced = end !== -1 && text.endsWith("\n```") && FENCES.has(text.slice(0, end).trim());

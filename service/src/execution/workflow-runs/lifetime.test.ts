@@ -24,15 +24,15 @@ import { eraseRunsOfUser } from "../prompt-runs/erase-runs.ts";
 import { eraseOldRunTexts } from "./text-retention.ts";
 
 const { provider, market, author, withOpenai } = await openWorkflows();
-const retries = (id: string, who = author, headers: Record<string, string> = {}) =>
+const retry = (id: string, who = author, headers: Record<string, string> = {}) =>
   who.post(`/v1/ai/executions/${id}/retry`, undefined, headers);
 const statusesOf = async (id: string) =>
   (await stepsOf(author, id)).map(({ stepId, index, status }: Record<string, unknown>) =>
     [index === null ? stepId : `${stepId}#${index}`, status].join(" "),
   );
 
-suite("cancelling", () => {
-  test("gives up what is called, and says of each step how it ended", async () => {
+suite("POST /v1/ai/executions/:id/cancel", () => {
+  test("running call: is aborted, and each step reports its status", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [
         promptStep("first", "1"),
@@ -52,7 +52,7 @@ suite("cancelling", () => {
     assert.deepEqual(await statusesOf(id), ["first completed", "second canceled"]);
   });
 
-  test("ends what waits or has not begun", async () => {
+  test("waiting run: ends, and its step is canceled", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [{ id: "long", type: "delay", seconds: 600_000 }],
     });
@@ -63,8 +63,8 @@ suite("cancelling", () => {
   });
 });
 
-suite("events", () => {
-  const heardBy = async (id: string, headers: Record<string, string> = {}) => {
+suite("GET /v1/ai/executions/:id/events", () => {
+  const openEvents = async (id: string, headers: Record<string, string> = {}) => {
     const listener = await openEventStream(
       market.origin,
       author.key,
@@ -77,13 +77,13 @@ suite("events", () => {
   const typesIn = ({ events }: Pick<EventReader, "events">) =>
     events.map(({ type, data }) => [type, JSON.parse(data).stepId].filter(Boolean).join(" "));
 
-  test("are events as they happen, and afterwards, from wherever one stood; the last tells the result", async () => {
+  test("open and ended run: streams all events, or those after Last-Event-ID; the last contains the result", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [echoStep("a", "x"), { id: "later", type: "delay", seconds: 60, needs: ["a"] }],
       result: "steps.a.output",
     });
     const id = await startExecution(author, workflowId);
-    const live = await heardBy(id);
+    const live = await openEvents(id);
     await live.until(() => live.events.some(({ type }) => type === "execution.waiting"));
     market.clock.forward(60_000);
     assert.equal(await live.ended, true);
@@ -103,25 +103,25 @@ suite("events", () => {
       all.map((_, n) => String(n + 1)),
     );
     assert.equal(JSON.parse(live.events.at(-1)!.data).output, "[sandbox] x");
-    const later = await heardBy(id, { "last-event-id": "5" });
+    const later = await openEvents(id, { "last-event-id": "5" });
     assert.equal(await later.ended, true);
     assert.deepEqual(typesIn(later), all.slice(5));
   });
 
-  test("of a run that was retried have one end", async () => {
+  test("retried run: has one end event", async () => {
     const workflowId = await createWorkflow(author, { steps: [promptStep("bad", "x")] });
     provider.next("context");
     const { executionId: id } = await executeWorkflow(author, workflowId, withOpenai());
-    await retries(id, author, { prefer: "wait=30" });
-    const listener = await heardBy(id);
+    await retry(id, author, { prefer: "wait=30" });
+    const listener = await openEvents(id);
     assert.equal(await listener.ended, true);
     const ends = typesIn(listener).filter((type) => /^execution\.(completed|failed)/.test(type));
     assert.deepEqual(ends, ["execution.completed"]);
   });
 });
 
-suite("a retry", () => {
-  test("calls again what failed, and nothing that had completed", async () => {
+suite("POST /v1/ai/executions/:id/retry", () => {
+  test("failed map: repeats the failed and missing items, and no completed step", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [
         promptStep("first", "1"),
@@ -144,52 +144,52 @@ suite("a retry", () => {
     const before = provider.requests.length;
     provider.next({ answer: { text: "B" } });
     provider.next({ answer: { text: "C" } });
-    const reply = await retries(id, author, { prefer: "wait=30" });
+    const reply = await retry(id, author, { prefer: "wait=30" });
     assert.deepEqual([reply.status, reply.body.data.output], [200, ["one", "A", "B", "C"]]);
     assert.equal(reply.body.data.error, null);
     assert.equal(provider.requests.length - before, 2);
     assert.equal((await stepOf(author, id, "all", 1)).attempt, 2);
   });
 
-  test("of what was canceled runs on; of what completed, runs, or is a prompt's, is refused", async () => {
+  test("canceled run continues; a completed or open run and a prompt run are refused", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [{ id: "long", type: "delay", seconds: 60 }, transformStep("x", "1", { needs: ["long"] })],
     });
     const id = await startExecution(author, workflowId);
     await untilStatus(author, id, "waiting");
-    assert.equal((await retries(id)).body.error.code, "INVALID_STATE");
+    assert.equal((await retry(id)).body.error.code, "INVALID_STATE");
     await cancelExecution(author, id);
-    assert.equal((await retries(id)).status, 202);
+    assert.equal((await retry(id)).status, 202);
     await untilStatus(author, id, "waiting");
     market.clock.forward(60_000);
     await untilStatus(author, id, "completed");
-    assert.equal((await retries(id)).body.error.code, "INVALID_STATE");
+    assert.equal((await retry(id)).body.error.code, "INVALID_STATE");
     const productId = await createProduct(author);
     const prompt = await author.post("/v1/ai/execute", {
       productId,
       apiKeyId: "sandbox",
       variables: { topic: "x" },
     });
-    assert.equal((await retries(prompt.body.data.executionId)).body.error.details.field, "executionId");
-    assert.equal((await retries(id, await market.createUser())).body.error.code, "EXECUTION_NOT_FOUND");
+    assert.equal((await retry(prompt.body.data.executionId)).body.error.details.field, "executionId");
+    assert.equal((await retry(id, await market.createUser())).body.error.code, "EXECUTION_NOT_FOUND");
   });
 
-  test("of 20 at the same time is one", async () => {
+  test("20 concurrent retry: one is accepted", async () => {
     const workflowId = await createWorkflow(author, { steps: [promptStep("bad", "x")] });
     provider.next("context");
     const { executionId: id } = await executeWorkflow(author, workflowId, withOpenai());
     const before = provider.requests.length;
-    const replies = await Promise.all(Array.from({ length: 20 }, () => retries(id)));
+    const replies = await Promise.all(Array.from({ length: 20 }, () => retry(id)));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [202, ...Array(19).fill(409)]);
     await untilStatus(author, id, "completed");
     assert.equal(provider.requests.length - before, 1);
   });
 });
 
-suite("who may run a workflow", () => {
+suite("POST /v1/ai/workflows/:id/execute", () => {
   const simple = { steps: [promptStep("a", "x"), echoStep("b", "y")] };
 
-  test("is its author, or who bought it, and not a stranger", async () => {
+  test("caller: the author and a buyer may run it, a stranger and a refunded buyer may not", async () => {
     const content = definitionOf(simple);
     const workflowId = await createProduct(author, {
       ...haiku,
@@ -209,12 +209,12 @@ suite("who may run a workflow", () => {
     assert.equal(body.error.code, "PRODUCT_NOT_FOUND");
   });
 
-  test("a prompt is refused, as workflowId", async () => {
+  test("prompt: is refused at workflowId", async () => {
     const reply = await postExecution(author, await createProduct(author));
     assert.deepEqual([reply.status, reply.body.error.details.field], [422, "workflowId"]);
   });
 
-  test("all that is wrong with the input and the keys is told at once", async () => {
+  test("invalid input and keys: one error lists all problems", async () => {
     const workflowId = await createWorkflow(author, {
       input: {
         type: "object",
@@ -244,13 +244,16 @@ suite("who may run a workflow", () => {
       "apiKeys.anthropic is required: the workflow calls this provider",
       "apiKeys.mistral is a key of groq",
     ]);
-    const nobody = await postExecution(author, workflowId, { apiKeys: { nobody: "x" } });
-    assert.deepEqual([nobody.status, nobody.body.error.details.field], [400, "apiKeys.nobody"]);
+    const unknownProvider = await postExecution(author, workflowId, { apiKeys: { nobody: "x" } });
+    assert.deepEqual(
+      [unknownProvider.status, unknownProvider.body.error.details.field],
+      [400, "apiKeys.nobody"],
+    );
     const unknown = await author.post(`/v1/ai/workflows/${workflowId}/execute`, { inputs: {} });
     assert.deepEqual([unknown.status, unknown.body.error.details.field], [400, "inputs"]);
   });
 
-  test("a key that is forgotten meanwhile fails the step that needs it", async () => {
+  test("provider key deleted while the run waits: the step that needs it fails", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [{ id: "later", type: "delay", seconds: 60 }, promptStep("a", "x", { needs: ["later"] })],
     });
@@ -262,7 +265,7 @@ suite("who may run a workflow", () => {
     assert.equal((await untilStatus(author, id, "failed")).error.code, "PROVIDER_KEY_NOT_FOUND");
   });
 
-  test("an Idempotency-Key begins one run, of 20 at the same time", async () => {
+  test("20 concurrent requests with one Idempotency-Key: start one run", async () => {
     const workflowId = await createWorkflow(author, { steps: [transformStep("a", "1")] });
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => postExecution(author, workflowId, {}, { "idempotency-key": "once" })),
@@ -275,8 +278,8 @@ suite("who may run a workflow", () => {
   });
 });
 
-suite("what is kept of a run", () => {
-  test("are its texts for 30 days, and that it ran after that", async () => {
+suite("texts of a run", () => {
+  test("older than 30 days: are erased, and the steps stay listed", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [echoStep("b", "y"), echoStep("a", "x", { model: "sandbox-context", needs: ["b"] })],
     });
@@ -289,10 +292,10 @@ suite("what is kept of a run", () => {
     await eraseOldRunTexts(market.service.ctx);
     const { status, output } = await stepOf(author, id, "b");
     assert.deepEqual([status, output], ["completed", null]);
-    assert.match((await retries(id)).body.error.message, /no longer kept/);
+    assert.match((await retry(id)).body.error.message, /no longer kept/);
   });
 
-  test("is nothing once it is deleted, by its owner or with their account", async () => {
+  test("execution or account deleted: its steps are deleted", async () => {
     const owner = await market.createUser();
     const workflowId = await createWorkflow(owner, {
       steps: [echoStep("a", "x"), { id: "long", type: "delay", seconds: 60, needs: ["a"] }],
@@ -316,18 +319,18 @@ suite("what is kept of a run", () => {
   });
 });
 
-suite("a step that runs another product", () => {
-  const runs = (productId: string, more: object = {}) => ({
+suite("product step", () => {
+  const productStep = (productId: string, more: object = {}) => ({
     id: "other",
     type: "product",
     productId,
     ...more,
   });
 
-  test("gives a prompt its variables, and gets its text", async () => {
+  test("prompt: gets its variables and returns its text", async () => {
     const promptId = await createProduct(author, { models: { sandbox: "sandbox-echo" } });
     const workflowId = await createWorkflow(author, {
-      steps: [runs(promptId, { variables: { topic: "'rain'" } })],
+      steps: [productStep(promptId, { variables: { topic: "'rain'" } })],
       result: "steps.other.output",
     });
     assert.equal(
@@ -336,7 +339,7 @@ suite("a step that runs another product", () => {
     );
   });
 
-  test("runs a workflow as an execution of its own, in a map too, and sums up what they spent", async () => {
+  test("workflow in a map: runs as child executions, and their usage is summed", async () => {
     const inner = await createWorkflow(author, {
       input: { type: "object", properties: { it: { type: "string" } } },
       steps: [echoStep("a", "inner {{it}}", { vars: { it: "input.it" } })],
@@ -361,17 +364,17 @@ suite("a step that runs another product", () => {
     assert.equal(run.usage.totalTokens, 2 * body.data.usage.totalTokens);
   });
 
-  test("fails with what it called, and takes it along when it is canceled", async () => {
+  test("failed child run: fails the step; a cancellation also cancels the child run", async () => {
     const failing = await createWorkflow(author, {
       steps: [echoStep("a", "x", { model: "sandbox-context" })],
     });
-    const outer = await createWorkflow(author, { steps: [runs(failing)] });
+    const outer = await createWorkflow(author, { steps: [productStep(failing)] });
     const run = await executeWorkflow(author, outer);
     assert.deepEqual([run.status, run.error.code], ["failed", "CONTEXT_LENGTH_EXCEEDED"]);
     const sleeping = await createWorkflow(author, {
       steps: [{ id: "long", type: "delay", seconds: 60_000 }],
     });
-    const id = await startExecution(author, await createWorkflow(author, { steps: [runs(sleeping)] }));
+    const id = await startExecution(author, await createWorkflow(author, { steps: [productStep(sleeping)] }));
     const { executionId } = await becomes(
       () => stepOf(author, id, "other"),
       (step) => Boolean(step?.executionId),
@@ -381,17 +384,17 @@ suite("a step that runs another product", () => {
     await untilStatus(author, executionId, "canceled");
   });
 
-  test("is refused before it begins where something is not bought, has no key, or is too deep", async () => {
+  test("product not bought, without a key or nested too deep: the request is refused", async () => {
     const other = await market.createUser();
-    const theirs = await createProduct(other, { compatibility: ["anthropic"] });
+    const foreign = await createProduct(other, { compatibility: ["anthropic"] });
     const own = await createProduct(author, { compatibility: ["anthropic"] });
     let deep = await createWorkflow(author, { steps: [transformStep("a", "1")] });
-    for (let n = 0; n < 3; n++) deep = await createWorkflow(author, { steps: [runs(deep)] });
+    for (let n = 0; n < 3; n++) deep = await createWorkflow(author, { steps: [productStep(deep)] });
     const workflowId = await createWorkflow(author, {
       steps: [
-        { ...runs(theirs, { variables: { topic: "'x'" } }), id: "a" },
-        { ...runs(own, { variables: { topic: "'x'" } }), id: "b" },
-        { ...runs(deep), id: "c" },
+        { ...productStep(foreign, { variables: { topic: "'x'" } }), id: "a" },
+        { ...productStep(own, { variables: { topic: "'x'" } }), id: "b" },
+        { ...productStep(deep), id: "c" },
       ],
     });
     const reply = await postExecution(author, workflowId, withOpenai());
@@ -405,15 +408,15 @@ suite("a step that runs another product", () => {
     assert.match(problems.join("\n"), /more than 3 deep/);
   });
 
-  test("is asked again when it is called: what was given back meanwhile is not run", async () => {
+  test("product refunded while the run waits: the step fails", async () => {
     const other = await market.createUser();
-    const theirs = await createProduct(other);
+    const bought = await createProduct(other);
     const buyer = await market.createUser();
-    await buyProduct(buyer, theirs);
+    await buyProduct(buyer, bought);
     const workflowId = await createWorkflow(buyer, {
       steps: [
         { id: "later", type: "delay", seconds: 60 },
-        runs(theirs, { needs: ["later"], variables: { topic: "'x'" } }),
+        productStep(bought, { needs: ["later"], variables: { topic: "'x'" } }),
       ],
     });
     const id = await startExecution(buyer, workflowId);
@@ -423,15 +426,15 @@ suite("a step that runs another product", () => {
     assert.equal((await untilStatus(buyer, id, "failed")).error.code, "UNAUTHORIZED");
   });
 
-  test("that could not be called was not used, so that it can still be given back at once", async () => {
-    const theirs = await createProduct(await market.createUser());
+  test("step that could not call: the product stays unused and refundable", async () => {
+    const bought = await createProduct(await market.createUser());
     const buyer = await market.createUser();
-    await buyProduct(buyer, theirs);
+    await buyProduct(buyer, bought);
     const key = await createProviderKey(buyer);
     const workflowId = await createWorkflow(buyer, {
       steps: [
         { id: "later", type: "delay", seconds: 60 },
-        runs(theirs, { needs: ["later"], variables: { topic: "'x'" } }),
+        productStep(bought, { needs: ["later"], variables: { topic: "'x'" } }),
       ],
     });
     const id = await startExecution(buyer, workflowId, { apiKeys: { openai: key } });
@@ -440,27 +443,27 @@ suite("a step that runs another product", () => {
     market.clock.forward(60_000);
     assert.equal((await untilStatus(buyer, id, "failed")).error.code, "PROVIDER_KEY_NOT_FOUND");
     const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
-      toUuid("prod", theirs),
+      toUuid("prod", bought),
     ]);
     assert.deepEqual(rows, [{ used_at: null }]);
   });
 
-  test("counts as a run of that product for its author, who sees nothing else of it", async () => {
+  test("product of another author: counts as a run there, without its texts", async () => {
     const other = await market.createUser();
-    const theirs = await createProduct(other);
+    const bought = await createProduct(other);
     const buyer = await market.createUser();
-    await buyProduct(buyer, theirs);
+    await buyProduct(buyer, bought);
     const openai = await createProviderKey(buyer);
     const topic = "a-buyers-secret";
     const workflowId = await createWorkflow(buyer, {
-      steps: [runs(theirs, { variables: { topic: `'${topic}'` }, onError: "continue" })],
+      steps: [productStep(bought, { variables: { topic: `'${topic}'` }, onError: "continue" })],
     });
     for (const next of [{ answer: { text: topic } }, "bad-key"] as const) {
       provider.next(next);
       await executeWorkflow(buyer, workflowId, { apiKeys: { openai } });
     }
-    const told = await other.get(`/v1/products/${theirs}/runs`);
-    assert.deepEqual(told.body.data, {
+    const runs = await other.get(`/v1/products/${bought}/runs`);
+    assert.deepEqual(runs.body.data, {
       total: 2,
       completed: 1,
       failed: 1,
@@ -468,15 +471,15 @@ suite("a step that runs another product", () => {
       buyers: 1,
       last30Days: 2,
     });
-    assert.ok(!told.text.includes(topic));
+    assert.ok(!runs.text.includes(topic));
     const { body } = await buyer.get("/v1/ai/executions");
     assert.deepEqual(
       body.data.map(({ type }: { type: string }) => type),
       ["WORKFLOW", "WORKFLOW"],
-      "in the buyer's history it is a step",
+      "the history of the buyer has no execution of the product itself",
     );
     const { rows } = await market.query("select * from executions where product_id = $1", [
-      toUuid("prod", theirs),
+      toUuid("prod", bought),
     ]);
     assert.ok(!JSON.stringify(rows).includes(topic));
   });

@@ -23,11 +23,11 @@ import { toUuid } from "../../core/ids.ts";
 const { provider, market, author, worker, withOpenai } = await openWorkflows();
 
 const FIVE_WEEKS_SECONDS = 35 * 86_400;
-/** The largest that a provider's count is taken as. */
-const MOST_TOKENS = 2 ** 31 - 1;
+/** The maximum for a provider's count of tokens. */
+const MAX_TOKENS = 2 ** 31 - 1;
 
-suite("a run ends", () => {
-  test("however long it waited", async () => {
+suite("workflow run", () => {
+  test("wait of five weeks: completes", async () => {
     const steps = [{ id: "wait", type: "delay", seconds: 60 }];
     const id = await startExecution(author, await createWorkflow(author, { steps }));
     await untilStatus(author, id, "waiting");
@@ -36,8 +36,8 @@ suite("a run ends", () => {
     assert.equal(duration, FIVE_WEEKS_SECONDS);
   });
 
-  test("however much its providers counted", async () => {
-    const usage = { input: MOST_TOKENS, output: MOST_TOKENS };
+  test("token counts at the maximum: are summed", async () => {
+    const usage = { input: MAX_TOKENS, output: MAX_TOKENS };
     for (let call = 0; call < 4; call++) provider.next({ answer: { text: "no JSON", usage } });
     const anything = { type: "object" };
     const workflowId = await createWorkflow(author, {
@@ -48,12 +48,12 @@ suite("a run ends", () => {
     });
     const run = await executeWorkflow(author, workflowId, withOpenai());
     assert.equal(run.status, "completed");
-    assert.equal(run.usage.promptTokens, 4 * MOST_TOKENS);
+    assert.equal(run.usage.promptTokens, 4 * MAX_TOKENS);
     const [one] = await stepsOf(author, run.executionId);
-    assert.equal(one.usage.completionTokens, 2 * MOST_TOKENS);
+    assert.equal(one.usage.completionTokens, 2 * MAX_TOKENS);
   });
 
-  test("whatever a model is called, and wherever its name is cut", async () => {
+  test("model names cut inside a surrogate pair: are stored with a replacement character", async () => {
     const steps = [promptStep("a", "1", { model: `${"a".repeat(99)}😀` })];
     provider.next("no-model");
     const failed = await executeWorkflow(author, await createWorkflow(author, { steps }), withOpenai());
@@ -69,7 +69,7 @@ suite("a run ends", () => {
     assert.equal((await stepOf(author, run.executionId, "a")).model, `${"a".repeat(199)}\ufffd`);
   });
 
-  test("whatever a model takes for JSON, and soon", async () => {
+  test("deeply nested or huge output for JSON: fails within seconds of CPU time", async () => {
     const steps = [promptStep("json", "x", { output: { type: "array" } })];
     const workflowId = await createWorkflow(author, { steps });
     const deep = "[".repeat(50_000) + "]".repeat(50_000);
@@ -82,21 +82,21 @@ suite("a run ends", () => {
     }
   });
 
-  test("as failed, where its end cannot be written whoever tries", async () => {
+  test("end that cannot be written: fails after several attempts", async () => {
     const id = await startExecution(
       author,
       await createWorkflow(author, { steps: [{ id: "d", type: "delay", seconds: 60 }] }),
     );
     await untilStatus(author, id, "waiting");
     await market.query(`
-      create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$`);
+      create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`);
     await market.query(`
       create trigger refuse before update on executions for each row
         when (new.id = '${toUuid("exec", id)}' and new.status = 'completed') execute function refuse()`);
     market.clock.forward(60_000);
     const ended = await becomes(
       async () => {
-        // What could not be written is tried again a while later.
+        // A failed write is retried when the lease time is over.
         market.clock.forward(10_000);
         await worker.worker.claimDueRuns();
         return executionOf(author, id);
@@ -108,23 +108,23 @@ suite("a run ends", () => {
   });
 });
 
-test("a reader who comes with the last id, or one that no event has, hears how it ended", async () => {
+test("GET /v1/ai/executions/:id/events with the last or an unknown Last-Event-ID: returns the end event", async () => {
   const { executionId } = await executeWorkflow(
     author,
     await createWorkflow(author, { steps: [transformStep("a", "1")], result: "steps.a.output" }),
   );
-  const heardAfter = async (id: string) => {
+  const eventsAfter = async (id: string) => {
     const path = `/v1/ai/executions/${executionId}/events`;
     const listener = await openEventStream(market.origin, author.key, path, { "last-event-id": id });
     assert.equal(await listener.ended, true);
     return listener.events;
   };
-  const [end, ...others] = (await heardAfter("0")).reverse();
+  const [end, ...others] = (await eventsAfter("0")).reverse();
   assert.ok(others.length > 0);
-  for (const id of [end!.id!, "999999999"]) assert.deepEqual(await heardAfter(id), [end]);
+  for (const id of [end!.id!, "999999999"]) assert.deepEqual(await eventsAfter(id), [end]);
 });
 
-test("a run whose step called another goes on, even if that was deleted before it heard how it ended", async () => {
+test("child run deleted before its parent read its end: the parent completes", async () => {
   const called = await createWorkflow(author, {
     steps: [{ id: "wait", type: "delay", seconds: 60 }, echoStep("a", "x", { needs: ["wait"] })],
     result: "steps.a.output",
@@ -139,7 +139,7 @@ test("a run whose step called another goes on, even if that was deleted before i
     (step) => step?.executionId,
   );
   await untilStatus(author, child, "waiting");
-  // Whoever drives it has died, and nobody knows that yet.
+  // The lease of a dead worker that has not expired yet.
   await market.query(
     "update workflow_runs set lease_token = gen_random_uuid(), due_at = $2 where execution_id = $1",
     [toUuid("exec", id), new Date(market.clock.now.getTime() + 120_000)],
@@ -151,11 +151,11 @@ test("a run whose step called another goes on, even if that was deleted before i
   const { output } = await untilStatus(author, id, "completed");
   assert.equal(output, "[sandbox] x");
   assert.equal((await author.delete(`/v1/ai/executions/${id}`)).status, 200);
-  const kept = "select from workflow_runs where execution_id = any ($1)";
-  assert.equal((await market.query(kept, [[toUuid("exec", id), toUuid("exec", child)]])).rows.length, 0);
+  const remaining = "select from workflow_runs where execution_id = any ($1)";
+  assert.equal((await market.query(remaining, [[toUuid("exec", id), toUuid("exec", child)]])).rows.length, 0);
 });
 
-test("a checkpoint that moves the history waits for whoever cancels, and holds up nobody meanwhile", async () => {
+test("checkpoint that waits for a cancellation: holds no lock on the run meanwhile", async () => {
   const steps = [{ id: "wait", type: "delay", seconds: 60 }];
   const id = await startExecution(author, await createWorkflow(author, { steps }));
   await untilStatus(author, id, "waiting");
@@ -172,7 +172,7 @@ test("a checkpoint that moves the history waits for whoever cancels, and holds u
   await untilStatus(author, id, "completed");
 });
 
-test("of a retry and a deletion at the same time one is refused", async () => {
+test("concurrent retry and deletion: one is refused", async () => {
   const workflowId = await createWorkflow(author, { steps: [{ id: "wait", type: "delay", seconds: 60 }] });
   const id = await startExecution(author, workflowId);
   await cancelExecution(author, id);
@@ -180,12 +180,12 @@ test("of a retry and a deletion at the same time one is refused", async () => {
   await other.connect();
   await other.query("begin");
   await other.query("select from executions where id = $1 for update", [toUuid("exec", id)]);
-  // Both have looked at it before one of them moves it.
-  const both = [author.post(`/v1/ai/executions/${id}/retry`), author.delete(`/v1/ai/executions/${id}`)];
+  // Both requests have read the execution before one of them changes it.
+  const replies = [author.post(`/v1/ai/executions/${id}/retry`), author.delete(`/v1/ai/executions/${id}`)];
   await waitForBlockedStatements(market, 2);
   await other.query("commit");
   await other.end();
-  const statuses = (await Promise.all(both)).map(({ status }) => status);
+  const statuses = (await Promise.all(replies)).map(({ status }) => status);
   assert.ok(["202,409", "404,200", "409,200"].includes(String(statuses)), String(statuses));
   const gone = "select from executions where id = $1 and deleted_at is not null and completed_at is null";
   assert.equal((await market.query(gone, [toUuid("exec", id)])).rows.length, 0);

@@ -8,7 +8,7 @@ import { type RunInput, sealRunInput } from "./sealed-texts.ts";
 
 export interface NewWorkflowRun extends RunInput, Pick<NewRun, "depth" | "parent"> {}
 
-/** Writes a run down for whichever worker comes first; answers its id. A step's attempt that called already gets what it called. */
+/** Inserts a run for any worker and returns its id. An attempt of a step that already has a child run gets the id of that run. */
 export async function insertWorkflowExecution(
   ctx: Context,
   userId: string,

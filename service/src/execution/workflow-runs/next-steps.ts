@@ -6,23 +6,23 @@ export interface StepRef {
   item: number;
 }
 
-/** Of a map that names no number. */
+/** For a map without `maxConcurrency`. */
 const DEFAULT_MAP_CONCURRENCY = 5;
 
-/** The run whose failure ends the whole, if there is one. */
+/** The failed step that fails the run. */
 export const findFailure = (state: RunState): StepRun | undefined =>
   [...state.all()].find(
     (run) => run.item === NO_ITEM && run.status === "failed" && !isSatisfied(run, state.work(run)),
   );
 
-/** Whether nothing is left to do but to say what came out. */
+/** Whether only the result of the run is left to evaluate. */
 export const isCompleted = (state: RunState): boolean =>
   state.workflow.steps.every((step) => {
     const run = state.find(step.id);
     return run !== undefined && isSatisfied(run, step);
   });
 
-/** What can begin now: steps whose needs have ended, and items for which their map has room. */
+/** Lists steps whose needs are satisfied, and items for which their map has room. */
 export const nextSteps = (state: RunState): StepRef[] =>
   state.workflow.steps.flatMap((step) => [...readySteps(state, step), ...readyItems(state, step)]);
 
@@ -39,14 +39,14 @@ function readyItems(state: RunState, step: Step): StepRef[] {
   const map = state.find(step.id);
   if (step.type !== "map" || map?.status !== "running" || map.items === null) return [];
   const items = state.itemsOf(map);
-  const underWay = items.filter((run) => run && !isOpen(run) && !hasEnded(run)).length;
-  const room = Math.max(0, (step.maxConcurrency ?? DEFAULT_MAP_CONCURRENCY) - underWay);
+  const running = items.filter((run) => run && !isOpen(run) && !hasEnded(run)).length;
+  const room = Math.max(0, (step.maxConcurrency ?? DEFAULT_MAP_CONCURRENCY) - running);
   return items.flatMap((run, item) => (isOpen(run) ? [{ stepId: step.id, item }] : [])).slice(0, room);
 }
 
 const isOpen = (run: StepRun | undefined): boolean => run === undefined || run.status === "queued";
 
-/** How a map stands: what came out of all its items, the item that failed it, or neither yet. */
+/** The outputs of all items, or the item that failed the map; null: the map continues. */
 export function findMapEnd(
   state: RunState,
   map: StepRun,

@@ -18,17 +18,17 @@ import { toUuid } from "../../core/ids.ts";
 const { provider, market, author, withOpenai } = await openWorkflows();
 
 const model = "gpt-4o";
-/** At gpt-4o's 2.5 USD for a million tokens that go in, and 10 for one that comes out. */
+/** gpt-4o: 2.5 USD for a million input tokens, 10 USD for a million output tokens. */
 const usage = { input: 1_000, output: 100 };
 const COST_USD = 0.0035;
 const STEPS = ["one", "two", "three"];
-const inARow = (more: object = {}) =>
+const chainSteps = (more: object = {}) =>
   STEPS.map((id, at) => promptStep(id, id, { model, needs: STEPS.slice(Math.max(0, at - 1), at), ...more }));
 
-async function holds(t: TestContext) {
-  const held = await startBlockedProvider();
-  t.after(held.close);
-  return held;
+async function startBlocked(t: TestContext) {
+  const blocked = await startBlockedProvider();
+  t.after(blocked.close);
+  return blocked;
 }
 
 async function callsWith(keyId: string) {
@@ -39,12 +39,12 @@ async function callsWith(keyId: string) {
   return rows;
 }
 
-test("three steps in a row are written down in four statements, with what their calls took of the key", async () => {
-  const workflowId = await createWorkflow(author, { steps: inARow() });
-  const wish = withOpenai();
-  await executeWorkflow(author, workflowId, wish);
-  const before = await callsWith(wish.apiKeys.openai);
-  const texts = await statementsOf(() => executeWorkflow(author, workflowId, wish));
+test("three steps in a row: four statements write the checkpoints and the calls of the key", async () => {
+  const workflowId = await createWorkflow(author, { steps: chainSteps() });
+  const request = withOpenai();
+  await executeWorkflow(author, workflowId, request);
+  const before = await callsWith(request.apiKeys.openai);
+  const texts = await statementsOf(() => executeWorkflow(author, workflowId, request));
   const names = texts.flatMap((text) => /^-- prepared: (\w+)/.exec(text)?.[1] ?? []);
   assert.deepEqual(
     names.filter((name) => /checkpoint|call|provider/.test(name)),
@@ -52,19 +52,19 @@ test("three steps in a row are written down in four statements, with what their 
       ...["find_provider_key", "find_provider_key"],
       ...["write_checkpoint_and_move", "write_checkpoint", "write_checkpoint", "write_checkpoint_and_move"],
     ],
-    "the request and the run read the key; then steps begin and end",
+    "the request and the run read the key; then checkpoints start and end steps",
   );
-  const calls = (await callsWith(wish.apiKeys.openai)).slice(before.length);
+  const calls = (await callsWith(request.apiKeys.openai)).slice(before.length);
   assert.deepEqual(
     calls.map(({ ended }) => ended),
     [true, true, true],
   );
 });
 
-test("a key that takes one call at a time takes step after step, also one that mends its answer", async () => {
+test("key with maxConcurrency 1: runs one step after another, and a repair call too", async () => {
   const openai = await createProviderKey(author, { maxConcurrency: 1, monthlyBudget: 5 });
   const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-  const workflowId = await createWorkflow(author, { steps: inARow({ output }) });
+  const workflowId = await createWorkflow(author, { steps: chainSteps({ output }) });
   for (const text of ["no JSON", '{"n":1}', '{"n":2}', "[]", '{"n":3}'])
     provider.next({ answer: { text, usage } });
   const run = await executeWorkflow(author, workflowId, { apiKeys: { openai } });
@@ -75,45 +75,45 @@ test("a key that takes one call at a time takes step after step, also one that m
   );
 });
 
-test("items of a map take no more of their key than it gives, and are all called in the end", async () => {
+test("map with more items than the key's maxConcurrency: waits, and then calls every item", async () => {
   const openai = await createProviderKey(author, { maxConcurrency: 2 });
   const item = { ...promptStep("", "x", { model }), id: undefined };
   const map = { id: "all", type: "map", items: "[1, 2, 3, 4, 5, 6]", maxConcurrency: 6, do: item };
   const workflowId = await createWorkflow(author, { steps: [map], result: "size(steps.all.output)" });
   const id = await startExecution(author, workflowId, { apiKeys: { openai } });
-  const isOver = async () => {
+  const areAllCompleted = async () => {
     const items = (await stepsOf(author, id)).filter(({ index }: { index: number | null }) => index !== null);
     const are = (...all: string[]) => items.every(({ status }: { status: string }) => all.includes(status));
-    // What its key had no room for is tried again by the clock, when all others have ended.
+    // Items that were refused by the concurrency limit retry by the clock, when all others have ended.
     if (items.length === 6 && are("completed", "waiting")) market.clock.forward(2_001);
     return items.length === 6 && are("completed");
   };
-  await becomes(isOver, (over) => over);
+  await becomes(areAllCompleted, Boolean);
   assert.equal((await untilStatus(author, id, "completed")).output, 6);
   assert.equal((await callsWith(openai)).length, 6);
 });
 
-test("a key that is changed while a run goes on is used as it is then", async (t) => {
-  const [held, other] = await Promise.all([holds(t), holds(t)]);
+test("provider key changed during a run: the next step uses the new base URL", async (t) => {
+  const [blocked, other] = await Promise.all([startBlocked(t), startBlocked(t)]);
   other.answer();
-  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await createWorkflow(author, { steps: inARow() });
+  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
+  const workflowId = await createWorkflow(author, { steps: chainSteps() });
   const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
-  await held.arrivals(1);
+  await blocked.arrivals(1);
   const changed = await author.patch(`/v1/ai/keys/${ollama}`, { baseUrl: other.url, key: GOOD_KEY });
   assert.equal(changed.status, 200, changed.text);
-  held.answer();
+  blocked.answer();
   await untilStatus(author, id, "completed");
-  assert.deepEqual([held.arrived(), other.arrived()], [1, 2]);
+  assert.deepEqual([blocked.arrived(), other.arrived()], [1, 2]);
   assert.deepEqual(
     (await callsWith(ollama)).map(({ ended }) => ended),
     [true, true, true],
   );
 });
 
-test("a key that was refused and then works is valid, within a run too", async () => {
+test("provider key refused and then accepted during a run: its status is valid", async () => {
   const openai = await createProviderKey(author);
-  const [refused, ...others] = inARow();
+  const [refused, ...others] = chainSteps();
   const workflowId = await createWorkflow(author, {
     steps: [{ ...refused, onError: "continue" }, ...others],
   });
@@ -126,33 +126,33 @@ test("a key that was refused and then works is valid, within a run too", async (
   assert.equal(rows[0].status, "valid");
 });
 
-test("a key that is removed while a run goes on is called no more", async (t) => {
-  const held = await holds(t);
-  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: held.url });
-  const workflowId = await createWorkflow(author, { steps: inARow() });
+test("provider key deleted during a run: the next step fails without a call", async (t) => {
+  const blocked = await startBlocked(t);
+  const ollama = await createProviderKey(author, { provider: "ollama", baseUrl: blocked.url });
+  const workflowId = await createWorkflow(author, { steps: chainSteps() });
   const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
-  await held.arrivals(1);
+  await blocked.arrivals(1);
   assert.equal((await author.delete(`/v1/ai/keys/${ollama}`)).status, 200);
-  held.answer();
+  blocked.answer();
   assert.equal((await untilStatus(author, id, "failed")).error.code, "PROVIDER_KEY_NOT_FOUND");
-  assert.equal(held.arrived(), 1);
+  assert.equal(blocked.arrived(), 1);
 });
 
-test("a call that is broken off with its run gives back what it took of its key", async (t) => {
-  const held = await holds(t);
+test("call aborted with its run: its reservation of the key is released", async (t) => {
+  const blocked = await startBlocked(t);
   const ollama = await createProviderKey(author, {
     provider: "ollama",
-    baseUrl: held.url,
+    baseUrl: blocked.url,
     maxConcurrency: 1,
   });
-  const workflowId = await createWorkflow(author, { steps: inARow() });
+  const workflowId = await createWorkflow(author, { steps: chainSteps() });
   const id = await startExecution(author, workflowId, { apiKeys: { openai: ollama } });
-  await held.arrivals(1);
+  await blocked.arrivals(1);
   assert.equal((await author.post(`/v1/ai/executions/${id}/cancel`)).status, 200);
   await untilStatus(author, id, "canceled");
   await becomes(
     () => callsWith(ollama),
     (calls) => calls.length === 1 && calls.every(({ ended }) => ended),
   );
-  held.answer();
+  blocked.answer();
 });

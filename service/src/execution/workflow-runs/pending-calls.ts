@@ -14,64 +14,64 @@ export interface CallChanges {
 }
 
 /**
- * What the calls of a run that is driven here take of their keys' limits, and give back. Mostly both are written with the steps that
- * they are of: how a call ended waits for that no longer than the step does, and is written by itself where nobody drives the run.
+ * The provider calls of a driven run whose reservations and ends the next checkpoint writes with their steps. A call whose run has
+ * no driver any more is ended on its own.
  */
 export class PendingCalls {
   readonly #ctx: Context;
   readonly #reserved = new Map<string, Reserved<LateRefusal>>();
   #ended: CallEnd[] = [];
-  #isOver = false;
+  #isClosed = false;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
   }
 
-  /** Something is still to be written. */
+  /** Some ends of calls are not written yet. */
   get hasEnded(): boolean {
     return this.#ended.length > 0;
   }
 
-  /** A call has ended: what came of it follows, and wakes the driver. What it says of its key concerns all runs, and is written at once. */
+  /** Queues the end of a call for the next checkpoint. A new status of the key concerns all runs and is written at once. */
   async end(end: CallEnd | null): Promise<void> {
     if (end === null) return;
-    if (end.keyStatus !== null || this.#isOver) return endCall(this.#ctx, end);
+    if (end.keyStatus !== null || this.#isClosed) return endCall(this.#ctx, end);
     this.#ended.push(end);
   }
 
-  /** For a statement that ends what has ended, and opens these. */
+  /** Moves the queued ends to one checkpoint, which also opens these calls. */
   drain(opened: readonly OpenCall[]): CallChanges {
     const ended = this.#ended;
     this.#ended = [];
     return { ended, opened };
   }
 
-  /** They could not be written. */
+  /** Queues the ends of a checkpoint again that was not written. */
   restore({ ended }: CallChanges): void {
     this.#ended.unshift(...ended);
   }
 
-  /** They are written: what became of those that were to be opened, by their ids. */
-  onWritten(moved: CallChanges, reserved: Record<string, Reserved<LateRefusal>>): void {
-    for (const end of moved.ended) releaseCall(this.#ctx, end);
-    for (const [callId, became] of Object.entries(reserved)) this.#reserved.set(callId, became);
+  /** Stores the reservations of opened calls, by their ids. */
+  onWritten(written: CallChanges, reserved: Record<string, Reserved<LateRefusal>>): void {
+    for (const end of written.ended) releaseCall(this.#ctx, end);
+    for (const [callId, result] of Object.entries(reserved)) this.#reserved.set(callId, result);
   }
 
-  /** What became of one. */
+  /** Returns the reservation of an opened call once. */
   takeReservation({ reservation: { callId } }: OpenCall): Reserved<LateRefusal> {
-    const became = this.#reserved.get(callId) ?? {};
+    const reserved = this.#reserved.get(callId) ?? {};
     this.#reserved.delete(callId);
-    return became;
+    return reserved;
   }
 
-  /** Writes by itself what waits to be written. */
+  /** Writes the queued ends without a checkpoint. */
   async flush(): Promise<void> {
     await Promise.all(this.drain([]).ended.map((end) => endCall(this.#ctx, end)));
   }
 
-  /** The run is driven here no more: whatever ends from now on is written by itself. */
+  /** The driver has left the run: each later end is written on its own. */
   async close(): Promise<void> {
-    this.#isOver = true;
+    this.#isClosed = true;
     await this.flush();
   }
 }

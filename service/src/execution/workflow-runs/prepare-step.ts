@@ -19,11 +19,11 @@ export interface RunContext extends ExpressionScope {
   start: RunInput;
   keys: RunKeys;
   pendingCalls: PendingCalls;
-  /** null: whoever asked for it named none. */
+  /** null: the request set no limit. */
   costLimit: CostLimit | null;
 }
 
-/** What a step comes to by its definition and what ended before: all but asking somebody outside. */
+/** Evaluates the condition and the expressions of a step, up to its call. */
 export async function prepareStep(
   ctx: Context,
   run: RunContext,
@@ -31,7 +31,7 @@ export async function prepareStep(
   work: StepWork,
   bindings: Bindings,
 ): Promise<PreparedStep> {
-  // A map that goes on after a crash was not skipped when it began.
+  // A map that continues after a crash passed its condition when it began.
   if (work.when !== undefined && step.items === null) {
     const valued = await evaluateAll(run, { when: work.when }, bindings);
     if ("fault" in valued) return toExpressionFailure(valued.fault);
@@ -109,7 +109,7 @@ function toItems(value: unknown): PreparedStep {
   return { kind: "map", items: value };
 }
 
-/** What came out, if it fits the step's schema. */
+/** Fails an output that does not match the step's schema. */
 export function checkOutput(work: StepWork, output: unknown, callUsage?: CallUsage): StepEnd {
   if (work.output === undefined || validateValue(work.output, output).length === 0)
     return { kind: "completed", output, callUsage };

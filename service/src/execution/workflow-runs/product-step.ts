@@ -23,7 +23,7 @@ import type { UsageTotal } from "./usage-total.ts";
 type ProductWork = Extract<StepWork, { type: "product" }>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
-/** Runs another product that the run's owner has: a prompt at once, a workflow as an execution of its own. */
+/** Runs another product of the owner: a prompt directly, a workflow as a child run. */
 export const callProduct = (
   ctx: Context,
   run: RunContext,
@@ -74,7 +74,7 @@ async function callPromptProduct(
   return withRecordedRun(ctx, run, product, call, () => callForText(ctx, run, call, usageTotal));
 }
 
-/** Once the provider may have been asked. */
+/** Records the run for the author of the product, if the provider may have been called. */
 async function withRecordedRun(
   ctx: Context,
   { userId }: RunContext,
@@ -94,7 +94,7 @@ async function withRecordedRun(
     await recordProductRun(ctx, { ...run, status: "completed", errorCode: null });
     return result;
   } catch (error) {
-    // What a shutdown broke off another process calls again.
+    // Another process repeats a call that a shutdown aborted.
     const isCanceled = signal.aborted && !ctx.shutdown.aborted;
     const errorCode = error instanceof ProviderError ? error.code : null;
     if (isCanceled || errorCode)
@@ -103,7 +103,7 @@ async function withRecordedRun(
   }
 }
 
-/** The first provider for which there is a key and that a prompt runs on. */
+/** The first provider that has a key and that the prompt supports. */
 export const findProvider = (
   compatibility: readonly string[],
   apiKeys: Record<string, string>,

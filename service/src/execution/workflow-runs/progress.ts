@@ -12,15 +12,15 @@ import {
 } from "./run-state.ts";
 import { type StepEnd, type StepFailure, toFailedStep } from "./step-result.ts";
 
-/** Runs of steps and items together: more would be a bill that nobody foresaw. */
+/** Steps and items together, against bills that the owner did not expect. */
 const MAX_STEP_RUNS = 500;
-/** Of one output, and of all together, as JSON. */
+/** JSON characters of one output, and of all outputs together. */
 const MAX_OUTPUT_CHARACTERS = 1_000_000;
 const MAX_OUTPUTS_CHARACTERS = 16_000_000;
-/** A key that runs as many calls as it may is asked again so soon. */
+/** Delay before a step tries a key again that has no free call. */
 const BUSY_KEY_MS = 2_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** A step that so many processes died of is not called again. */
+/** A step that more processes did not survive is not called again. */
 const MAX_REPEATS = 3;
 
 export interface StepEvent {
@@ -34,18 +34,18 @@ interface Changes {
   abandoned: string[];
 }
 
-/** Moves the steps of a run, and notes what moved: whoever drives the run asks this what is to be done and writes down what was. */
+/** Changes the states of steps, and collects the changes for the next checkpoint. */
 export class Progress {
   readonly state: RunState;
   readonly #now: () => Date;
   readonly #changed = new Set<StepRun>();
-  /** Their attempt is made once more, and is no other. */
+  /** Steps that repeat an attempt instead of starting a new one. */
   readonly #resumed = new Set<StepRun>();
   #events: StepEvent[] = [];
-  /** Executions that steps called and that go on for nobody now. */
+  /** Child runs to cancel, because no step waits for them any more. */
   #abandoned: string[] = [];
   #characters = 0;
-  /** Something moved that would be lost, or called again, if this process died now. */
+  /** A change would be lost, or a call repeated, if the process died now. */
   needsCheckpoint = false;
 
   constructor(state: RunState, now: () => Date) {
@@ -54,17 +54,17 @@ export class Progress {
     for (const { output } of state.all()) this.#characters += JSON.stringify(output).length;
   }
 
-  /** What moved since it was last taken. */
+  /** Returns the changes since the last call. */
   drain(): Changes {
-    const taken = { steps: [...this.#changed], events: this.#events, abandoned: this.#abandoned };
+    const changes = { steps: [...this.#changed], events: this.#events, abandoned: this.#abandoned };
     this.#changed.clear();
     this.#events = [];
     this.#abandoned = [];
     this.needsCheckpoint = false;
-    return taken;
+    return changes;
   }
 
-  /** What was taken could not be written: it is still to be. */
+  /** Restores changes that were not written. */
   restore({ steps, events, abandoned }: Changes): void {
     this.#abandoned.unshift(...abandoned);
     for (const step of steps) this.#changed.add(step);
@@ -72,7 +72,7 @@ export class Progress {
     this.needsCheckpoint = true;
   }
 
-  /** A step or an item begins; null where there have been too many. */
+  /** null: the run has too many steps and items. */
   begin({ stepId, item }: StepRef): StepRun | null {
     const isNew = this.state.find(stepId, item) === undefined;
     const run = this.state.begin(stepId, item, this.#now());
@@ -84,18 +84,18 @@ export class Progress {
     return null;
   }
 
-  /** It is about to be called. Whoever finds it so without calling it may be the second to call. */
+  /** A call follows. A process that resumes the step from here may repeat it. */
   startCall(run: StepRun): void {
     if (!this.#resumed.delete(run)) run.attempt++;
     this.#setDeadline(run);
     this.#changed.add(run);
-    // Told when it first waited for its key: that it still does is nothing new.
+    // The event was published when the step first waited for its key.
     if (!isKeyBusy(run.error))
       this.#addEvent("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
     this.needsCheckpoint = true;
   }
 
-  /** What a dead process had begun begins again, unless that has ended too many of them. */
+  /** Queues a step again that a dead process was running, unless it ended too many processes. */
   resume(run: StepRun): void {
     Object.assign(run, { repeats: run.repeats + 1, status: "queued" });
     this.#resumed.add(run);
@@ -103,7 +103,6 @@ export class Progress {
       this.end(run, toFailedStep("INTERNAL_ERROR", "Several processes ended while they ran this step."));
   }
 
-  /** What a map runs through is known. */
   startMap(run: StepRun, items: number): void {
     run.items = items;
     this.#setDeadline(run);
@@ -124,7 +123,7 @@ export class Progress {
     this.needsCheckpoint = true;
   }
 
-  /** How it went. A failure that may pass is tried again as often as its step says. */
+  /** Ends a step. A failure is retried as often as its step allows. */
   end(run: StepRun, result: StepEnd): void {
     if (result.kind === "failed") this.#fail(run, result);
     else if (result.kind === "skipped") this.#finish(run, "skipped", "step.skipped");
@@ -153,10 +152,10 @@ export class Progress {
     else this.#finish(run, "failed", "step.failed");
   }
 
-  #waitForRetry(run: StepRun, again: Date, isToldOf: boolean): void {
+  #waitForRetry(run: StepRun, again: Date, isReported: boolean): void {
     Object.assign(run, { status: "waiting", dueAt: again });
     this.#changed.add(run);
-    if (!isToldOf) this.#addEvent("step.retrying", run, { until: again.toISOString() });
+    if (!isReported) this.#addEvent("step.retrying", run, { until: again.toISOString() });
     this.needsCheckpoint = true;
   }
 
@@ -165,7 +164,7 @@ export class Progress {
     run.childRunId = null;
   }
 
-  /** null: never. */
+  /** null: no retry. */
   #retryAt(
     run: StepRun,
     work: StepWork,
@@ -183,7 +182,7 @@ export class Progress {
     return inMs(Math.min(MAX_BACKOFF_MS, Math.max(backoffMs, retryAfterSeconds * 1000)));
   }
 
-  /** What calls have used that were given up, though the step may have ended by then. */
+  /** Adds the usage of an aborted call, even if its step has ended. */
   addUsage(run: StepRun, callUsage: StepFailure["callUsage"]): void {
     if (!callUsage) return;
     this.#addCallUsage(run, callUsage);
@@ -198,13 +197,13 @@ export class Progress {
   }
 
   #finish(run: StepRun, status: StepStatus, type: string): void {
-    // What was asked of nobody can be worked out again.
-    const isDear = run.attempt > 0 || run.status === "waiting";
+    // A step without calls can be repeated at no cost.
+    const isCostly = run.attempt > 0 || run.status === "waiting";
     if (status === "completed" || status === "skipped") run.error = null;
     Object.assign(run, { status, dueAt: null, endedAt: this.#now() });
     this.#changed.add(run);
     this.#addEvent(type, run, { ...(run.error && { error: run.error }) });
-    if (isDear) this.needsCheckpoint = true;
+    if (isCostly) this.needsCheckpoint = true;
   }
 
   #setDeadline(run: StepRun): void {
@@ -222,7 +221,6 @@ export class Progress {
     });
   }
 
-  /** What was decided on approvals. */
   applyDecision(stepId: string, decision: "approved" | "rejected", decidedAt: Date): void {
     const run = this.state.find(stepId);
     if (run?.status !== "waiting") return;
@@ -232,7 +230,7 @@ export class Progress {
     else this.end(run, { kind: "completed", output: { approved: true, decidedAt: decidedAt.toISOString() } });
   }
 
-  /** Ends waits that are over; answers what begins again, and what had its time and must be given up. */
+  /** Ends expired waits. Returns steps to begin again, and late steps whose calls must be aborted. */
   expireTimers(): { again: StepRun[]; late: StepRun[] } {
     const now = this.#now();
     const due = [...this.state.all()].filter(
@@ -245,7 +243,7 @@ export class Progress {
     return { again, late };
   }
 
-  /** False: it waited for its next attempt. */
+  /** False: the step waited for a retry. */
   #endWait(run: StepRun): boolean {
     const { type } = this.state.work(run);
     if (type === "delay") this.end(run, { kind: "completed", output: null });
@@ -255,7 +253,7 @@ export class Progress {
     return true;
   }
 
-  /** Ends maps of which all items have, or one has failed; answers those whose other items must be given up. */
+  /** Ends maps with all items ended, or with one failed. Returns the failed ones, whose other items must be canceled. */
   endMaps(fit: (map: StepRun, outputs: unknown[]) => StepEnd): StepRun[] {
     const failedMaps: StepRun[] = [];
     for (const { id, type } of this.state.workflow.steps) {
@@ -271,7 +269,7 @@ export class Progress {
     return failedMaps;
   }
 
-  /** A map that begins again keeps what came out of its items, and forgets the others. */
+  /** Queues the items of a restarted map that have no output. */
   reopenItems(map: StepRun): void {
     for (const run of this.state.itemsOf(map)) {
       if (!run || run.status === "completed" || run.status === "skipped") continue;
@@ -280,14 +278,14 @@ export class Progress {
     }
   }
 
-  /** Nothing of it goes on: the run has ended without it, or its map has. */
+  /** Cancels a step of an ended run, or an item of an ended map. */
   cancel(run: StepRun): void {
     if (hasEnded(run)) return;
     if (run.childRunId !== null) this.#abandoned.push(run.childRunId);
     this.#finish(run, "canceled", "step.canceled");
   }
 
-  /** When time alone will move something; null: it will not. */
+  /** null: no timer. */
   nextDueAt(): Date | null {
     const due = [...this.state.all()].flatMap(({ status, dueAt }) =>
       dueAt && (status === "waiting" || status === "running") ? [dueAt.getTime()] : [],

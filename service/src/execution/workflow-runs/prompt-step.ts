@@ -71,15 +71,15 @@ async function callPrompt(
 
   async function withOpened(opened: OpenCall): Promise<StepCall> {
     const { refusedBy, maxTokens } = run.pendingCalls.takeReservation(opened);
-    if (refusedBy === "changed") return askedAnew();
+    if (refusedBy === "changed") return withChangedKey();
     return {
       ...call,
       opened: withReservation(opened, { ...(refusedBy && { refusedBy }), maxTokens: maxTokens ?? null }),
     };
   }
 
-  /** With the key as it is now. */
-  async function askedAnew(): Promise<StepCall> {
+  /** Reads the key again, which changed since the run read it. */
+  async function withChangedKey(): Promise<StepCall> {
     run.keys.invalidate(provider);
     return { ...(await toPromptCall(run, prompt)), signal: call.signal };
   }

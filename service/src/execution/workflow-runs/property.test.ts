@@ -20,20 +20,20 @@ after(async () => {
 
 type Kind = "sum" | "broken" | "call" | "refused" | "items" | "broken items";
 
-interface Wish {
+interface StepSpec {
   kind: Kind;
-  /** Which of the steps before it. */
+  /** Indexes of earlier steps. */
   needs: number[];
   isSkipped: boolean;
   mayFail: boolean;
 }
 
 const idOf = (n: number) => `s${n}`;
-/** The sum of what it needs, where nothing counts as 0, and one more. */
+/** An expression that adds 1 to the sum of the needed outputs; null counts as 0. */
 const sumOf = (needs: string[]) =>
   ["1", ...needs.map((id) => `(steps.${id}.output == null ? 0 : int(steps.${id}.output))`)].join(" + ");
 
-function toStep({ kind, isSkipped, mayFail }: Wish, n: number, needs: string[]): object {
+function toStep({ kind, isSkipped, mayFail }: StepSpec, n: number, needs: string[]): object {
   const common = {
     id: idOf(n),
     needs,
@@ -71,11 +71,11 @@ const CODES: Partial<Record<Kind, string>> = {
   "broken items": "EXPRESSION_FAILED",
 };
 
-/** Slowly, one step after the other in the order in which they stand. */
-function predict(wishes: Wish[], needs: string[][]): Predicted {
+/** Runs the steps one after the other, in their order. */
+function predict(specs: StepSpec[], needs: string[][]): Predicted {
   const outputs = new Map<string, unknown>();
   const codes: string[] = [];
-  wishes.forEach(({ kind, isSkipped, mayFail }, n) => {
+  specs.forEach(({ kind, isSkipped, mayFail }, n) => {
     if (!needs[n]!.every((id) => outputs.has(id))) return;
     const code = isSkipped ? undefined : CODES[kind];
     if (code && !mayFail) codes.push(code);
@@ -87,7 +87,7 @@ function predict(wishes: Wish[], needs: string[][]): Predicted {
         needs[n]!.reduce((sum, id) => sum + ((outputs.get(id) as number | null) ?? 0), 1),
       );
   });
-  return codes.length > 0 ? { codes } : { output: wishes.map((_, n) => outputs.get(idOf(n))) };
+  return codes.length > 0 ? { codes } : { output: specs.map((_, n) => outputs.get(idOf(n))) };
 }
 
 const kinds = fc.constantFrom<Kind>(
@@ -100,29 +100,29 @@ const kinds = fc.constantFrom<Kind>(
   "refused",
   "broken items",
 );
-const wish = fc.record({
+const stepSpec = fc.record({
   kind: kinds,
   needs: fc.array(fc.nat({ max: 20 }), { maxLength: 3 }),
   isSkipped: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
   mayFail: fc.boolean(),
 });
 
-test("whatever needs, skips and failures a workflow has, it comes to what a slow look at it predicts", async () => {
+test("random workflow of needs, skips and failures: ends as a sequential model predicts", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(wish, { minLength: 1, maxLength: 9 }), async (wishes) => {
-      // Lists are no numbers: nothing needs a map.
-      const needs = wishes.map(({ needs: places }, n) => [
+    fc.asyncProperty(fc.array(stepSpec, { minLength: 1, maxLength: 9 }), async (specs) => {
+      // The output of a map is a list, not a number: no step needs it.
+      const needs = specs.map(({ needs: indexes }, n) => [
         ...new Set(
-          places
-            .map((place) => place % Math.max(1, n))
-            .filter((place) => place < n && !wishes[place]!.kind.includes("items"))
+          indexes
+            .map((index) => index % Math.max(1, n))
+            .filter((index) => index < n && !specs[index]!.kind.includes("items"))
             .map(idOf),
         ),
       ]);
-      const steps = wishes.map((one, n) => toStep(one, n, needs[n]!));
-      const result = `[${wishes.map((_, n) => `steps.${idOf(n)}.output`).join(", ")}]`;
+      const steps = specs.map((one, n) => toStep(one, n, needs[n]!));
+      const result = `[${specs.map((_, n) => `steps.${idOf(n)}.output`).join(", ")}]`;
       const run = await executeWorkflow(author, await createWorkflow(author, { steps, result }));
-      const predicted = predict(wishes, needs);
+      const predicted = predict(specs, needs);
       if ("output" in predicted) assert.deepEqual([run.status, run.output], ["completed", predicted.output]);
       else
         assert.ok(run.status === "failed" && predicted.codes.includes(run.error.code), JSON.stringify(run));

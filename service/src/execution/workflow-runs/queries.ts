@@ -120,7 +120,7 @@ export async function listSteps(
 export const findStep = (db: Queries, executionId: string, stepId: string) =>
   steps(db, executionId).where("stepId", "=", stepId).where("item", "=", NO_ITEM).executeTakeFirst();
 
-/** null: forgotten. */
+/** null: erased. */
 export async function findSealedStart(db: Queries, executionId: string): Promise<string | null | undefined> {
   const row = await db
     .selectFrom("workflowRuns")
@@ -135,7 +135,7 @@ export interface LockedRun {
   parentId: string | null;
 }
 
-/** A run whose driver writes nothing until the transaction ends. */
+/** Locks a run, so that its driver writes nothing until the transaction ends. */
 export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined> {
   const { rows } = await sql<LockedRun>`
     select sealed_start, parent_id from workflow_runs where execution_id = ${id} for update`.execute(tx);
@@ -143,8 +143,8 @@ export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined
 }
 
 /**
- * Each after its row in the history, as by whoever moves or cancels one: in the other order they would wait for each other. Those that
- * somebody's runs called come before those that called them, which whoever tells the end of one locks in this order.
+ * Locks each execution before its run, as checkpoints and cancellations do. Child runs come first, because the end of one locks its
+ * parent. Any other order can deadlock.
  */
 export const lockRunsOfUser = (tx: Tx, userId: string) =>
   sql`
@@ -167,24 +167,24 @@ export const updateDecision = (
     .where("item", "=", NO_ITEM)
     .execute();
 
-/** Something was said to it: whoever drives it, now or next, hears that before it writes anything. The run is locked. */
+/** Signals a locked run: its driver must read the change before it writes. */
 export const signalRun = (tx: Tx, id: string, now: Date) =>
   sql`
     update workflow_runs set signals = signals + 1, due_at = case when lease_token is null then ${now} else due_at end
      where execution_id = ${id}`.execute(tx);
 
-/** Begins anew what did not come to a good end; what did stays. */
+/** Queues the unfinished steps of a run again; the others stay. */
 export async function requeueRun(
   tx: Tx,
   id: string,
-  places: { stepId: string; item: number }[],
+  refs: { stepId: string; item: number }[],
   now: Date,
 ): Promise<void> {
   await sql`
     update execution_steps s
        set status = 'queued', retries = 0, repeats = 0, called = null, due_at = null, error_code = null, error_message = null,
            decision = null, decided_at = null, started_at = null, ended_at = null
-      from unnest(${places.map(({ stepId }) => stepId)}::text[], ${places.map(({ item }) => item)}::int[]) as place (step_id, item)
+      from unnest(${refs.map(({ stepId }) => stepId)}::text[], ${refs.map(({ item }) => item)}::int[]) as place (step_id, item)
      where s.execution_id = ${id} and s.step_id = place.step_id and s.item = place.item`.execute(tx);
   await sql`
     delete from execution_events
@@ -227,7 +227,7 @@ export async function findLastEvent(db: Queries, id: string): Promise<ExecutionE
 
 const ERASE_BATCH = 100;
 
-/** Of some of the runs that ended and whose ids are smaller; answers how many. */
+/** Erases the texts of a batch of ended runs with smaller ids. Returns how many. */
 export async function eraseRunTexts(db: Queries, before: string): Promise<number> {
   const { rows } = await sql`
     with old as (

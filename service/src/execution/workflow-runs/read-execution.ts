@@ -7,7 +7,6 @@ import { openTexts } from "../executions/texts.ts";
 import { toUsage } from "../executions/usage.ts";
 import { findWorkflowExecution } from "./queries.ts";
 
-/** How a workflow's execution stands, and what came of it. */
 export async function readWorkflowExecution(
   ctx: Context,
   db: Queries,

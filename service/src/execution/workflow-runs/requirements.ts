@@ -9,7 +9,7 @@ import { findVersionToRun } from "../prompt-runs/prepare-run.ts";
 import { findUsableKey } from "../provider-keys/provider-keys.ts";
 import { findProvider } from "./product-step.ts";
 
-/** Products that a workflow and those that it calls name together. */
+/** Products in a workflow and in the workflows that it runs. */
 const MAX_PRODUCTS = 50;
 
 type Keys = Record<string, string>;
@@ -25,18 +25,18 @@ interface Inspection {
   seen: Set<string>;
 }
 
-/** All that a run would lack: keys of the providers that it calls, and products that it runs. */
+/** Lists the missing provider keys and the unusable products of a run. */
 export async function findMissingRequirements(
   ctx: Context,
   caller: Member,
   workflow: Workflow,
   apiKeys: Keys,
 ): Promise<FieldProblem[]> {
-  const look = await inspect(ctx, caller, workflow, apiKeys);
-  return [...(await findKeyProblems(look)), ...look.problems];
+  const inspection = await inspect(ctx, caller, workflow, apiKeys);
+  return [...(await findKeyProblems(inspection)), ...inspection.problems];
 }
 
-/** The providers for which a run with these keys needs one. */
+/** Lists the providers for which a run needs a key. */
 export async function listRequiredProviders(
   ctx: Context,
   caller: Member,
@@ -47,38 +47,46 @@ export async function listRequiredProviders(
 }
 
 async function inspect(ctx: Context, caller: Member, workflow: Workflow, apiKeys: Keys): Promise<Inspection> {
-  const look: Inspection = { ctx, caller, apiKeys, providers: new Set(), problems: [], seen: new Set() };
-  await inspectWorkflow(look, workflow, 1, "workflowId");
-  return look;
+  const inspection: Inspection = {
+    ctx,
+    caller,
+    apiKeys,
+    providers: new Set(),
+    problems: [],
+    seen: new Set(),
+  };
+  await inspectWorkflow(inspection, workflow, 1, "workflowId");
+  return inspection;
 }
 
 async function inspectWorkflow(
-  look: Inspection,
+  inspection: Inspection,
   workflow: Workflow,
   depth: number,
   field: string,
 ): Promise<void> {
-  for (const provider of listProviders(workflow)) look.providers.add(provider);
+  for (const provider of listProviders(workflow)) inspection.providers.add(provider);
   for (const [index, step] of workflow.steps.entries()) {
     const work = step.type === "map" ? step.do : step;
     if (work.type !== "product") continue;
     const key = `${work.productId}@${work.version ?? ""}@${depth}`;
-    if (look.seen.has(key)) continue;
-    look.seen.add(key);
-    const reason = await findProductProblem(look, work, depth, field);
-    if (reason) look.problems.push({ field, reason: `${formatPath(["steps", index])} ${reason}` });
+    if (inspection.seen.has(key)) continue;
+    inspection.seen.add(key);
+    const reason = await findProductProblem(inspection, work, depth, field);
+    if (reason) inspection.problems.push({ field, reason: `${formatPath(["steps", index])} ${reason}` });
   }
 }
 
-/** null: it is fine, and so is all that it calls in turn; their own problems are listed separately. */
+/** null: the product can run. `problems` gets those of the products that it runs in turn. */
 async function findProductProblem(
-  look: Inspection,
+  inspection: Inspection,
   { productId, version: pinned }: { productId: string; version?: string | undefined },
   depth: number,
   field: string,
 ): Promise<string | null> {
-  const { ctx, caller, apiKeys } = look;
-  if (look.seen.size > MAX_PRODUCTS) return `is one product too many: ${MAX_PRODUCTS} may be named in all`;
+  const { ctx, caller, apiKeys } = inspection;
+  if (inspection.seen.size > MAX_PRODUCTS)
+    return `is one product too many: ${MAX_PRODUCTS} may be named in all`;
   const product = await valueOrMessage(() => findProductToRun(ctx, caller, productId));
   if (typeof product === "string") return `runs ${productId}: ${product}`;
   if (product.reason === "none") return `runs ${productId}, which you have not bought`;
@@ -86,12 +94,12 @@ async function findProductProblem(
   if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
   if (product.type === "WORKFLOW") {
     if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
-    await inspectWorkflow(look, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
+    await inspectWorkflow(inspection, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
     return null;
   }
   const provider = findProvider(product.compatibility, apiKeys);
-  if (provider) look.providers.add(provider);
-  else look.problems.push({ field: "apiKeys", reason: keyNeededReason(product) });
+  if (provider) inspection.providers.add(provider);
+  else inspection.problems.push({ field: "apiKeys", reason: keyNeededReason(product) });
   return null;
 }
 
@@ -116,7 +124,7 @@ async function findKeyProblems({ ctx, caller, apiKeys, providers }: Inspection):
   return problems;
 }
 
-/** Keys that fit everything stand in for any provider's. */
+/** A key of a provider that serves every model replaces any other key. */
 async function findKeyProblem(
   ctx: Context,
   caller: Member,

@@ -11,7 +11,7 @@ import { isSatisfied } from "./run-state.ts";
 import { openRunInput } from "./sealed-texts.ts";
 import { readRunState } from "./step-rows.ts";
 
-/** Has a run that failed or was canceled begin anew what did not come to a good end. False: it has not ended so. */
+/** Queues the unfinished steps of a failed or canceled run. False: the run has another status. */
 export const retryRun = (ctx: Context, run: ExecutionRef): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
     if (!(await reopenWorkflowExecution(tx, run.id))) return false;

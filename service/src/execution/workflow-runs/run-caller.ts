@@ -1,6 +1,6 @@
 import type { Member } from "../../core/context.ts";
 
-/** Whoever asked for a run, when a worker asks in their name what they may run: as much as any key of theirs, and no more. */
+/** The owner of a run, in whose name workers check what its steps may use. The permissions are those of an API key. */
 export const runCaller = (userId: string): Member => ({
   kind: "key",
   keyId: "",

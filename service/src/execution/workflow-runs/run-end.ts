@@ -4,13 +4,12 @@ import { findFailure, isCompleted } from "./next-steps.ts";
 import type { RunContext } from "./prepare-step.ts";
 import type { RunState, StepError } from "./run-state.ts";
 
-/** How a run ends. */
 export type RunEnd =
   | { status: "completed"; output: unknown }
   | { status: "failed"; error: StepError }
   | { status: "canceled"; error: StepError | null };
 
-/** How a run ends by what has become of its steps; null: it goes on. */
+/** null: the run continues. */
 export async function findRunEnd(run: RunContext, state: RunState): Promise<RunEnd | null> {
   const refusal = run.costLimit?.refusal;
   if (refusal) return { status: "failed", error: { code: refusal.code, message: refusal.message } };

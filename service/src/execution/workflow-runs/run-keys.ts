@@ -3,7 +3,7 @@ import { findRunKey, type SealedKey } from "../provider-keys/provider-keys.ts";
 import { runCaller } from "./run-caller.ts";
 import type { RunInput } from "./sealed-texts.ts";
 
-/** The provider keys of a run, each read once, and anew when a call has shown that it is another by now. */
+/** Reads each provider key of a run once. `invalidate` makes the next call read it again. */
 export class RunKeys {
   readonly #ctx: Context;
   readonly #userId: string;
@@ -16,10 +16,10 @@ export class RunKeys {
     this.#ids = apiKeys;
   }
 
-  /** The key that the run was given for a provider. Throws PROVIDER_KEY_NOT_FOUND. */
+  /** The run's key for a provider. Throws PROVIDER_KEY_NOT_FOUND. */
   find(provider: string): Promise<SealedKey> {
-    const known = this.#keys.get(provider);
-    if (known) return known;
+    const cached = this.#keys.get(provider);
+    if (cached) return cached;
     const found = findRunKey(this.#ctx, runCaller(this.#userId), this.#ids[provider] ?? "");
     this.#keys.set(provider, found);
     found.catch(() => this.#keys.delete(provider));

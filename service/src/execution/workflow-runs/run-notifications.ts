@@ -9,13 +9,13 @@ declare module "../../core/context.ts" {
 
 type Listener = () => void;
 
-/** Tells who waits in this process for a run that something happened to it, here or in another process. */
+/** Passes notifications of all processes about runs to the listeners in this one. */
 export class RunNotifications {
   readonly #ofRun = new Map<string, Set<Listener>>();
   readonly #ofAll = new Set<(id: string) => void>();
 
-  constructor(notices: Pick<Notifications, "register">) {
-    notices.register({
+  constructor(notifications: Pick<Notifications, "register">) {
+    notifications.register({
       on: {
         workflow_run: (id) => {
           this.#notifyAll(id);
@@ -24,7 +24,7 @@ export class RunNotifications {
         workflow_due: (id) => this.#notifyAll(id),
         workflow_end: (id) => this.#notify(id),
       },
-      // Something may have been missed: everybody looks.
+      // Notifications may be lost: all listeners read again.
       clear: () => {
         for (const id of [...this.#ofRun.keys()]) {
           this.#notifyAll(id);

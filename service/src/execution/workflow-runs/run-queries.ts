@@ -79,7 +79,7 @@ const claimRunsOfOthersSql = readSql<Lease & ClaimOptions, ClaimedRun>(
   new URL("./sql/claim-runs-of-others.sql", import.meta.url),
 );
 
-/** Leases due runs, those first that have waited longest. */
+/** Leases the due runs that have waited longest. */
 export async function claimRuns(db: Queries, lease: Lease, options: ClaimOptions): Promise<ClaimedRun[]> {
   const claimSql = options.excludedUsers.length === 0 ? claimRunsSql : claimRunsOfOthersSql;
   const { rows } = await claimSql({ ...lease, ...options }).execute(db);
@@ -168,13 +168,12 @@ export async function readSignals(
   db: Queries,
   { id, token }: { id: string; token: string },
 ): Promise<RunSignals | undefined> {
-  const { rows } = await sql<RunSignals>`${prepared("hear_workflow_run")}
+  const { rows } = await sql<RunSignals>`${prepared("read_run_signals")}
     select ${signalColumns} from workflow_runs r join executions e on e.id = r.execution_id
      where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
   return rows[0];
 }
 
-/** A step as it is stored. */
 export interface StepRow extends Omit<StepRun, "output" | "error" | "usage" | "decision" | "decidedAt"> {
   type: string;
   sealedOutput: string | null;

@@ -3,19 +3,18 @@ import type { Workflow } from "../../formats/workflow-definition/workflow-schema
 
 export type Step = Workflow["steps"][number];
 type MapStep = Extract<Step, { type: "map" }>;
-/** What a run of a step does: a step, or what a map does for an item. */
+/** The work of a step, or of one item of a map. */
 export type StepWork = Step | MapStep["do"];
 
-/** No item: the step itself. */
+/** The item number of the step itself. */
 export const NO_ITEM = -1;
 
 export interface StepError {
   code: string;
-  /** Words of ours: nothing of a prompt, an output or a key. */
+  /** Contains nothing of a prompt, an output or a key. */
   message: string;
 }
 
-/** What calls counted and cost, summed. */
 export interface UsageSum {
   promptTokens: number;
   completionTokens: number;
@@ -26,7 +25,7 @@ export interface UsageSum {
 
 export type StepStatus = "queued" | "running" | "waiting" | "completed" | "failed" | "skipped" | "canceled";
 
-/** How far a step is, or one item of a map. */
+/** The progress of a step or of one item of a map. */
 export interface StepRun {
   stepId: string;
   item: number;
@@ -34,15 +33,15 @@ export interface StepRun {
   status: StepStatus;
   /** Calls made. */
   attempt: number;
-  /** Those of them that `retry` made. */
+  /** Calls that `retry` caused. */
   retries: number;
   /** Calls that a process may have made before it died. */
   repeats: number;
-  /** Of a map that runs. */
+  /** Number of items of a map; null before it starts. */
   items: number | null;
-  /** The execution that does its work; null: no other does. */
+  /** The execution that does the step's work; null: none. */
   childRunId: string | null;
-  /** When its wait ends, or while it runs its time is up. */
+  /** When a waiting step goes on, or a running step times out. */
   dueAt: Date | null;
   output: unknown;
   error: StepError | null;
@@ -58,7 +57,7 @@ export interface StepRun {
 export const stepKey = (stepId: string, item: number): string =>
   item === NO_ITEM ? stepId : `${stepId}#${item}`;
 
-/** All that began of a workflow's run, by what it is a run of. */
+/** The steps and items of a workflow run that have begun. */
 export class RunState {
   readonly workflow: Workflow;
   readonly #runs = new Map<string, StepRun>();
@@ -66,7 +65,7 @@ export class RunState {
 
   constructor(workflow: Workflow, runs: readonly StepRun[]) {
     this.workflow = workflow;
-    for (const run of runs) this.#keep(run);
+    for (const run of runs) this.#add(run);
   }
 
   get count(): number {
@@ -81,12 +80,13 @@ export class RunState {
     return this.#runs.get(stepKey(stepId, item));
   }
 
-  /** The run of a step that begins, for the first time or once more. */
+  /** Begins a step, for the first time or again. */
   begin(stepId: string, item: number, now: Date): StepRun {
-    const known = this.find(stepId, item);
-    if (known) return Object.assign(known, { status: "running", startedAt: now, endedAt: null, dueAt: null });
+    const existing = this.find(stepId, item);
+    if (existing)
+      return Object.assign(existing, { status: "running", startedAt: now, endedAt: null, dueAt: null });
     const run: StepRun = { ...NEW_STEP_RUN, stepId, item, n: this.#last + 1, startedAt: now };
-    this.#keep(run);
+    this.#add(run);
     return run;
   }
 
@@ -102,12 +102,12 @@ export class RunState {
     return item !== NO_ITEM && step.type === "map" ? step.do : step;
   }
 
-  /** The runs of a map's items, as far as they began. */
+  /** The items of a map; undefined: not begun. */
   itemsOf({ stepId, items }: StepRun): (StepRun | undefined)[] {
     return Array.from({ length: items ?? 0 }, (_, index) => this.find(stepId, index));
   }
 
-  /** What expressions may read of the steps that ended. */
+  /** The outputs of ended steps, as expressions read them. */
   outputs(): Record<string, { output: unknown }> {
     return Object.fromEntries(
       this.workflow.steps.flatMap(({ id }) => {
@@ -117,7 +117,7 @@ export class RunState {
     );
   }
 
-  #keep(run: StepRun): void {
+  #add(run: StepRun): void {
     this.#runs.set(stepKey(run.stepId, run.item), run);
     this.#last = Math.max(this.#last, run.n);
   }
@@ -150,7 +150,7 @@ const END_STATUSES: ReadonlySet<StepStatus> = new Set<StepStatus>([
 
 export const hasEnded = ({ status }: StepRun): boolean => END_STATUSES.has(status);
 
-/** What others need of it is there: it went on with null where it failed and may. */
+/** Whether steps that need this one may begin. A failed step with `onError: continue` outputs null. */
 export const isSatisfied = (run: StepRun, work: StepWork): boolean =>
   run.status === "completed" ||
   run.status === "skipped" ||

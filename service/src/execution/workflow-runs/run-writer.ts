@@ -40,10 +40,10 @@ interface RunPosition {
 interface Transition {
   event: { type: string; error?: StepError };
   move: WorkflowTransition;
-  also: ((tx: Tx) => Promise<void>) | null;
+  sideWrites: ((tx: Tx) => Promise<void>) | null;
 }
 
-/** Writes the checkpoints of one driver: everything of a moment, or nothing. */
+/** Writes the checkpoints of one driver, each as a whole or not at all. */
 export class RunWriter {
   readonly #ctx: Context;
   readonly #claimed: ClaimedRun;
@@ -68,18 +68,18 @@ export class RunWriter {
   }
 
   /** Writes the progress, from which another worker can continue. */
-  async write(progress: Progress, { status, ...stand }: RunPosition): Promise<CheckpointStatus> {
+  async write(progress: Progress, { status, ...position }: RunPosition): Promise<CheckpointStatus> {
     const before = this.#row.status;
     const waitingFor = status === "waiting" ? listOpenApprovals(progress) : [];
     const written = await this.#checkpoint(
       progress,
-      stand,
+      position,
       status === before
         ? null
         : {
             event: { type: before === "queued" ? "execution.started" : `execution.${status}` },
             move: { from: OPEN, to: status },
-            also: waitingFor.length > 0 ? this.#tellingCaller(waitingFor) : null,
+            sideWrites: waitingFor.length > 0 ? this.#toCallbackWrite(waitingFor) : null,
           },
     );
     if (written === "written") this.#row.status = status;
@@ -93,20 +93,21 @@ export class RunWriter {
     const written = await this.#checkpoint(
       progress,
       { dueAt: null, keepsLease: false, opens: [] },
-      this.#toTurn(progress, runEnd),
+      this.#toTransition(progress, runEnd),
     );
     if (written === "written") traceRunEnd(this.#ctx, runEnd, this.#row.createdAt);
     return written;
   }
 
-  #toTurn(progress: Progress | null, runEnd: RunEnd): Transition {
+  #toTransition(progress: Progress | null, runEnd: RunEnd): Transition {
     const ctx = this.#ctx;
     const { parentId, createdAt } = this.#row;
     const usage = progress ? sumUsage(progress.state.all()) : NO_USAGE;
     const output = runEnd.status === "completed" ? runEnd.output : null;
     const error = runEnd.status === "completed" ? null : runEnd.error;
-    const reported = runEnd.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
-    const tellCaller = this.#tellingCaller([]);
+    const parentError =
+      runEnd.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
+    const writeCallback = this.#toCallbackWrite([]);
     return {
       event: { type: `execution.${runEnd.status}`, ...(error && { error }) },
       move: {
@@ -117,23 +118,23 @@ export class RunWriter {
         usage,
         durationMs: ctx.now().getTime() - createdAt.getTime(),
       },
-      also: parentId
+      sideWrites: parentId
         ? async (tx) => {
-            await this.#tellParent(tx, parentId, { output, error: reported, usage });
-            await tellCaller?.(tx);
+            await this.#reportToParent(tx, parentId, { output, error: parentError, usage });
+            await writeCallback?.(tx);
           }
-        : tellCaller,
+        : writeCallback,
     };
   }
 
-  async #tellParent(tx: Tx, parentId: string, result: ChildResult): Promise<void> {
+  async #reportToParent(tx: Tx, parentId: string, result: ChildResult): Promise<void> {
     const sealed = sealResult(this.#ctx, this.#claimed, result);
     await reportToParent(tx, this.#claimed.id, sealed, this.#ctx.now());
     await notifyRun(tx, parentId);
   }
 
   /** null: the run has no callback. */
-  #tellingCaller(waitingFor: string[]): Transition["also"] {
+  #toCallbackWrite(waitingFor: string[]): Transition["sideWrites"] {
     const callbackId = this.#start?.callbackId ?? null;
     if (callbackId === null) return null;
     return (tx) => sendRunCallback(this.#ctx, tx, this.#claimed, callbackId, waitingFor);
@@ -141,25 +142,25 @@ export class RunWriter {
 
   async #checkpoint(
     progress: Progress | null,
-    { opens, ...stand }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<RunPosition, "opens">,
-    turn: Transition | null,
+    { opens, ...position }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<RunPosition, "opens">,
+    transition: Transition | null,
   ): Promise<CheckpointStatus> {
-    const taken = progress?.drain() ?? { steps: [], events: [], abandoned: [] };
-    const events = this.#toRows(withRunEvent(taken.events, turn?.event ?? null));
+    const changes = progress?.drain() ?? { steps: [], events: [], abandoned: [] };
+    const events = this.#toRows(withRunEvent(changes.events, transition?.event ?? null));
     const lease = { ...this.#claimed, signals: this.signals };
     const checkpoint = {
-      ...stand,
-      move: turn && updateWorkflowExecutionSql(this.#ctx, this.#claimed, turn.move),
-      notifiesEnd: stand.dueAt === null,
-      steps: taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
+      ...position,
+      move: transition && updateWorkflowExecutionSql(this.#ctx, this.#claimed, transition.move),
+      notifiesEnd: position.dueAt === null,
+      steps: changes.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
     };
     const calls = this.#calls.drain(opens);
     const { status: written, reservations: reserved } = await this.#writeAll(
       lease,
       { ...checkpoint, callChanges: calls },
-      turn?.also,
-      taken.abandoned,
+      transition?.sideWrites,
+      changes.abandoned,
     ).catch((error) => {
       this.#calls.restore(calls);
       throw error;
@@ -168,7 +169,7 @@ export class RunWriter {
       this.#row.lastSeq += events.length;
       this.#calls.onWritten(calls, reserved);
     } else {
-      progress?.restore(taken);
+      progress?.restore(changes);
       this.#calls.restore(calls);
     }
     return written;
@@ -178,21 +179,21 @@ export class RunWriter {
   #writeAll(
     lease: Parameters<typeof writeCheckpoint>[1],
     checkpoint: Checkpoint,
-    also: Transition["also"] | undefined,
+    sideWrites: Transition["sideWrites"] | undefined,
     abandoned: string[],
   ): Promise<CheckpointResult> {
     const { db, shutdown } = this.#ctx;
     const write = () =>
-      !also && abandoned.length === 0
+      !sideWrites && abandoned.length === 0
         ? writeCheckpoint(db, lease, checkpoint)
         : db.transaction().execute(async (tx) => {
             const result = await writeCheckpoint(tx, lease, checkpoint);
             if (result.status !== "written") return result;
-            await also?.(tx);
+            await sideWrites?.(tx);
             await requestCancelByIds(tx, abandoned, this.#ctx.now());
             return result;
           });
-    // The results of calls stay in memory meanwhile, because they were billed.
+    // During an outage the results of calls stay in memory, because they were billed.
     return retryWhileUnavailable(shutdown, () => signaledIfDeadlocked(write));
   }
 

@@ -21,8 +21,8 @@ import { toUuid } from "../../core/ids.ts";
 
 const { provider, market, author, worker, withOpenai } = await openWorkflows();
 
-suite("a run", () => {
-  test("goes from step to step to its result, with what it was given and defaults", async () => {
+suite("workflow run", () => {
+  test("input and defaults: steps run in order to the result", async () => {
     const workflowId = await createWorkflow(author, {
       input: {
         type: "object",
@@ -52,7 +52,7 @@ suite("a run", () => {
     );
   });
 
-  test("is in the history with its input and its output, and its texts nowhere else", async () => {
+  test("history: contains input and output; no table or log contains them in clear text", async () => {
     const secret = "a very private topic";
     const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { topic: { type: "string" } } },
@@ -71,7 +71,7 @@ suite("a run", () => {
     assert.ok(!market.logs.join().includes(secret));
   });
 
-  test("does side by side what needs nothing of each other, and the rest in its order", async () => {
+  test("independent steps: run in parallel; dependent steps wait", async () => {
     const before = provider.requests.length;
     const workflowId = await createWorkflow(author, {
       steps: [
@@ -92,7 +92,7 @@ suite("a run", () => {
     assert.match(bodies[2]!, /^\["(one","two|two","one)"\]$/);
   });
 
-  test("skips what `when` says no to, and gives null for it", async () => {
+  test("`when` is false: the step is skipped and outputs null", async () => {
     const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { go: { type: "boolean" } } },
       steps: [
@@ -107,7 +107,7 @@ suite("a run", () => {
     assert.equal((await executeWorkflow(author, workflowId, { input: { go: true } })).output, false);
   });
 
-  test("a value that cannot be evaluated ends it, told by its place and without values", async () => {
+  test("expression that cannot be evaluated: fails the run, and the error quotes no value", async () => {
     const workflowId = await createWorkflow(author, {
       input: { type: "object", properties: { text: { type: "string" } } },
       steps: [transformStep("number", "int(input.text)")],
@@ -119,7 +119,7 @@ suite("a run", () => {
     assert.ok(!run.error.message.includes("secret"));
   });
 
-  test("an output that must be JSON comes from the sandbox as a value that fits, with which the next steps can go on", async () => {
+  test("sandbox step with an output schema: outputs a matching value for the next steps", async () => {
     const output = {
       type: "object",
       required: ["n"],
@@ -141,7 +141,7 @@ suite("a run", () => {
     assert.equal((await stepOf(author, run.executionId, "outline")).attempt, 1);
   });
 
-  test("an output that must be JSON is read as such, asked for again once, and refused then", async () => {
+  test("step with an output schema: parses JSON, asks once more, then fails", async () => {
     const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
     const workflowId = await createWorkflow(author, {
       steps: [promptStep("json", "JSON!", { output })],
@@ -151,8 +151,8 @@ suite("a run", () => {
     assert.deepEqual((await executeWorkflow(author, workflowId, withOpenai())).output, { n: 1 });
     provider.next({ answer: { text: "I am sorry" } });
     provider.next({ answer: { text: '{"n": 2}' } });
-    const mended = await executeWorkflow(author, workflowId, withOpenai());
-    assert.deepEqual([mended.output, mended.usage.completionTokens], [{ n: 2 }, 10]);
+    const repaired = await executeWorkflow(author, workflowId, withOpenai());
+    assert.deepEqual([repaired.output, repaired.usage.completionTokens], [{ n: 2 }, 10]);
     for (const text of ['{"n": "x"}', "[]"]) provider.next({ answer: { text } });
     assert.equal(
       (await executeWorkflow(author, workflowId, withOpenai())).error.code,
@@ -161,8 +161,8 @@ suite("a run", () => {
   });
 });
 
-suite("a map", () => {
-  const mapOf = (more: object = {}, doing: object = {}) => ({
+suite("map step", () => {
+  const mapOf = (more: object = {}, work: object = {}) => ({
     id: "all",
     type: "map",
     items: "input.list",
@@ -171,13 +171,13 @@ suite("a map", () => {
       provider: "openai",
       messages: [{ role: "user", content: "{{i}}:{{it}}" }],
       vars: { i: "string(index)", it: "item" },
-      ...doing,
+      ...work,
     },
     ...more,
   });
   const input = { type: "object", properties: { list: { type: "array" } } };
 
-  test("runs for each item, and gives the outputs in the order of the items", async () => {
+  test("transform: outputs are in the order of the items", async () => {
     const workflowId = await createWorkflow(author, {
       input,
       steps: [{ ...mapOf(), do: { type: "transform", value: "item + string(index)" } }],
@@ -193,7 +193,7 @@ suite("a map", () => {
     assert.deepEqual((await executeWorkflow(author, workflowId, { input: { list: [] } })).output, []);
   });
 
-  test("calls no more at once than it may", async () => {
+  test("maxConcurrency 2: makes two calls at once", async () => {
     const workflowId = await createWorkflow(author, {
       input,
       steps: [mapOf({ maxConcurrency: 2 })],
@@ -216,7 +216,7 @@ suite("a map", () => {
     assert.equal(provider.requests.length - before, 2);
   });
 
-  test("waits for a key that runs as many calls as it may, and does not fail for it", async () => {
+  test("key at its concurrency limit: items wait and do not fail", async () => {
     const narrow = await createProviderKey(author, { maxConcurrency: 1 });
     const workflowId = await createWorkflow(author, {
       input,
@@ -239,7 +239,7 @@ suite("a map", () => {
     assert.deepEqual(calls, [1, 1, 1, 1]);
   });
 
-  test("of more than 200 items, or of what is no list, fails; one item that may fail gives null", async () => {
+  test("over 200 items or no list: fails; a failed item with onError outputs null", async () => {
     const workflowId = await createWorkflow(author, {
       input: { type: "object" },
       steps: [
@@ -256,21 +256,21 @@ suite("a map", () => {
     assert.deepEqual((await run([5, 0, 2])).output, [2, null, 5]);
   });
 
-  test("of more than 200 items of the input: refused before the run, by the list", async () => {
+  test("over 200 items of the input: the request is refused", async () => {
     const steps = (step: object) => [{ ...mapOf({ items: "input.order.lines", ...step }), do: ONE }];
     const ONE = { type: "transform", value: "1" };
-    const wish = { input: { type: "object" }, result: "1" };
+    const definition = { input: { type: "object" }, result: "1" };
     const body = (length: number) => ({ input: { order: { lines: Array(length).fill(1) } }, apiKeys: {} });
     const start = async (id: string, length: number) =>
       author.post(`/v1/ai/workflows/${id}/execute`, body(length));
-    const id = await createWorkflow(author, { ...wish, steps: steps({}) });
+    const id = await createWorkflow(author, { ...definition, steps: steps({}) });
     assertError(await start(id, 201), 422, "VALIDATION_ERROR", "input.order.lines");
     assert.equal((await start(id, 200)).status, 202);
-    const skipped = await createWorkflow(author, { ...wish, steps: steps({ when: "false" }) });
+    const skipped = await createWorkflow(author, { ...definition, steps: steps({ when: "false" }) });
     assert.equal((await start(skipped, 201)).status, 202);
   });
 
-  test("whose item fails ends the run with that, and calls nothing more", async () => {
+  test("failed item: fails the run, and no further item is called", async () => {
     const workflowId = await createWorkflow(author, {
       input,
       steps: [mapOf({ maxConcurrency: 1 })],
@@ -287,7 +287,7 @@ suite("a map", () => {
     assert.equal(provider.requests.length - before, 2);
   });
 
-  test("may begin 500 runs of steps in all, and no more", async () => {
+  test("500 steps and items in all: allowed; more fail", async () => {
     const map = (id: string) => ({
       id,
       type: "map",
@@ -302,8 +302,8 @@ suite("a map", () => {
   });
 });
 
-suite("time", () => {
-  test("a step that fails is tried again after its wait, which doubles, as often as it says", async () => {
+suite("timers", () => {
+  test("failed step with `retry`: retries after a doubling delay", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [promptStep("again", "x", { retry: { max: 2, backoffSeconds: 30 } })],
       result: "steps.again.output",
@@ -327,7 +327,7 @@ suite("time", () => {
     assert.equal((await stepOf(author, id, "again")).attempt, 3);
   });
 
-  test("a step that may fail gives null when it has failed as often as it may", async () => {
+  test("failed step with onError: outputs null after its retries", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [
         echoStep("bad", "x", { model: "sandbox-500", onError: "continue" }),
@@ -340,7 +340,7 @@ suite("time", () => {
     assert.equal((await stepOf(author, run.executionId, "bad")).error.code, "PROVIDER_ERROR");
   });
 
-  test("a call that takes longer than its step may is given up", async () => {
+  test("call over the step's timeout: is aborted", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [promptStep("slow", "x", { timeoutSeconds: 20 })],
     });
@@ -353,7 +353,7 @@ suite("time", () => {
     await provider.clientGone;
   });
 
-  test("a delay waits as long as it says, held by nobody", async () => {
+  test("delay: waits without a lease", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [
         { id: "later", type: "delay", seconds: 86_400 },
@@ -363,8 +363,8 @@ suite("time", () => {
     });
     const id = await startExecution(author, workflowId);
     await untilStatus(author, id, "waiting");
-    const held = "select from workflow_runs where lease_token is not null and execution_id = $1";
-    assert.equal((await market.query(held, [toUuid("exec", id)])).rows.length, 0);
+    const leased = "select from workflow_runs where lease_token is not null and execution_id = $1";
+    assert.equal((await market.query(leased, [toUuid("exec", id)])).rows.length, 0);
     market.clock.forward(86_399_000);
     await worker.worker.claimDueRuns();
     assert.equal((await stepOf(author, id, "later")).status, "waiting");
@@ -373,8 +373,8 @@ suite("time", () => {
   });
 });
 
-suite("an approval", () => {
-  const hasApproval = (more: object = {}) =>
+suite("approval", () => {
+  const createApproval = (more: object = {}) =>
     createWorkflow(author, {
       steps: [
         { id: "ok", type: "approval", timeoutSeconds: 3_600, ...more },
@@ -385,8 +385,8 @@ suite("an approval", () => {
   const decide = (id: string, verb: string, stepId = "ok", who = author) =>
     who.post(`/v1/ai/executions/${id}/steps/${stepId}/${verb}`);
 
-  test("that is given lets the run go on", async () => {
-    const id = await startExecution(author, await hasApproval());
+  test("approved: the run continues", async () => {
+    const id = await startExecution(author, await createApproval());
     await untilStatus(author, id, "waiting");
     const reply = await decide(id, "approve");
     assert.deepEqual([reply.status, reply.body.data.decision], [200, "approved"]);
@@ -394,19 +394,19 @@ suite("an approval", () => {
     assert.deepEqual(output, { approved: true, decidedAt: market.clock.now.toISOString() });
   });
 
-  test("that is refused ends it, unless the step may fail", async () => {
-    const strict = await startExecution(author, await hasApproval());
+  test("rejected: the run fails, or continues with onError", async () => {
+    const strict = await startExecution(author, await createApproval());
     await untilStatus(author, strict, "waiting");
     await decide(strict, "reject");
     assert.equal((await untilStatus(author, strict, "failed")).error.code, "APPROVAL_REJECTED");
-    const lenient = await startExecution(author, await hasApproval({ onError: "continue" }));
+    const lenient = await startExecution(author, await createApproval({ onError: "continue" }));
     await untilStatus(author, lenient, "waiting");
     await decide(lenient, "reject");
     assert.equal((await untilStatus(author, lenient, "completed")).output, null);
   });
 
-  test("that nobody gives in time fails, and can then no more be given", async () => {
-    const id = await startExecution(author, await hasApproval());
+  test("not decided in time: the step fails and refuses a later decision", async () => {
+    const id = await startExecution(author, await createApproval());
     await untilStatus(author, id, "waiting");
     market.clock.forward(3_600_000);
     const late = await decide(id, "approve");
@@ -414,8 +414,8 @@ suite("an approval", () => {
     assert.equal((await untilStatus(author, id, "failed")).error.code, "APPROVAL_TIMEOUT");
   });
 
-  test("is decided once, of 20 who try at the same time", async () => {
-    const id = await startExecution(author, await hasApproval());
+  test("20 concurrent decisions: one is accepted", async () => {
+    const id = await startExecution(author, await createApproval());
     await untilStatus(author, id, "waiting");
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => decide(id, n % 2 ? "approve" : "reject")),
@@ -425,21 +425,21 @@ suite("an approval", () => {
     await untilStatus(author, id, decision === "approved" ? "completed" : "failed");
   });
 
-  test("tells what it asks with the step, to whoever looks and to whoever has decided", async () => {
+  test("prompt: is shown with the step before and after the decision", async () => {
     const prompt = "Shall it go out?";
-    const id = await startExecution(author, await hasApproval({ prompt }));
+    const id = await startExecution(author, await createApproval({ prompt }));
     await untilStatus(author, id, "waiting");
     assert.equal((await stepOf(author, id, "ok")).prompt, prompt);
     assert.equal((await decide(id, "approve")).body.data.prompt, prompt);
     await untilStatus(author, id, "completed");
     assert.equal((await stepOf(author, id, "then")).prompt, null);
-    const silent = await startExecution(author, await hasApproval());
+    const silent = await startExecution(author, await createApproval());
     await untilStatus(author, silent, "waiting");
     assert.equal((await stepOf(author, silent, "ok")).prompt, null);
   });
 
-  test("is for whoever runs the workflow, for a step that waits, and for approvals alone", async () => {
-    const id = await startExecution(author, await hasApproval());
+  test("stranger, unknown step, decided step or no approval: is refused", async () => {
+    const id = await startExecution(author, await createApproval());
     await untilStatus(author, id, "waiting");
     const stranger = await market.createUser();
     const codeOf = async (reply: ReturnType<typeof decide>) => (await reply).body.error.code;

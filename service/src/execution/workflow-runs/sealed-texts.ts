@@ -3,20 +3,20 @@ import { sealedColumn } from "../../platform/db/sealed-columns.ts";
 import type { ExecutionRef } from "../executions/texts.ts";
 import { NO_ITEM, type StepError, type UsageSum } from "./run-state.ts";
 
-/** What a run was begun with: whatever becomes of the product or the keys' names, this is what runs. */
+/** The input of a run, fixed at its start: later changes of the product or the keys' names do not matter. */
 export interface RunInput {
   productId: string;
   version: string;
   /** The JSON text of the definition. */
   definition: string;
   input: Record<string, unknown>;
-  /** Ids of keys as clients know them, by provider. */
+  /** Public ids of keys, by provider. */
   apiKeys: Record<string, string>;
-  /** USD; null: as much as it takes. */
+  /** USD; null: no limit. */
   maxCost: number | null;
   /** The callback endpoint that receives status changes. */
   callbackId: string | null;
-  /** The span in which it was begun, for the trace of the run. */
+  /** The span of the request or step that started the run. */
   traceparent?: string | undefined;
 }
 
@@ -50,7 +50,7 @@ export const sealedOutputs = sealedColumn({
   bound: {
     id: "t.execution_id",
     userId: "select r.user_id from workflow_runs r where r.execution_id = t.execution_id",
-    // As keyOf() says it.
+    // As `stepKey` builds it.
     step: `case when t.item = ${NO_ITEM} then t.step_id else t.step_id || '#' || t.item end`,
   },
   contextOf: ({ id, userId, step }) => outputContext({ id, userId }, step),
@@ -62,7 +62,7 @@ export const sealRunInput = (ctx: Context, run: ExecutionRef, start: RunInput): 
 export const openRunInput = (ctx: Context, run: ExecutionRef, sealed: string): RunInput =>
   JSON.parse(ctx.vault.open(sealed, startContext(run)));
 
-/** What came out, for the step of another run that called this one. */
+/** The result of a child run, for the step that called it. */
 export const sealResult = (ctx: Context, run: ExecutionRef, result: ChildResult): string =>
   ctx.vault.seal(JSON.stringify(result), resultContext(run));
 
@@ -75,7 +75,7 @@ export interface ChildResult {
   usage: UsageSum;
 }
 
-/** `key` says of which step, so that a row that is moved does not open. */
+/** `key` names the step, so that a row that was moved does not open. */
 export const sealOutput = (ctx: Context, run: ExecutionRef, key: string, json: string): string =>
   ctx.vault.seal(json, outputContext(run, key));
 

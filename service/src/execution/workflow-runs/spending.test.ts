@@ -16,13 +16,13 @@ import { CostLimit } from "./cost-limit.ts";
 
 const { provider, market, author, withOpenai } = await openWorkflows();
 
-/** gpt-4o: 2.5 USD for a million tokens that go in, and 10 for one that comes out. */
+/** gpt-4o: 2.5 USD for a million input tokens, 10 USD for a million output tokens. */
 const model = "gpt-4o";
 const usage = { input: 1_000, output: 100 };
 const COST_USD = 0.0035;
 
-suite("what a call that failed has used", () => {
-  test("counts for its step and its run where the provider told it, with all attempts", async () => {
+suite("usage of failed calls", () => {
+  test("reported by the provider: counts for the step and the run, over all attempts", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [promptStep("a", "x", { model, retry: { max: 1, backoffSeconds: 0 }, onError: "continue" })],
     });
@@ -31,11 +31,14 @@ suite("what a call that failed has used", () => {
     const run = await executeWorkflow(author, workflowId, withOpenai());
     const step = await stepOf(author, run.executionId, "a");
     assert.deepEqual([step.error.code, step.attempt, step.provider], ["CONTENT_FILTERED", 2, "openai"]);
-    for (const told of [step.usage, run.usage])
-      assert.deepEqual([told.totalTokens, told.estimatedCost, told.costKnown], [2_200, 2 * COST_USD, true]);
+    for (const total of [step.usage, run.usage])
+      assert.deepEqual(
+        [total.totalTokens, total.estimatedCost, total.costKnown],
+        [2_200, 2 * COST_USD, true],
+      );
   });
 
-  test("counts with the call before it, which it was to mend", async () => {
+  test("failed repair call: the usage of the first call still counts", async () => {
     const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
     const workflowId = await createWorkflow(author, { steps: [promptStep("a", "x", { model, output })] });
     provider.next({ answer: { text: "no JSON", usage } });
@@ -45,7 +48,7 @@ suite("what a call that failed has used", () => {
     assert.deepEqual([run.usage.totalTokens, run.usage.estimatedCost], [1_100, COST_USD]);
   });
 
-  test("counts at least its prompt where the step gave it up, and the call after it", async () => {
+  test("timed out call: counts at least its prompt, and the retry adds its own usage", async () => {
     const step = promptStep("a", "x".repeat(4_000), {
       model,
       timeoutSeconds: 5,
@@ -66,7 +69,7 @@ suite("what a call that failed has used", () => {
     );
   });
 
-  test("counts at least the prompt of what was under way when its run was canceled", async () => {
+  test("call aborted by a cancellation: counts at least its prompt", async () => {
     const workflowId = await createWorkflow(author, {
       steps: [promptStep("a", "x".repeat(4_000), { model })],
     });
@@ -79,7 +82,7 @@ suite("what a call that failed has used", () => {
     assert.deepEqual([usage.promptTokens, usage.estimatedCost, usage.estimated], [1_000, 0.0025, true]);
   });
 
-  test("is nothing where the provider told nothing", async () => {
+  test("not reported: is null", async () => {
     const workflowId = await createWorkflow(author, { steps: [promptStep("a", "x"), echoStep("b", "y")] });
     provider.next("bad-key");
     const run = await executeWorkflow(author, workflowId, {
@@ -89,14 +92,18 @@ suite("what a call that failed has used", () => {
   });
 });
 
-suite("a run with maxCost", () => {
-  const costs = (id: string, more: object = {}) =>
+suite("workflow run with maxCost", () => {
+  const paidStep = (id: string, more: object = {}) =>
     promptStep(id, "x", { model, options: { maxTokens: 100 }, ...more });
   const after = (...needs: string[]) => ({ needs });
 
-  test("calls nothing that would pass it, and fails, even where its steps may", async () => {
+  test("call over the limit: is not made, and the run fails despite onError and a retry", async () => {
     const workflowId = await createWorkflow(author, {
-      steps: [costs("a"), costs("b", { ...after("a"), onError: "continue" }), costs("c", after("b"))],
+      steps: [
+        paidStep("a"),
+        paidStep("b", { ...after("a"), onError: "continue" }),
+        paidStep("c", after("b")),
+      ],
     });
     const before = provider.requests.length;
     provider.next({ answer: { usage } });
@@ -112,12 +119,12 @@ suite("a run with maxCost", () => {
     const retried = await author.post(`/v1/ai/executions/${run.executionId}/retry`, undefined, {
       prefer: "wait=30",
     });
-    assert.equal(retried.body.data.status, "failed", "what it spent before counts");
+    assert.equal(retried.body.data.status, "failed", "the cost before the retry counts");
     assert.equal(provider.requests.length - before, 1);
   });
 
-  test("comes to its end where all its calls are within it", async () => {
-    const workflowId = await createWorkflow(author, { steps: [costs("a"), costs("b", after("a"))] });
+  test("all calls within the limit: completes", async () => {
+    const workflowId = await createWorkflow(author, { steps: [paidStep("a"), paidStep("b", after("a"))] });
     for (let call = 0; call < 2; call++) provider.next({ answer: { usage } });
     const run = await executeWorkflow(author, workflowId, {
       ...withOpenai(),
@@ -126,7 +133,7 @@ suite("a run with maxCost", () => {
     assert.equal(run.status, "completed");
   });
 
-  test("counts calls that are under way by what they are expected to cost, and those that have ended by what they did", () => {
+  test("open calls count by their expected cost, ended calls by their real cost", () => {
     const limit = new CostLimit(0.0025, 0);
     const messages = [{ role: "user", content: "" }] as const;
     const reserve = () =>
@@ -147,10 +154,10 @@ suite("a run with maxCost", () => {
     assert.equal(limit.left, 0.0004);
   });
 
-  test("gives a workflow that it runs what is left", async () => {
-    const productId = await createWorkflow(author, { steps: [costs("a")] });
+  test("child workflow: gets the remaining limit", async () => {
+    const productId = await createWorkflow(author, { steps: [paidStep("a")] });
     const workflowId = await createWorkflow(author, {
-      steps: [costs("first"), { id: "other", type: "product", productId, ...after("first") }],
+      steps: [paidStep("first"), { id: "other", type: "product", productId, ...after("first") }],
     });
     const before = provider.requests.length;
     provider.next({ answer: { usage } });
@@ -162,16 +169,16 @@ suite("a run with maxCost", () => {
     assert.equal(provider.requests.length - before, 1);
   });
 
-  test("calls nothing whose price nobody knows", async () => {
-    const workflowId = await createWorkflow(author, { steps: [costs("a", { model: "no-such-model" })] });
+  test("model without a known price: is not called", async () => {
+    const workflowId = await createWorkflow(author, { steps: [paidStep("a", { model: "no-such-model" })] });
     const before = provider.requests.length;
     const run = await executeWorkflow(author, workflowId, { ...withOpenai(), options: { maxCost: 5 } });
     assert.deepEqual([run.status, run.error.code], ["failed", "VALIDATION_ERROR"]);
     assert.equal(provider.requests.length, before);
   });
 
-  test("is a positive number of dollars", async () => {
-    const workflowId = await createWorkflow(author, { steps: [costs("a")] });
+  test("zero, negative or no number: 400", async () => {
+    const workflowId = await createWorkflow(author, { steps: [paidStep("a")] });
     for (const maxCost of [0, -1, "1"])
       assertError(
         await postExecution(author, workflowId, { options: { maxCost } }),

@@ -19,7 +19,7 @@ import type { RunContext } from "./prepare-step.ts";
 import { type StepResult, toFailedStep } from "./step-result.ts";
 import { UsageTotal } from "./usage-total.ts";
 
-/** What trying again would not change. */
+/** A retry would fail in the same way. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
   "UNAUTHORIZED",
   "PRODUCT_NOT_FOUND",
@@ -31,7 +31,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   "VALIDATION_ERROR",
 ]);
 
-/** A key of another provider, which stands in for it, has models of its own. */
+/** A key of another provider that replaces this one has its own models. */
 export function findModel(key: SealedKey, provider: string, requested: string | undefined): string {
   const model =
     key.provider === provider
@@ -42,7 +42,7 @@ export function findModel(key: SealedKey, provider: string, requested: string | 
 }
 
 export interface StepCall extends Omit<KeyedCall, "executionId"> {
-  /** Has its part of the key's limits already, or needs none; undefined: reserves it when the call is made. */
+  /** The reservation; null: none is needed; undefined: the call makes its own. */
   opened?: OpenCall | null | undefined;
 }
 
@@ -57,15 +57,15 @@ export async function callForText(
   return { kind: "completed", output: answer.output, callUsage: usageTotal.callUsage };
 }
 
-/** Makes a call within what the run may cost, and adds its usage to the total. `end` still has to be written for its key. */
+/** Makes a call within the cost limit and adds its usage. The caller must write `end`. */
 export async function callProvider(
   ctx: Context,
   run: RunContext,
-  { opened, ...asked }: StepCall,
+  { opened, ...request }: StepCall,
   usageTotal: UsageTotal,
 ): Promise<{ answer: ProviderAnswer; end: CallEnd | null }> {
-  const { provider } = asked.key;
-  const call = { ...asked, executionId: run.id };
+  const { provider } = request.key;
+  const call = { ...request, executionId: run.id };
   const count = (model: string, usage: ProviderAnswer["usage"]) => {
     const costUsd = usageTotal.add({ provider, model, askedModel: call.model, usage });
     run.costLimit?.spend(costUsd);
@@ -78,7 +78,7 @@ export async function callProvider(
         : opened,
       call,
     );
-    // Before what it was expected to cost is released: nothing of it may seem to be left in between.
+    // Counted before the reservation is released, so that the limit never seems free in between.
     if ("answer" in finished) count(finished.answer.model, finished.answer.usage);
     else if (finished.usage) count(call.model, finished.usage);
     return finished;
@@ -106,11 +106,11 @@ async function withReservedCost<T>(
   }
 }
 
-/** A budget that calls under way hold limits how many run at once: the step waits for one of them to end. */
+/** The budget would suffice without the reservations of open calls: the step waits for one of them to end. */
 const isBudgetReserved = ({ code, details }: ProviderError | ApiError): boolean =>
   code === "KEY_BUDGET_EXCEEDED" && details?.["reason"] === "reserved";
 
-/** What anything thrown says of a step. Nothing of it quotes a prompt, an output or a key. */
+/** Converts an error to a failed step. No text quotes a prompt, an output or a key. */
 export async function catchStepErrors(
   ctx: Context,
   signal: AbortSignal,

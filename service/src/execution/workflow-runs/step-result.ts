@@ -1,9 +1,9 @@
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
 import type { StepError, UsageSum } from "./run-state.ts";
 
-/** What a call of a provider was, beside what came out. */
+/** The usage of a step's calls. */
 export interface CallUsage {
-  /** null: another execution made the calls. */
+  /** null: a child run made the calls. */
   provider: string | null;
   model: string | null;
   usage: UsageSum;
@@ -11,20 +11,18 @@ export interface CallUsage {
 
 export interface StepFailure {
   error: StepError;
-  /** Trying again would fail in the same way. */
+  /** A retry would fail in the same way. */
   isFinal: boolean;
-  /** How long the provider wants to be left alone. */
+  /** The delay that the provider asks for. */
   retryAfterSeconds?: number | undefined;
   callUsage?: CallUsage | undefined;
 }
 
-/** How a step ended, or an item of a map. */
 export type StepEnd =
   | { kind: "completed"; output: unknown; callUsage?: CallUsage | undefined }
   | { kind: "skipped" }
   | ({ kind: "failed" } & StepFailure);
 
-/** What came of a call. */
 export type StepResult =
   | StepEnd
   /** A child run does the work and signals its end. */
@@ -32,12 +30,12 @@ export type StepResult =
   /** Aborted: only the usage of its calls still counts. */
   | { kind: "aborted"; callUsage?: CallUsage | undefined };
 
-/** What a step comes to before anybody outside is asked. */
+/** The result of the part of a step that calls nothing. */
 export type PreparedStep =
   | StepResult
   | { kind: "map"; items: unknown[] }
   | { kind: "wait"; until: Date }
-  /** Must be known to have begun before it is called. `opens` takes its part of a key's limits where that is written down. */
+  /** A checkpoint must record the start before the call. It also writes the reservation `opens`. */
   | { kind: "call"; opens: OpenCall | null; call(signal: AbortSignal): Promise<StepResult> };
 
 export const toFailedStep = (code: string, message: string, more: Partial<StepFailure> = {}): StepEnd => ({

@@ -6,7 +6,7 @@ import { listAllSteps, type StepRow } from "./run-queries.ts";
 import { RunState, type StepRun, stepKey } from "./run-state.ts";
 import { openOutput, sealOutput } from "./sealed-texts.ts";
 
-/** How far a run had come when it was last written down. */
+/** The state that the last checkpoint wrote. */
 export async function readRunState(
   ctx: Context,
   db: Queries,
@@ -35,7 +35,7 @@ export async function readRunState(
   return new RunState(workflow, runs);
 }
 
-/** A step as it is written down: its output sealed, for it alone. */
+/** Seals the output so that it opens only as that of this step. */
 export function toStepRow(ctx: Context, run: ExecutionRef, state: RunState, step: StepRun): StepRow {
   const { output, error, usage, decision: _, decidedAt: __, ...row } = step;
   return {

@@ -7,37 +7,37 @@ import { type StepRun, type StepWork, stepKey } from "./run-state.ts";
 import type { PreparedStep } from "./step-result.ts";
 import { StepTrace } from "./trace.ts";
 
-/** A call that was aborted ends at once, unless somebody does not listen. */
+/** An aborted call ends within this time, unless its code ignores the signal. */
 const ABORT_TIMEOUT_MS = 1_000;
 
 type Call = Extract<PreparedStep, { kind: "call" }>;
 
-/** Something that is under way for a step or an item. */
+/** Work in progress for a step or an item. */
 export interface StepTask {
   run: StepRun;
   aborter: AbortController;
   trace: StepTrace;
 }
 
-/** What came of a task: how it ended, or what is to be called for it. */
+/** The end of a step, or the call that it needs. */
 export interface TaskResult {
   task: StepTask;
   prepared: PreparedStep;
 }
 
-/** All that is under way for the steps of one run. It rings when something came of it. */
+/** All tasks of one run. Calls `wake` for each result. */
 export class StepTasks {
   readonly #ctx: Context;
   readonly #executionId: string;
   readonly #wake: () => void;
   readonly #tasks = new Map<string, StepTask>();
-  /** What becomes of steps before anybody outside is asked. */
+  /** Evaluations of steps, before any call. */
   readonly #preparing = new Set<Promise<void>>();
-  /** All that has begun and has not ended, given up or not. */
+  /** All unfinished tasks, aborted ones included. */
   readonly #running = new Set<Promise<void>>();
   /** In milliseconds of performance.now(). */
   #delayedUntil: number | null = null;
-  /** Written down as begun before they are called. */
+  /** A checkpoint must record their start before they are made. */
   #calls: (Call & { task: StepTask })[] = [];
   #results: TaskResult[] = [];
 
@@ -47,7 +47,7 @@ export class StepTasks {
     this.#wake = wake;
   }
 
-  /** Nothing is under way, and what was given up has said what it used. */
+  /** No task runs, and every aborted task has reported its usage. */
   get isEmpty(): boolean {
     return this.#tasks.size === 0 && this.#running.size === 0;
   }
@@ -56,7 +56,6 @@ export class StepTasks {
     return this.#calls.length > 0;
   }
 
-  /** Begins to find out what a step comes to. */
   prepare(run: StepRun, work: StepWork, prepare: () => Promise<PreparedStep>): void {
     const task: StepTask = { run, aborter: new AbortController(), trace: new StepTrace(run, work) };
     this.#tasks.set(stepKey(run.stepId, run.item), task);
@@ -65,13 +64,13 @@ export class StepTasks {
     void prepared.then(() => this.#preparing.delete(prepared));
   }
 
-  /** To be called when that is written down. */
+  /** Queues a call until a checkpoint has recorded its start. */
   queueCall(task: StepTask, call: Call): void {
     this.#tasks.set(stepKey(task.run.stepId, task.run.item), task);
     this.#calls.push({ task, ...call });
   }
 
-  /** What takes its part of a key's limits where it is written down. */
+  /** The reservations that the checkpoint writes. */
   get callsToOpen(): OpenCall[] {
     return this.#calls.flatMap(({ opens }) => opens ?? []);
   }
@@ -82,7 +81,7 @@ export class StepTasks {
       void this.#launch(task, () => call(AbortSignal.any([task.aborter.signal, this.#ctx.shutdown])));
   }
 
-  /** What came of tasks since it was last taken. Of those that were given up meanwhile only what they have used counts. */
+  /** Returns new results. Of an aborted task only the usage counts. */
   *drain(): Generator<TaskResult> {
     for (const result of this.#results.splice(0)) {
       const { task, prepared } = result;
@@ -104,18 +103,18 @@ export class StepTasks {
   }
 
   abortAll(): void {
-    for (const { aborter: stop } of this.#tasks.values()) stop.abort();
+    for (const { aborter } of this.#tasks.values()) aborter.abort();
     this.#tasks.clear();
     this.#calls = [];
   }
 
-  /** Gives up all, and resolves when it is known what that has used. */
+  /** Aborts all tasks, and resolves when they have reported their usage. */
   async abortAllAndWait(): Promise<void> {
     this.abortAll();
     if (this.#running.size > 0) await settlesWithin(ABORT_TIMEOUT_MS, Promise.allSettled(this.#running));
   }
 
-  /** What begins is mostly known at once, and is then written in one go with what had ended: a commit less for each step. */
+  /** Preparing a step is mostly quick. One checkpoint then records its start and earlier ends: one commit less for each step. */
   async waitForPrepared(): Promise<boolean> {
     if (this.#preparing.size === 0) return false;
     this.#delayedUntil ??= performance.now() + CHECKPOINT_DELAY_MS;
@@ -134,10 +133,10 @@ export class StepTasks {
     return running;
   }
 
-  #run({ trace, aborter: stop }: StepTask, work: () => Promise<PreparedStep>): Promise<PreparedStep> {
-    const over = AbortSignal.any([stop.signal, this.#ctx.shutdown]);
+  #run({ trace, aborter }: StepTask, work: () => Promise<PreparedStep>): Promise<PreparedStep> {
+    const signal = AbortSignal.any([aborter.signal, this.#ctx.shutdown]);
     return trace
-      .within(() => retryWhileUnavailable(over, work))
+      .within(() => retryWhileUnavailable(signal, work))
       .catch((error): PreparedStep => {
         this.#ctx.log.error(
           { execution: this.#executionId, err: error },

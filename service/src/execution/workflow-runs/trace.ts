@@ -8,14 +8,14 @@ import { NO_ITEM, type StepRun, type StepWork } from "./run-state.ts";
 import type { RunInput } from "./sealed-texts.ts";
 import type { PreparedStep } from "./step-result.ts";
 
-/** What one process drives of a run, from its lease until it leaves it, as a span of a trace of its own. */
+/** One span for each lease of a run, in a trace of its own. */
 export const traceDrive = ({ id }: ClaimedRun, drive: () => Promise<void>): Promise<void> =>
   inSpan("invoke_workflow", { "gen_ai.operation.name": "invoke_workflow" }, (span) => {
     if (span.isRecording()) span.setAttribute("stoa.execution.id", toId("exec", id));
     return drive();
   });
 
-/** Of the run that is driven here: what runs, and the request or step that began it. */
+/** Adds the product to the span of the run, and links the request or step that started the run. */
 export function traceRunInput({ productId, version, traceparent }: RunInput, { depth }: RunRow): void {
   const span = trace.getActiveSpan();
   if (!span?.isRecording()) return;
@@ -28,7 +28,6 @@ export function traceRunInput({ productId, version, traceparent }: RunInput, { d
   addSpanLink(span, traceparent);
 }
 
-/** A run has ended, here and for good. */
 export function traceRunEnd(ctx: Context, runEnd: RunEnd, createdAt: Date): void {
   const { status } = runEnd;
   const errorType = status === "failed" ? runEnd.error.code : status === "canceled" ? status : null;
@@ -40,7 +39,7 @@ export function traceRunEnd(ctx: Context, runEnd: RunEnd, createdAt: Date): void
   if (span && errorType !== null) markFailed(span, errorType);
 }
 
-/** A step, or an item of a map, from where it is prepared to what comes of it. A wait is no work, and not in it. */
+/** The span of a step or an item, from its preparation to its result, without waits. */
 export class StepTrace {
   readonly #span: Span;
 
@@ -59,7 +58,7 @@ export class StepTrace {
     return withSpan(this.#span, work);
   }
 
-  /** What it came to; a call goes on in it. */
+  /** The call of a step continues its span. */
   end(prepared: PreparedStep): void {
     if (prepared.kind === "call") return;
     this.#span.setAttribute("stoa.step.result", prepared.kind);

@@ -6,13 +6,13 @@ import type { CallUsage } from "./step-result.ts";
 
 export interface CountedCall {
   provider: ProviderId;
-  /** As the answer names it. */
+  /** The model that the answer names. */
   model: string;
   askedModel: string;
   usage: ProviderAnswer["usage"];
 }
 
-/** What the calls of one attempt of a step were, summed: those that failed, too, where the provider counted. */
+/** Sums the usage of all calls of one attempt of a step, including failed calls whose usage the provider reported. */
 export class UsageTotal {
   readonly #ctx: Context;
   callUsage: CallUsage | undefined;
@@ -21,7 +21,7 @@ export class UsageTotal {
     this.#ctx = ctx;
   }
 
-  /** Answers what that costs, in USD. */
+  /** Returns the cost of the call in USD. */
   add({ usage, ...call }: CountedCall): number {
     const { estimatedCost, costKnown } = priceUsage({ ...call, usage, at: this.#ctx.now() });
     const { promptTokens, completionTokens, estimated = false } = usage;

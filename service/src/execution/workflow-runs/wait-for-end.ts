@@ -2,17 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import { hasRunEnded } from "./queries.ts";
 
-/** Also without a notice. */
+/** Interval for lost notifications. */
 const POLL_MS = 1_000;
 
-/** Resolves with whether a run has ended by then; the time is that of the process, because somebody holds a line open for it. */
+/** Resolves with whether the run ends within `ms`. The real clock counts, because a client holds its connection open. */
 export async function waitForEnd(ctx: Context, id: string, ms: number): Promise<boolean> {
   const until = performance.now() + ms;
   for (;;) {
     const reported = new AbortController();
-    const forget = ctx.runNotifications.onRun(id, () => reported.abort());
+    const unsubscribe = ctx.runNotifications.onRun(id, () => reported.abort());
     try {
-      // Heard first, then looked at: what ends in between is not missed.
+      // Subscribes before it reads, so that it misses no end.
       if (await hasRunEnded(ctx.db, id)) return true;
       const left = until - performance.now();
       if (left <= 0 || ctx.shutdown.aborted) return false;
@@ -20,7 +20,7 @@ export async function waitForEnd(ctx: Context, id: string, ms: number): Promise<
         signal: AbortSignal.any([reported.signal, ctx.shutdown]),
       }).catch(() => {});
     } finally {
-      forget();
+      unsubscribe();
     }
   }
 }

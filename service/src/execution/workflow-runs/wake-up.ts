@@ -1,16 +1,16 @@
-/** An auto-reset event: `wake` releases the waiter, or the next one that comes. */
+/** An auto-reset event: `wake` releases the waiter, or else the next call of `wait`. */
 export class WakeUp {
-  #hasRung = false;
+  #isSet = false;
   #wake: (() => void) | null = null;
 
   wake(): void {
-    this.#hasRung = true;
+    this.#isSet = true;
     this.#wake?.();
   }
 
   async wait(): Promise<void> {
-    if (!this.#hasRung) await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (!this.#isSet) await new Promise<void>((resolve) => (this.#wake = resolve));
     this.#wake = null;
-    this.#hasRung = false;
+    this.#isSet = false;
   }
 }

@@ -7,9 +7,9 @@ import { type ClaimedRun, claimRuns, releaseLease, renewLeases } from "./run-que
 import { traceDrive } from "./trace.ts";
 import { WakeUp } from "./wake-up.ts";
 
-/** Most of them wait for a provider. */
+/** A driven run mostly waits for its provider. */
 const MAX_RUNS = 100;
-/** So many are begun at limit, and then more at the next look: other workers look, too. */
+/** Claims of one poll: few, so that other workers share the due runs. */
 const CLAIM_LIMIT = 10;
 /** A process that does not renew a lease for this time counts as dead; another worker claims the run. */
 const LEASE_MS = 10_000;
@@ -20,13 +20,13 @@ const POLL_MS = 250;
 interface DrivenRun {
   driver: RunDriver;
   ended: Promise<void>;
-  /** A signal came while the run was driven here. */
+  /** A signal arrived while this process drove the run. */
   isSignaled: boolean;
 }
 
 /**
- * A worker of workflows; there may be any number. It leases runs that are due, drives them, and renews the leases as long as it
- * lives. What it holds when it is killed is due again when the lease ends.
+ * Leases due runs, drives them and renews their leases. There may be any number of workers. The runs of a killed worker are due
+ * again when their leases end.
  */
 export class WorkflowWorker {
   readonly #ctx: Context;
@@ -36,7 +36,7 @@ export class WorkflowWorker {
   readonly #runs = new Map<string, DrivenRun>();
   readonly #stopping = new AbortController();
   readonly #wakeUp = new WakeUp();
-  /** More may be due than the last look could take. */
+  /** The last claim may have left due runs behind. */
   #mayHaveMore = false;
   #unsubscribe: () => void = () => {};
   #working: Promise<unknown> = Promise.resolve();
@@ -50,9 +50,9 @@ export class WorkflowWorker {
 
   start(): void {
     this.#unsubscribe = this.#ctx.runNotifications.onAnyRun((id) => {
-      const held = this.#runs.get(id);
-      held?.driver.signal();
-      if (held) held.isSignaled = true;
+      const driven = this.#runs.get(id);
+      driven?.driver.signal();
+      if (driven) driven.isSignaled = true;
       this.#wakeUp.wake();
     });
     this.#working = Promise.all([
@@ -67,7 +67,9 @@ export class WorkflowWorker {
     ]);
   }
 
-  /** Begins nothing more; resolves when what was called has ended, or the context's shutdown broke it off, and all is left to others. */
+  /**
+   * Claims no more runs. Resolves when calls have ended or the context's shutdown has aborted them, and all leases are released.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#wakeUp.wake();
@@ -77,9 +79,9 @@ export class WorkflowWorker {
     this.#unsubscribe();
   }
 
-  /** Resolves when nothing is driven here. */
+  /** Resolves when this worker drives no run. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#runs.values()].map(({ ended: over }) => over));
+    await Promise.all([...this.#runs.values()].map(({ ended }) => ended));
   }
 
   /** Claims due runs and drives them; returns true if more may be due. */
@@ -105,25 +107,24 @@ export class WorkflowWorker {
     return claimed.length === limit;
   }
 
-  /** An account holds no more than are free: however many come, there is room for one who has none. */
+  /** Excludes accounts that drive as many runs as there are free places, so that an account without runs finds one. */
   #usersWithoutRoom(room: number): string[] {
     const drivers = [...this.#runs.values()].map(({ driver }) => driver);
     const byAccount = Map.groupBy(drivers, ({ userId }) => userId);
     return [...byAccount].flatMap(([userId, { length }]) => (length >= room ? [userId] : []));
   }
 
-  /** Renews the leases of all runs that are driven here. */
   async renewLeases(): Promise<boolean> {
     if (this.#runs.size === 0) return false;
     const drivers = [...this.#runs.values()].map(({ driver }) => driver);
     const { db, databaseUptime } = this.#ctx;
     const leases = drivers.map(({ lease }) => lease);
-    const held = await databaseUptime.track(() => renewLeases(db, leases, this.#leaseEnd()));
-    for (const driver of drivers) driver.onLeaseRenewed(held.get(driver.id));
+    const signals = await databaseUptime.track(() => renewLeases(db, leases, this.#leaseEnd()));
+    for (const driver of drivers) driver.onLeaseRenewed(signals.get(driver.id));
     return false;
   }
 
-  /** After an outage of the database the leases of workers that live are over, too: they have the time of one to renew them. */
+  /** After an outage the leases of live workers have expired, too. They get the time of one lease to renew them. */
   get #includesExpired(): boolean {
     return this.#ctx.databaseUptime.hasBeenUpFor(this.#leaseMs);
   }
@@ -132,20 +133,23 @@ export class WorkflowWorker {
 
   #drive(claimed: ClaimedRun): void {
     const driver = new RunDriver(this.#ctx, claimed, this.#evaluator, this.#leaseMs);
-    const over = traceDrive(claimed, () => driver.drive())
+    const ended = traceDrive(claimed, () => driver.drive())
       .catch(async (error) => {
-        this.#ctx.log.error({ execution: claimed.id, err: error }, "a workflow was left where it stood");
-        // Not at once: what fails now would fail again. And not for ever, unless it is the database that is away.
+        this.#ctx.log.error(
+          { execution: claimed.id, err: error },
+          "driving a workflow run failed; it is due again later",
+        );
+        // Not due at once, because the failure would repeat. An outage of the database does not count as a crash.
         const isForgiven = isDatabaseUnavailable(error);
         await releaseLease(this.#ctx.db, claimed, this.#leaseEnd(), { isForgiven }).catch(() => {});
       })
       .finally(() => {
         this.#runs.delete(claimed.id);
-        // While it was held, no look found it, however due it was.
-        if (held.isSignaled || this.#mayHaveMore) this.#wakeUp.wake();
+        // `claimRuns` skips runs that this worker drives, even due ones.
+        if (driven.isSignaled || this.#mayHaveMore) this.#wakeUp.wake();
       });
-    const held: DrivenRun = { driver, ended: over, isSignaled: false };
-    this.#runs.set(claimed.id, held);
+    const driven: DrivenRun = { driver, ended, isSignaled: false };
+    this.#runs.set(claimed.id, driven);
   }
 
   async #renewUntilIdle(): Promise<void> {
@@ -157,7 +161,10 @@ export class WorkflowWorker {
   async #repeat(work: () => Promise<boolean>, pause: () => Promise<void>): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const isBusy = await work().catch((error) => {
-        this.#ctx.log.warn({ err: error }, "a round of workflows failed; the next one tries again");
+        this.#ctx.log.warn(
+          { err: error },
+          "claiming or renewing workflow runs failed; the next poll retries",
+        );
         return false;
       });
       if (!isBusy) await pause();

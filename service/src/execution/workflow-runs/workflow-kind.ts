@@ -10,7 +10,7 @@ import { NO_ITEM } from "./run-state.ts";
 import { waitForEnd } from "./wait-for-end.ts";
 
 const POLL_MS = 250;
-/** The driver of the run gets the notification at once. */
+/** The driver gets a notification, so most cancellations end within this time. */
 const CANCEL_WITHIN_MS = 1_000;
 const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
 
@@ -20,7 +20,7 @@ export const workflowKind: ExecutionKind = {
   async *streamEvents(ctx, { id, userId }, lastEventId, signal) {
     let after = Number(lastEventId ?? 0);
     while (!signal.aborted) {
-      // Asked first: what is written before it ends is then found.
+      // Read before the events: an ended run then has all its events.
       const hasEnded = await hasRunEnded(ctx.db, id);
       const events = await listEventsAfter(ctx.db, id, after);
       for (const event of events) {
@@ -39,7 +39,7 @@ export const workflowKind: ExecutionKind = {
     }
   },
   listStepUsage: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toStepUsage),
-  // A trigger has signaled the run already.
+  // A trigger has already signaled the run.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };
 
@@ -57,12 +57,12 @@ const toStepUsage = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => 
 
 async function waitForNotification(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
   const reported = new AbortController();
-  const forget = ctx.runNotifications.onRun(id, () => reported.abort());
+  const unsubscribe = ctx.runNotifications.onRun(id, () => reported.abort());
   await sleep(POLL_MS, null, { signal: AbortSignal.any([signal, reported.signal]) }).catch(() => {});
-  forget();
+  unsubscribe();
 }
 
-/** The last event tells the whole result. */
+/** The data of the final event is the whole execution. */
 async function toStreamedEvent(
   ctx: Context,
   userId: string,

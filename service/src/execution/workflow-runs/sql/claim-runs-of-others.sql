@@ -1,5 +1,5 @@
--- As claim-runs, but none of `excludedUsers`. Walks from account to account and looks at a few runs of each, so that it passes a hundred thousand
--- runs of one account in one step.
+-- As claim-runs, without runs of `excludedUsers`. It steps from account to account and reads a few runs of each, so that it passes
+-- 100,000 runs of one account in one step.
 with recursive account (id) as (
   (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
   union all

@@ -1,4 +1,4 @@
--- Leases due runs, those first that have waited longest. `held` are runs that the caller drives already.
+-- Leases the due runs that have waited longest. `held`: runs that the caller drives already.
 with due as (
   select execution_id from workflow_runs
    where due_at <= :now and (lease_token is null or :includesExpired::boolean) and execution_id <> all (:held::uuid[])
