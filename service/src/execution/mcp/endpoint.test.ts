@@ -31,15 +31,15 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } },
 };
 const BOTH = { accept: "application/json, text/event-stream" };
-const posts = (caller: Client, message: unknown = initialize, headers: Record<string, string> = {}) =>
+const postMessage = (caller: Client, message: unknown = initialize, headers: Record<string, string> = {}) =>
   caller.post("/mcp", message, { ...BOTH, ...headers });
 
 const tokenFor = async (ask: Record<string, string>) =>
   market.as((await requestTokens(market, buyer.userId, app, ask)).access_token);
 
-suite("the official client", () => {
+suite("official MCP client", () => {
   for (const revision of revisions) {
-    test(`of ${revision} finds its way: 401, discovery, registration, PKCE, and runs what was bought`, async () => {
+    test(`${revision}: 401, discovery, registration and PKCE lead to a tool call`, async () => {
       const desk = new OAuthTestClient(market, buyer);
       const transport = () =>
         new StreamableHTTPClientTransport(mcpUrl(market.origin), { authProvider: desk });
@@ -66,13 +66,13 @@ suite("the official client", () => {
     });
   }
 
-  test("speaks the newest revision where it may choose, and an older one where it must", async () => {
+  test("negotiation: the newest revision by default, an older one if pinned", async () => {
     const client = new McpClient({ name: "t", version: "1" }, { versionNegotiation: { mode: "auto" } });
     const requestInit = { headers: { authorization: `Bearer ${buyer.key}` } };
     await client.connect(new StreamableHTTPClientTransport(mcpUrl(market.origin), { requestInit }));
     assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
     await client.close();
-    const older = await posts(buyer, {
+    const older = await postMessage(buyer, {
       ...initialize,
       params: { ...initialize.params, protocolVersion: "2025-06-18" },
     });
@@ -80,10 +80,10 @@ suite("the official client", () => {
   });
 });
 
-suite("who may come in", () => {
-  test("nobody without a credential, who is told where to get one", async () => {
+suite("credentials of /mcp", () => {
+  test("none or a wrong one: 401 with the URL of the resource metadata", async () => {
     for (const credential of [null, "stoa_test_wrong", "wrong", "a.b.c"]) {
-      const reply = await posts(market.as(credential));
+      const reply = await postMessage(market.as(credential));
       assertError(reply, 401, "INVALID_API_KEY");
       assert.equal(
         reply.headers.get("www-authenticate"),
@@ -92,32 +92,32 @@ suite("who may come in", () => {
     }
   });
 
-  test("a key or token that may run prompts, and no other, which is told what it lacks", async () => {
-    assert.equal((await posts(buyer)).status, 200);
+  test("key or token without ai:execute: 403 with the missing permission", async () => {
+    assert.equal((await postMessage(buyer)).status, 200);
     const key = await market.createUser({ permissions: ["products:read"] });
-    assert.equal(assertError(await posts(key), 403, "UNAUTHORIZED").required, "ai:execute");
+    assert.equal(assertError(await postMessage(key), 403, "UNAUTHORIZED").required, "ai:execute");
     const resource = `${market.origin}/mcp`;
-    assert.equal((await posts(await tokenFor({ scope: "ai:execute", resource }))).status, 200);
+    assert.equal((await postMessage(await tokenFor({ scope: "ai:execute", resource }))).status, 200);
   });
 
-  test("no token of /v1, nor one of /mcp to /v1", async () => {
+  test("token of /v1 at /mcp, and of /mcp at /v1: 401", async () => {
     const forApi = await tokenFor({ scope: "ai:execute", resource: `${market.origin}/v1` });
     assert.equal((await forApi.get("/v1/ai/executions")).status, 200);
-    assertError(await posts(forApi), 401, "INVALID_API_KEY");
+    assertError(await postMessage(forApi), 401, "INVALID_API_KEY");
     const forMcp = await tokenFor({ scope: "ai:execute", resource: `${market.origin}/mcp` });
     assertError(await forMcp.get("/v1/ai/executions"), 401, "INVALID_API_KEY");
   });
 
-  test("no session, whether in the header or a cookie, and no key in the query", async () => {
+  test("session in header or cookie, or key in the query: 401", async () => {
     const session = await market.createSession(buyer.userId);
-    assertError(await posts(session), 401, "INVALID_API_KEY");
+    assertError(await postMessage(session), 401, "INVALID_API_KEY");
     const browser = { cookie: `__Host-session=${session.key}`, "sec-fetch-site": "same-origin" };
-    assertError(await posts(market.as(null), initialize, browser), 401, "INVALID_API_KEY");
+    assertError(await postMessage(market.as(null), initialize, browser), 401, "INVALID_API_KEY");
     const reply = await market.as(null).post(`/mcp?api_key=${buyer.key}`, initialize, BOTH);
     assertError(reply, 401, "INVALID_API_KEY");
   });
 
-  test("nobody who is banned, from that moment on", async () => {
+  test("banned user: 401 from the next request", async () => {
     const banned = await market.createUser();
     const client = await connectMcp(market, banned);
     await market.query("update users set banned_at = now() where id = $1", [banned.userId]);
@@ -125,17 +125,17 @@ suite("who may come in", () => {
     await client.close();
   });
 
-  test("no page of another site, whatever name of this machine it goes by", async () => {
+  test("request of another origin: 403", async () => {
     for (const headers of [
       { origin: "https://evil.example" },
       { origin: "null" },
       { origin: market.origin.replace("127.0.0.1", "rebound.example") },
       { "sec-fetch-site": "cross-site" },
     ]) {
-      const reply = await posts(buyer, initialize, headers as Record<string, string>);
+      const reply = await postMessage(buyer, initialize, headers as Record<string, string>);
       assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "same-origin");
     }
-    assert.equal((await posts(buyer, initialize, { origin: market.origin })).status, 200);
+    assert.equal((await postMessage(buyer, initialize, { origin: market.origin })).status, 200);
     const preflight = await fetch(mcpUrl(market.origin), {
       method: "OPTIONS",
       headers: { origin: "https://evil.example", "access-control-request-method": "POST" },
@@ -143,7 +143,7 @@ suite("who may come in", () => {
     assert.equal(preflight.headers.get("access-control-allow-origin"), null);
   });
 
-  test("as often as the plan allows, each message counted", async () => {
+  test("quota of the plan: counts each message", async () => {
     const quotas = [{ requests: 4, seconds: 3_600 }];
     const planConfig = {
       ...builtInPlans,
@@ -153,7 +153,7 @@ suite("who may come in", () => {
     try {
       const user = await small.createUser();
       const replies = [];
-      for (let at = 0; at < 5; at++) replies.push(await posts(user));
+      for (let at = 0; at < 5; at++) replies.push(await postMessage(user));
       assert.deepEqual(
         replies.map(({ status }) => status),
         [200, 200, 200, 200, 429],
@@ -166,10 +166,10 @@ suite("who may come in", () => {
   });
 });
 
-suite("what is said at the door", () => {
-  test("must be one message, in JSON that is not too large or too deep", async () => {
+suite("messages of /mcp", () => {
+  test("batch, invalid, deep or large JSON: is refused", async () => {
     const batch = Array.from({ length: 3 }, (_, id) => ({ ...initialize, id }));
-    assertError(await posts(buyer, batch), 400, "INVALID_REQUEST", "body");
+    assertError(await postMessage(buyer, batch), 400, "INVALID_REQUEST", "body");
     const raw = (body: string, type = "application/json") =>
       buyer.request("POST", "/mcp", { body, headers: { ...BOTH, "content-type": type } });
     assertError(await raw("{"), 400, "INVALID_REQUEST", "body");
@@ -179,7 +179,7 @@ suite("what is said at the door", () => {
     assertError(await raw(`"${"x".repeat(1_100_000)}"`), 413, "PAYLOAD_TOO_LARGE");
   });
 
-  test("is answered in JSON-RPC when it is no message of the protocol", async () => {
+  test("JSON that is no message of the protocol: a JSON-RPC error", async () => {
     for (const message of [
       {},
       5,
@@ -188,7 +188,7 @@ suite("what is said at the door", () => {
       { jsonrpc: "2.0", method: 5 },
       { jsonrpc: "1.0", id: 1, method: "ping" },
     ]) {
-      const { status, body } = await posts(buyer, message);
+      const { status, body } = await postMessage(buyer, message);
       assert.ok(status >= 400 && status < 500, `${status}`);
       assert.equal(typeof body.error.code, "number");
     }
@@ -196,7 +196,7 @@ suite("what is said at the door", () => {
     assert.deepEqual([empty.status, empty.body.error.code], [415, -32_000]);
   });
 
-  test("is posted: there is no stream to listen to, and no session to end", async () => {
+  test("GET and DELETE: 405, because there are no streams or sessions", async () => {
     for (const method of ["GET", "DELETE"])
       assert.equal((await buyer.request(method, "/mcp", { headers: BOTH })).status, 405);
   });

@@ -11,14 +11,14 @@ import { requireSameOrigin } from "../../platform/http/same-origin.ts";
 import { sendWebResponse, toWebRequest } from "./fetch-adapter.ts";
 import { type McpMessage, RequestCancellation, SESSION_HEADER } from "./request-cancellation.ts";
 
-/** As nginx has it in its log; nobody reads it otherwise. */
+/** nginx logs this status for a client that disconnected; no client receives it. */
 const CLIENT_CLOSED_REQUEST = 499;
 const ACCESS = { who: "member", permission: "ai:execute" } as const;
 
-/** Keys, and tokens that were given for this resource: no cookie, which a page of others could make a browser send. */
+/** API keys, and tokens of this resource. No cookies, which another site could make a browser send. */
 type McpEndpointOptions = Pick<AuthDependencies, "ctx" | "limits"> & Pick<CredentialLookup, "key" | "token">;
 
-/** Where programs speak the Model Context Protocol over HTTP. */
+/** Adds the Streamable HTTP endpoint of MCP. */
 export function addMcpEndpoint(app: FastifyInstance, { ctx, limits, key, token }: McpEndpointOptions): void {
   const identify = { key, token, session: async () => null, guest: () => null };
   const handler = once(async () => (await import("./server.ts")).createMcpRequestHandler(ctx));
@@ -31,7 +31,7 @@ export function addMcpEndpoint(app: FastifyInstance, { ctx, limits, key, token }
       await authenticateRequest({ ctx, identify, limits }, request, reply, {
         presented: toPresentedCredentials(request),
       });
-      // As the protocol wants it, against names that lead a browser to this machine.
+      // MCP requires this check against DNS rebinding.
       requireSameOrigin(request, ctx.links.origin(), "no objection");
       mustBeAllowed(request.caller!, ACCESS);
     },
@@ -43,11 +43,11 @@ export function addMcpEndpoint(app: FastifyInstance, { ctx, limits, key, token }
         await cancels.track(caller, request, reply, message),
       ]);
       const { fetch } = await handler();
-      // The library listens from now on, and would miss who hung up before.
+      // The library registers its listener only now, so it would miss an earlier disconnect.
       if (signal.aborted) return reply.code(CLIENT_CLOSED_REQUEST).send();
       const authInfo = { token: "", clientId: caller.userId, scopes: [], extra: { caller } };
-      const asked = toWebRequest(request, ctx.links.origin(), signal);
-      const answer = await fetch(asked, { authInfo, parsedBody: message });
+      const webRequest = toWebRequest(request, ctx.links.origin(), signal);
+      const answer = await fetch(webRequest, { authInfo, parsedBody: message });
       if (message?.method === "initialize" && answer.ok) reply.header(SESSION_HEADER, randomUUID());
       return sendWebResponse(reply, answer);
     },
@@ -62,7 +62,7 @@ const toPresentedCredentials = ({ headers: { authorization } }: FastifyRequest) 
   requireSameOrigin() {},
 });
 
-/** A hundred messages in one request would count as one. */
+/** A batch would count as one request of the quota. */
 function parseMessage({ body, headers }: FastifyRequest): McpMessage | undefined {
   if (!Buffer.isBuffer(body)) return undefined;
   const message = parseJsonBody(body, headers["content-type"]);

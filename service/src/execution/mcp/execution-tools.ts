@@ -1,10 +1,10 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
 
-/** Well within the minute for which many clients wait for a tool. */
+/** Many clients wait one minute for a tool. */
 export const MAX_WAIT_SECONDS = 45;
 
-const executionId = z.string().min(1).max(100).describe("exec_…, as the run told it");
+const executionId = z.string().min(1).max(100).describe("The executionId of the run: exec_…");
 export const CancelExecution = z.strictObject({ executionId });
 export const GetExecution = z.strictObject({
   executionId,
@@ -13,11 +13,11 @@ export const GetExecution = z.strictObject({
     .min(0)
     .max(MAX_WAIT_SECONDS)
     .default(MAX_WAIT_SECONDS)
-    .describe("How long to wait for the end of a workflow"),
+    .describe("Seconds to wait for the end of a workflow"),
 });
 const inputOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "input" }) as Tool["inputSchema"];
 
-/** How a workflow's run stands; output and usage are those of the API. */
+/** The result of a run; output and usage are those of the API. */
 export const executionSchema = {
   type: "object" as const,
   properties: {
@@ -31,13 +31,13 @@ export const executionSchema = {
   required: ["executionId", "status", "output", "error", "usage", "waitingFor"],
 };
 
-/** What looks after runs; no product's tool is called so, since these begin with another word. */
+/** Names of products' tools begin with "run_", so they cannot be equal to these. */
 export const executionTools: Tool[] = [
   {
     name: "get_execution",
     title: "Look at a run",
     description:
-      "How a run stands, with its output when it has ended. For a workflow that has not, it waits a while.",
+      "Returns the status of a run, and its output when it has ended. Waits up to waitSeconds for the end of a workflow.",
     inputSchema: inputOf(GetExecution),
     outputSchema: executionSchema,
     annotations: { readOnlyHint: true, openWorldHint: false },
@@ -45,7 +45,7 @@ export const executionTools: Tool[] = [
   {
     name: "cancel_execution",
     title: "Cancel a run",
-    description: "Gives up a run that has not ended. What it has spent by then is spent.",
+    description: "Cancels a run that has not ended. Its costs until then remain.",
     inputSchema: inputOf(CancelExecution),
     outputSchema: executionSchema,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },

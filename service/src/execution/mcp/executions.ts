@@ -10,7 +10,7 @@ import type { ToolCall } from "./tool-call.ts";
 
 const FIRST_STEPS = { page: 1, limit: 100 };
 
-/** Until a workflow's execution has ended, or waits for somebody's decision, or the time is up. */
+/** Waits until a workflow's execution ends, waits for its owner's decision, or the time is signalOrTimeout. */
 export async function waitForEnd(
   ctx: Context,
   caller: Member,
@@ -20,25 +20,25 @@ export async function waitForEnd(
   const execution = await mustFindExecution(ctx, caller, executionId);
   // A client that asked for progress gets the events of an ended run, too: it may have ended before this check.
   if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !reportProgress)) return;
-  const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
+  const signalOrTimeout = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let count = 0;
-  for await (const event of ctx.executionKinds.WORKFLOW.streamEvents(ctx, execution, null, over)) {
+  for await (const event of ctx.executionKinds.WORKFLOW.streamEvents(ctx, execution, null, signalOrTimeout)) {
     const type = required(event.type, "the type of an execution's event");
     await reportProgress?.(++count, type);
     if (WAITING_EVENTS.has(type) && (await isWaitingForOwner(ctx, caller, executionId))) return;
   }
 }
 
-/** Of an approval, and of the last step beside it. */
+/** The events of an approval, and of the last step that ends beside it. */
 const WAITING_EVENTS = new Set(["step.waiting", "execution.waiting"]);
 
-/** Whether nothing goes on in it before somebody has decided. */
+/** Whether the execution needs a decision before it can continue. */
 async function isWaitingForOwner(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
   const { status } = await mustFindExecution(ctx, caller, executionId);
   return status === "waiting" && (await listOpenApprovals(ctx, caller, executionId)).length > 0;
 }
 
-/** The steps that wait for a decision of its owner; what was decided goes on at any moment. */
+/** Waiting approvals without a decision: a decided step may continue at any moment. */
 async function listOpenApprovals(ctx: Context, caller: Member, executionId: string): Promise<string[]> {
   const { items } = await listOwnSteps(ctx, caller, executionId, FIRST_STEPS);
   return items
@@ -46,7 +46,6 @@ async function listOpenApprovals(ctx: Context, caller: Member, executionId: stri
     .map(({ stepId }) => stepId);
 }
 
-/** How an execution stands, and what came of it. */
 export async function toExecutionResult(
   ctx: Context,
   caller: Member,
@@ -59,7 +58,7 @@ export async function toExecutionResult(
   return toToolResult(describeExecution(ctx, execution, waitingFor), payload);
 }
 
-/** A run that came to nothing has failed as a call, too. */
+/** A failed or canceled run is also a failed tool call. */
 export const markFailedRun = (result: CallToolResult): CallToolResult => {
   const { status } = result.structuredContent as Pick<ExecutionDetail, "status">;
   return status === "failed" || status === "canceled" ? { ...result, isError: true } : result;
@@ -71,7 +70,7 @@ function describeExecution(
   waitingFor: string[],
 ): string {
   if (status === "completed" && output === null)
-    return `Execution ${id} has completed; it has no output, or none that is kept.`;
+    return `Execution ${id} has completed; it has no output, or the output is not stored.`;
   if (status === "completed") return typeof output === "string" ? output : JSON.stringify(output);
   if (error) return `${error.code}: ${error.message}\nIt was execution ${id}.`;
   if (status === "canceled") return `Execution ${id} was canceled.`;
@@ -79,9 +78,7 @@ function describeExecution(
   const approvals = waitingFor.map(
     (stepId) => `It waits until its owner decides: POST ${path}/${stepId}/approve or /reject.`,
   );
-  return [
-    `Execution ${id} has not ended: it is ${status}.`,
-    ...approvals,
-    "Ask get_execution for it later.",
-  ].join(" ");
+  return [`Execution ${id} has not ended: it is ${status}.`, ...approvals, "Call get_execution later."].join(
+    " ",
+  );
 }

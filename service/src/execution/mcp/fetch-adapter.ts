@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { required } from "../../core/required.ts";
 
-/** A request as the library takes it; its body is parsed already. */
+/** Converts a request for the library. Its body is already parsed. */
 export function toWebRequest(
   { method, url, headers }: FastifyRequest,
   origin: string,
@@ -15,9 +15,9 @@ export function toWebRequest(
   return new Request(new URL(url, origin), { method, headers: all, signal });
 }
 
-/** What the library answers: a document, or a stream that goes out as it comes. */
+/** Sends the library's response: a document, or a stream. */
 export async function sendWebResponse(reply: FastifyReply, response: Response): Promise<FastifyReply> {
-  // Whether the connection stays is for our own server to say.
+  // Our own server decides whether the connection stays open.
   for (const [name, value] of response.headers) if (name !== "connection") reply.header(name, value);
   reply.code(response.status);
   const isStream = response.headers.get("content-type") === "text/event-stream";
@@ -26,12 +26,12 @@ export async function sendWebResponse(reply: FastifyReply, response: Response): 
     : reply.send(await response.text());
 }
 
-/** The head goes out at once: the first words may be a minute away. */
+/** Sends the headers at once, because the first event may take a minute. */
 async function sendStream(reply: FastifyReply, body: ReadableStream<Uint8Array>): Promise<FastifyReply> {
   reply.hijack();
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
   reply.raw.flushHeaders();
-  // Who hung up is not waited for; the library has heard of it by the signal.
+  // A disconnected client is not an error; the library gets the signal.
   await pipeline(body, reply.raw).catch(() => {});
   return reply;
 }

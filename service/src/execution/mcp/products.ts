@@ -16,11 +16,11 @@ const PAGE = 100;
 
 export interface RunnablePage {
   products: RunnableProduct[];
-  /** Says where the next page begins; left out on the last one. */
+  /** Where the next page begins; absent on the last page. */
   nextCursor?: string;
 }
 
-/** A page of what the caller may run. A cursor is the id of the last product before it. */
+/** A page of the products that the caller may run. A cursor is the id of the last product of the previous page. */
 export async function listProductPage(
   ctx: Context,
   caller: Member,
@@ -39,16 +39,16 @@ export async function listProductPage(
 }
 
 /**
- * The product of that name as the caller may run it now; undefined: nothing of theirs was ever called so. Throws what
- * `POST /ai/execute` would say of it: what was given back must be bought again.
+ * The product of that name. undefined: the caller never wrote or bought one. Throws the errors of `POST /ai/execute`, such as for a
+ * refunded product.
  */
 export async function findProductByName(
   ctx: Context,
   caller: Member,
   name: string,
 ): Promise<Product | undefined> {
-  const end = parseIdSuffix(name);
-  const id = end && (await findProductByIdSuffix(ctx.db, caller.userId, end));
+  const suffix = parseIdSuffix(name);
+  const id = suffix && (await findProductByIdSuffix(ctx.db, caller.userId, suffix));
   if (!id) return undefined;
   const product = await findProductToRun(ctx, caller, toId("prod", id));
   mustBeEntitled(product);

@@ -18,7 +18,6 @@ import { toPromptName } from "./names.ts";
 import { findProductByName, listProductPage } from "./products.ts";
 import type { RunnableProduct } from "./queries.ts";
 
-/** The prompts that the caller may run, newest first. */
 export async function listPrompts(
   ctx: Context,
   caller: Member,
@@ -35,15 +34,15 @@ const toPrompt = (product: RunnableProduct): Prompt => ({
   arguments: product.variables.map(toArgument),
 });
 
-const toArgument = ({ name, description, required, default: standard, enum: choices }: Variable) => ({
+const toArgument = ({ name, description, required, default: defaultValue, enum: choices }: Variable) => ({
   name,
   description: toVisibleText(
     [description, choices && `One of: ${choices.join(", ")}`].filter(Boolean).join(" "),
   ),
-  required: required && standard === undefined,
+  required: required && defaultValue === undefined,
 });
 
-/** The text with the values in it. To be shown it is to have read the product: see its `revealForfeitsInstantRefund`. */
+/** Renders the prompt. Showing its text ends the instant refund (`revealForfeitsInstantRefund`). */
 export async function getPrompt(
   ctx: Context,
   caller: Member,
@@ -59,7 +58,7 @@ export async function getPrompt(
   };
 }
 
-/** MCP has no system's messages. */
+/** MCP has no system messages. */
 const toPromptMessage = ({ role, content }: Message) => ({
   role: role === "assistant" ? ("assistant" as const) : ("user" as const),
   content: { type: "text" as const, text: content },
@@ -71,7 +70,7 @@ async function mustFindPrompt(ctx: Context, caller: Member, name: string): Promi
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, "You have no prompt of this name.");
 }
 
-/** The choices of a variable that begin with what was typed. */
+/** Returns the choices of a variable that begin with the typed text. */
 export async function completeArgument(
   ctx: Context,
   caller: Member,

@@ -5,23 +5,23 @@ import type { Queries } from "../../platform/db/database.ts";
 export interface RunnableProduct {
   id: string;
   type: "PROMPT" | "WORKFLOW";
-  /** These three of the version that would run. */
+  /** Title, description and variables are those of the version that would run. */
   title: string;
   description: string;
   variables: Variable[];
   authorName: string;
-  /** Of a workflow: its definition. */
+  /** The definition of a workflow; null for a prompt. */
   definition: string | null;
 }
 
 export interface RunnableFilter {
   types: RunnableProduct["type"][];
-  /** The last one before it; null: from the beginning. */
+  /** The last product of the previous page; null: the first page. */
   after: string | null;
   limit: number;
 }
 
-/** Part of what somebody may run, newest first, each with the version of their line. */
+/** A page of the products that a user may run, newest first, each in the version that would run. */
 export async function listRunnableProducts(
   db: Queries,
   userId: string,
@@ -44,16 +44,16 @@ export async function listRunnableProducts(
   return rows;
 }
 
-/** The product whose id ends so, of those that somebody wrote or ever bought. Whether they may run it is another question. */
+/** Finds a product that the user wrote or ever bought by the suffix of its id. The caller checks the right to run it. */
 export async function findProductByIdSuffix(
   db: Queries,
   userId: string,
-  end: string,
+  suffix: string,
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
-    select id from products where author_id = ${userId} and right(id::text, 12) = ${end}
+    select id from products where author_id = ${userId} and right(id::text, 12) = ${suffix}
     union
-    select product_id from entitlements where buyer_id = ${userId} and right(product_id::text, 12) = ${end}
+    select product_id from entitlements where buyer_id = ${userId} and right(product_id::text, 12) = ${suffix}
     limit 1`.execute(db);
   return rows[0]?.id;
 }

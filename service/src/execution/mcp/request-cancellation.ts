@@ -4,20 +4,20 @@ import type { Context, Member } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** What a message may say of itself; nobody has judged it yet. */
+/** Fields of a message that are not validated yet. */
 export interface McpMessage {
   method?: unknown;
   id?: unknown;
   params?: { requestId?: unknown } | undefined;
 }
 
-/** Drawn when a client of before 2026-07-28 introduces itself, and sent along by it ever after. Nothing is kept for it. */
+/** Sent with `initialize`; clients before revision 2026-07-28 return it with each request. The server stores nothing for it. */
 export const SESSION_HEADER = "mcp-session-id";
 const CHANNEL = "mcp_cancel";
 
 /**
- * The requests that this process answers at the moment, so that they can be given up. Until the revision of 2026-07-28 a client
- * asks for that by a message of its own, which any process may get; since then it hangs up.
+ * Aborts requests that this process answers. Clients before revision 2026-07-28 cancel by a message, which may reach another
+ * process. Later clients disconnect.
  */
 export class RequestCancellation {
   readonly #db: Queries;
@@ -28,7 +28,7 @@ export class RequestCancellation {
     notifications.register({ on: { [CHANNEL]: (name) => this.#running.get(name)?.abort() }, clear() {} });
   }
 
-  /** Passes on what a message gives up. Answers a signal that aborts when the message itself is given up. */
+  /** Forwards a cancellation to all processes. Returns a signal that aborts when this message is canceled. */
   async track(
     { userId }: Member,
     { headers }: FastifyRequest,
@@ -38,7 +38,7 @@ export class RequestCancellation {
     const running = new AbortController();
     const session = headers[SESSION_HEADER];
     if (session === undefined) return running.signal;
-    // A number is its client's alone, and the session tells clients of one person apart.
+    // Request ids are unique within a client; the session separates the clients of a user.
     const nameOf = (id: unknown) => digestOf(JSON.stringify([userId, session, id])).toString("base64url");
     if (message?.method === "notifications/cancelled") await this.#notify(nameOf(message.params?.requestId));
     if (message?.id === undefined || reply.raw.destroyed) return running.signal;

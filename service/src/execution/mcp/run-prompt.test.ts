@@ -28,7 +28,7 @@ after(async () => {
   await provider.close();
 });
 
-async function hasBuyer(id = productId): Promise<Client> {
+async function createBuyer(id = productId): Promise<Client> {
   const buyer = await market.createUser();
   await buyProduct(buyer, id);
   return buyer;
@@ -36,32 +36,32 @@ async function hasBuyer(id = productId): Promise<Client> {
 
 type Arguments = Record<string, unknown>;
 
-/** Calls the tool of that title; answers what the model reads. */
-async function says(
+/** Calls the tool of the product with that title. */
+async function callPromptTool(
   client: McpClient,
-  given: Arguments = { topic: "rain" },
+  args: Arguments = { topic: "rain" },
   title = TITLE,
 ): Promise<CallToolResult> {
-  return client.callTool({ name: await toolFor(client, title), arguments: given });
+  return client.callTool({ name: await toolFor(client, title), arguments: args });
 }
 
-async function refused(client: McpClient, given?: Arguments, title?: string): Promise<string> {
-  const result = await says(client, given, title);
+async function refused(client: McpClient, args?: Arguments, title?: string): Promise<string> {
+  const result = await callPromptTool(client, args, title);
   assert.equal(result.isError, true, textOf(result));
   assert.equal(result.structuredContent, undefined);
   return textOf(result);
 }
 
-const lastAsked = () => JSON.stringify(provider.requests.at(-1)!.body);
+const lastRequest = () => JSON.stringify(provider.requests.at(-1)!.body);
 
-suite("a tool runs a prompt that was bought", () => {
+suite("tools/call of a prompt", () => {
   for (const revision of revisions) {
-    test(`over ${revision}, as an ordinary run of the history`, async () => {
-      const buyer = await hasBuyer();
+    test(`${revision}: runs, and the history contains the run`, async () => {
+      const buyer = await createBuyer();
       await createProviderKey(buyer);
       const client = await connectMcp(market, buyer, revision);
       provider.next({ answer: { text: "Rain falls.", usage: { input: 12, output: 5 } } });
-      const result = await says(client);
+      const result = await callPromptTool(client);
       assert.equal(textOf(result), "Rain falls.");
       const run = await newestRun(buyer);
       const { executionId, output, usage, metadata } = result.structuredContent as ExecutionResult;
@@ -70,34 +70,34 @@ suite("a tool runs a prompt that was bought", () => {
       await client.close();
     });
 
-    test(`over ${revision}, and tells how far it is where that was asked for`, async () => {
-      const buyer = await hasBuyer();
+    test(`${revision} with onprogress: sends growing progress`, async () => {
+      const buyer = await createBuyer();
       await createProviderKey(buyer);
       const client = await connectMcp(market, buyer, revision);
       const name = await toolFor(client, TITLE);
-      const told: number[] = [];
+      const progressValues: number[] = [];
       provider.next({ stream: { pieces: ["Rain ", "falls."] } });
       const result = await client.callTool(
         { name, arguments: { topic: "rain" } },
-        { onprogress: ({ progress }) => told.push(progress) },
+        { onprogress: ({ progress }) => progressValues.push(progress) },
       );
       assert.equal(textOf(result), "Rain falls.");
-      assert.ok(told.length > 0);
+      assert.ok(progressValues.length > 0);
       assert.deepEqual(
-        told,
-        [...new Set(told)].sort((a, b) => a - b),
+        progressValues,
+        [...new Set(progressValues)].sort((a, b) => a - b),
       );
       await client.close();
     });
   }
 
-  test("with the key that it is told, and the sandbox where there is none", async () => {
-    const buyer = await hasBuyer();
+  test("apiKeyId: selects a key; without one the sandbox runs", async () => {
+    const buyer = await createBuyer();
     const client = await connectMcp(market, buyer);
-    assert.match(textOf(await says(client)), /^\[sandbox\] /);
+    assert.match(textOf(await callPromptTool(client)), /^\[sandbox\] /);
     const old = await createProviderKey(buyer);
     await createProviderKey(buyer, { provider: "anthropic" });
-    const ran = await says(client, { topic: "rain", apiKeyId: old });
+    const ran = await callPromptTool(client, { topic: "rain", apiKeyId: old });
     assert.equal((ran.structuredContent as ExecutionResult).metadata.provider, "openai");
     const others = await createProviderKey(await market.createUser());
     for (const apiKeyId of [others, "pkey_nope", ""])
@@ -109,20 +109,20 @@ suite("a tool runs a prompt that was bought", () => {
     await client.close();
   });
 
-  test("whose variable may have the name of that argument", async () => {
+  test("variable named apiKeyId: gets the argument", async () => {
     const title = "Takes a key";
     const client = await connectMcp(
       market,
-      await hasBuyer(await createProduct(author, { title, content: "Say {{apiKeyId}}" })),
+      await createBuyer(await createProduct(author, { title, content: "Say {{apiKeyId}}" })),
     );
     const { tools } = await client.listTools();
     assert.deepEqual(tools.at(-1)!.inputSchema.properties, { apiKeyId: { type: "string" } });
-    assert.match(textOf(await says(client, { apiKeyId: "sandbox" }, title)), /^\[sandbox\] /);
+    assert.match(textOf(await callPromptTool(client, { apiKeyId: "sandbox" }, title)), /^\[sandbox\] /);
     await client.close();
   });
 
-  test("with hostile words in it, which arrive as they are", async () => {
-    const buyer = await hasBuyer();
+  test("variables with markup and control characters: arrive unchanged", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     const client = await connectMcp(market, buyer);
     for (const topic of [
@@ -132,16 +132,16 @@ suite("a tool runs a prompt that was bought", () => {
       "<%= 1 %> `id` '; drop table users; --",
       "\u202e \u0007 \ud83d\udca5 \uffff",
     ]) {
-      await says(client, { topic });
-      const said = JSON.stringify(`Write a haiku about ${topic} in English.`).slice(1, -1);
-      assert.ok(lastAsked().includes(said), lastAsked());
+      await callPromptTool(client, { topic });
+      const prompt = JSON.stringify(`Write a haiku about ${topic} in English.`).slice(1, -1);
+      assert.ok(lastRequest().includes(prompt), lastRequest());
       assert.equal((provider.requests.at(-1)!.body as { messages: unknown[] }).messages?.length ?? 1, 1);
     }
     await client.close();
   });
 
-  test("not with arguments that do not fit, which are told all at once", async () => {
-    const buyer = await hasBuyer();
+  test("invalid arguments: one error lists all problems, and no call is made", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     const client = await connectMcp(market, buyer);
     const before = provider.requests.length;
@@ -161,8 +161,8 @@ suite("a tool runs a prompt that was bought", () => {
     await client.close();
   });
 
-  test("thirty times at once, each a run of its own", async () => {
-    const client = await connectMcp(market, await hasBuyer());
+  test("thirty concurrent calls: thirty runs", async () => {
+    const client = await connectMcp(market, await createBuyer());
     const name = await toolFor(client, TITLE);
     const results = await Promise.all(
       Array.from({ length: 30 }, (_, at) => client.callTool({ name, arguments: { topic: `rain ${at}` } })),
@@ -173,9 +173,9 @@ suite("a tool runs a prompt that was bought", () => {
   });
 });
 
-suite("what goes wrong with a run", () => {
-  test("is the result of the call, in our words, without a word of the provider's", async () => {
-    const buyer = await hasBuyer();
+suite("failed run of a prompt", () => {
+  test("provider error: the result has our text and nothing of the provider's", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     const client = await connectMcp(market, buyer);
     for (const [next, code] of [
@@ -194,8 +194,8 @@ suite("what goes wrong with a run", () => {
     await client.close();
   });
 
-  test("is told of a stream, too", async () => {
-    const buyer = await hasBuyer();
+  test("stream that breaks: is an error result", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     const client = await connectMcp(market, buyer);
     const name = await toolFor(client, TITLE);
@@ -206,8 +206,8 @@ suite("what goes wrong with a run", () => {
     await client.close();
   });
 
-  test("keeps to the limits of the key", async () => {
-    const buyer = await hasBuyer();
+  test("key at its limit: the call is refused", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer, { maxConcurrency: 1 });
     const client = await connectMcp(market, buyer);
     const name = await toolFor(client, TITLE);
@@ -225,10 +225,10 @@ suite("what goes wrong with a run", () => {
   });
 });
 
-suite("a client that gives a call up", () => {
+suite("canceled tools/call", () => {
   for (const revision of revisions) {
-    test(`over ${revision} ends the run, and only that one`, async () => {
-      const buyer = await hasBuyer();
+    test(`${revision}: cancels the run, and no other`, async () => {
+      const buyer = await createBuyer();
       await createProviderKey(buyer);
       const [one, other] = [
         await connectMcp(market, buyer, revision),
@@ -258,8 +258,8 @@ suite("a client that gives a call up", () => {
   }
 
   for (const revision of revisions) {
-    test(`over ${revision} in the middle of its words ends the run, which keeps them`, async () => {
-      const buyer = await hasBuyer();
+    test(`${revision}, while streaming: cancels the run, and the output so far is stored`, async () => {
+      const buyer = await createBuyer();
       await createProviderKey(buyer);
       const client = await connectMcp(market, buyer, revision);
       const name = await toolFor(client, TITLE);
@@ -276,8 +276,8 @@ suite("a client that gives a call up", () => {
   const BOTH = { accept: "application/json, text/event-stream" };
   const SESSION = "mcp-session-id";
 
-  /** A call, as a client of 2025 words it, that hangs at the provider; its answer goes on. */
-  async function hangs(buyer: Client, headers: Record<string, string> = {}, signal?: AbortSignal) {
+  /** Sends a call of revision 2025-11-25 that startHangingCall at the provider. Its response stays open. */
+  async function startHangingCall(buyer: Client, headers: Record<string, string> = {}, signal?: AbortSignal) {
     const client = await connectMcp(market, buyer);
     const params = { name: await toolFor(client, TITLE), arguments: { topic: "rain" } };
     await client.close();
@@ -296,19 +296,19 @@ suite("a client that gives a call up", () => {
     return { answer, id: (await newestRun(buyer)).id as string };
   }
 
-  test("by hanging up ends the run, whichever revision it speaks", async () => {
-    const buyer = await hasBuyer();
+  test("client that disconnects: the run is canceled", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
-    const hangUp = new AbortController();
-    const { id } = await hangs(buyer, {}, hangUp.signal);
-    hangUp.abort();
+    const disconnect = new AbortController();
+    const { id } = await startHangingCall(buyer, {}, disconnect.signal);
+    disconnect.abort();
     await untilStatus(buyer, id, "canceled");
   });
 
-  test("is heard by the process that runs it, whichever got the message", async () => {
-    const buyer = await hasBuyer();
+  test("cancellation that another process receives: the run is canceled", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
-    const { answer, id } = await hangs(buyer, { [SESSION]: "one" });
+    const { answer, id } = await startHangingCall(buyer, { [SESSION]: "one" });
     const cancel = async (requestId: unknown, session = "one", caller = buyer) => {
       const message = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } };
       const { status } = await caller.post(`${elsewhere.origin}/mcp`, message, {
@@ -329,9 +329,9 @@ suite("a client that gives a call up", () => {
   });
 });
 
-suite("what was given back", () => {
-  test("is listed no more, and its call is refused; bought again, it runs under the old name", async () => {
-    const buyer = await hasBuyer();
+suite("refunded product", () => {
+  test("refunded: is not listed or runnable; bought again, the old name works", async () => {
+    const buyer = await createBuyer();
     const client = await connectMcp(market, buyer);
     const tool = await toolFor(client, TITLE);
     const prompt = await promptFor(client, TITLE);
@@ -350,8 +350,8 @@ suite("what was given back", () => {
     await client.close();
   });
 
-  test("is refused while the money is on its way, and where moderators took it away", async () => {
-    const buyer = await hasBuyer();
+  test("held payment or moderated product: is refused and not listed", async () => {
+    const buyer = await createBuyer();
     const client = await connectMcp(market, buyer);
     const name = await toolFor(client, TITLE);
     const set = (status: string) =>
@@ -371,11 +371,11 @@ suite("what was given back", () => {
     await client.close();
   });
 
-  test("is no stranger's: a name that they never had is no tool", async () => {
-    const name = await toolFor(await connectMcp(market, await hasBuyer()), TITLE);
+  test("name of a stranger's product: is no tool", async () => {
+    const name = await toolFor(await connectMcp(market, await createBuyer()), TITLE);
     const stranger = await connectMcp(market, await market.createUser());
-    for (const asked of [name, "run_nothing_000000000000", "run_", "nothing", "__proto__", "constructor"])
-      await assert.rejects(stranger.callTool({ name: asked, arguments: { topic: "rain" } }), {
+    for (const toolName of [name, "run_nothing_000000000000", "run_", "nothing", "__proto__", "constructor"])
+      await assert.rejects(stranger.callTool({ name: toolName, arguments: { topic: "rain" } }), {
         code: -32_602,
         message: /You have no tool of this name/,
       });

@@ -12,12 +12,12 @@ import type { Product } from "../prompt-runs/prepare-run.ts";
 import { toToolResult } from "./results.ts";
 import type { ToolCall } from "./tool-call.ts";
 
-/** Answered in the words of this door, so that nothing but the call says how. */
+/** The response format depends on the tool call, not on headers. */
 const NO_PREFERENCES = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };
 
 type Arguments = Record<string, unknown>;
 
-/** Runs a prompt once, as `POST /ai/execute` does; the arguments are its variables. */
+/** Runs a prompt as `POST /ai/execute` does; the arguments are its variables. */
 export async function runPromptTool(
   ctx: Context,
   caller: Member,
@@ -43,7 +43,7 @@ export async function runPromptTool(
   return toToolResult(result.output, result);
 }
 
-/** A variable called apiKeyId is the author's. */
+/** A variable of the author called apiKeyId takes precedence over the choice of a key. */
 function splitArguments(
   { variables }: Product,
   args: Arguments,
@@ -53,9 +53,9 @@ function splitArguments(
   return { apiKeyId, variables: others };
 }
 
-/** Follows the run to its end, and tells how long its output is meanwhile. */
+/** Reads the events of the run to its end, and reports the length of the output. */
 async function waitForResult(
-  { events, onEnd: ended }: EventStreamResponse,
+  { events, onEnd }: EventStreamResponse,
   { signal, reportProgress }: ToolCall,
 ): Promise<ExecutionResult> {
   let characters = 0;
@@ -69,7 +69,7 @@ async function waitForResult(
       await reportProgress?.(characters, `${characters} characters so far`);
     }
   } finally {
-    ended();
+    onEnd();
   }
   throw new ApiError("INVALID_STATE", "The client disconnected, so the run was canceled.");
 }

@@ -18,7 +18,7 @@ import {
 
 const { market, author, provider } = await openWorkflows();
 
-interface Told {
+interface ToolResult {
   executionId: string;
   status: string;
   output: unknown;
@@ -26,53 +26,56 @@ interface Told {
   usage: { totalTokens: number } | null;
   waitingFor: string[];
 }
-const toldBy = ({ structuredContent }: CallToolResult) => structuredContent as unknown as Told;
+const resultOf = ({ structuredContent }: CallToolResult) => structuredContent as unknown as ToolResult;
 
-/** A buyer of a workflow, their client, and the name of its tool. */
-async function buyerOf(wish: DefinitionInput, revision = revisions[1]) {
-  const id = await createWorkflow(author, wish, { compatibility: ["openai"] });
+/** A new buyer of a workflow, with an MCP client and a function that calls the tool. */
+async function buyerOf(definition: DefinitionInput, revision = revisions[1]) {
+  const id = await createWorkflow(author, definition, { compatibility: ["openai"] });
   const published = await author.post(`/v1/products/${id}/publish`);
   assert.equal(published.status, 200, published.text);
   const buyer = await market.createUser();
   await buyProduct(buyer, id);
   const client = await connectMcp(market, buyer, revision);
   const name = (await client.listTools()).tools.at(-1)!.name;
-  const call = (given: Record<string, unknown> = {}, options = {}) =>
-    client.callTool({ name, arguments: given }, options);
+  const call = (args: Record<string, unknown> = {}, options = {}) =>
+    client.callTool({ name, arguments: args }, options);
   return { id, buyer, client, call };
 }
 
-const askFor = (client: McpClient, tool: string, given: Record<string, unknown>) =>
-  client.callTool({ name: tool, arguments: given });
+const callTool = (client: McpClient, tool: string, args: Record<string, unknown>) =>
+  client.callTool({ name: tool, arguments: args });
 
 const input = { type: "object", required: ["topic"], properties: { topic: { type: "string" } } };
 const echo = echoStep("echo", "{{t}}", { vars: { t: "input.topic" } });
-const waits = { steps: [{ id: "ok", type: "approval", timeoutSeconds: 3_600 }], result: "'went on'" };
-const sleeps = { steps: [{ id: "later", type: "delay", seconds: 3_600 }] };
+const waitsForApproval = {
+  steps: [{ id: "ok", type: "approval", timeoutSeconds: 3_600 }],
+  result: "'went on'",
+};
+const waitsForDelay = { steps: [{ id: "later", type: "delay", seconds: 3_600 }] };
 
-suite("a tool runs a workflow", () => {
+suite("tools/call of a workflow", () => {
   for (const revision of revisions) {
-    test(`over ${revision} to its end, with what it came to as text and as data`, async () => {
+    test(`${revision}: waitsForApproval for the end; the result is text and data`, async () => {
       const steps = [echo, transformStep("both", "{'said': steps.echo.output, 'n': 1}", { needs: ["echo"] })];
       const { buyer, client, call } = await buyerOf({ input, steps, result: "steps.both.output" }, revision);
       const topic = '{{x}} "}] \u0007';
-      const told: (string | undefined)[] = [];
+      const messages: (string | undefined)[] = [];
       const result = await call(
         { topic },
-        { onprogress: ({ message }: { message?: string }) => told.push(message) },
+        { onprogress: ({ message }: { message?: string }) => messages.push(message) },
       );
       const output = { said: `[sandbox] ${topic}`, n: 1 };
       assert.deepEqual(JSON.parse(textOf(result)), output);
-      const { executionId, status, ...rest } = toldBy(result);
+      const { executionId, status, ...rest } = resultOf(result);
       assert.deepEqual([status, rest.output, rest.error, rest.waitingFor], ["completed", output, null, []]);
       assert.ok(rest.usage!.totalTokens > 0);
       assert.equal((await newestRun(buyer)).id, executionId);
-      assert.ok(told.length > 0);
+      assert.ok(messages.length > 0);
       await client.close();
     });
   }
 
-  test("with the newest keys, else the sandbox, or those that it is told", async () => {
+  test("apiKeys: select keys; without them the newest keys or the sandbox", async () => {
     const { buyer, client, call } = await buyerOf({
       steps: [promptStep("one", "Say")],
       result: "steps.one.output",
@@ -91,7 +94,7 @@ suite("a tool runs a workflow", () => {
     await client.close();
   });
 
-  test("whose input may have the name of that argument", async () => {
+  test("input named apiKeys: gets the argument", async () => {
     const mine = { type: "object", properties: { apiKeys: { type: "string" } } };
     const { client, call } = await buyerOf({
       input: mine,
@@ -102,60 +105,60 @@ suite("a tool runs a workflow", () => {
     await client.close();
   });
 
-  test("not with an input that does not fit", async () => {
+  test("invalid input: is an error result", async () => {
     const { client, call } = await buyerOf({ input, steps: [echo] });
     assert.match(textOf(await call({})), /^VALIDATION_ERROR: .*\n- (topic|input)/);
     assert.match(textOf(await call({ topic: 5 })), /- topic: must be/);
     await client.close();
   });
 
-  test("that fails, and says why", async () => {
+  test("failed run: is an error result with the reason", async () => {
     const { client, call } = await buyerOf({ steps: [transformStep("bad", "int('x')")] });
     const result = await call();
     assert.equal(result.isError, true);
     assert.match(textOf(result), /^[A-Z_]+: .*\nIt was execution exec_/s);
-    assert.equal(toldBy(result).status, "failed");
+    assert.equal(resultOf(result).status, "failed");
     await client.close();
   });
 });
 
-suite("a workflow that takes longer", () => {
-  test("answers when it waits for a decision, and goes on after it", async () => {
-    const { buyer, client, call } = await buyerOf(waits);
+suite("tools/call of a long workflow", () => {
+  test("approval: returns `waiting`, and get_execution returns the end", async () => {
+    const { buyer, client, call } = await buyerOf(waitsForApproval);
     const result = await call();
-    const { executionId, status, waitingFor } = toldBy(result);
+    const { executionId, status, waitingFor } = resultOf(result);
     assert.deepEqual([result.isError, status, waitingFor], [undefined, "waiting", ["ok"]]);
     assert.match(textOf(result), new RegExp(`${executionId}.*/steps/ok/approve.*get_execution`));
-    const again = await askFor(client, "get_execution", { executionId });
-    assert.deepEqual(toldBy(again).waitingFor, ["ok"]);
+    const again = await callTool(client, "get_execution", { executionId });
+    assert.deepEqual(resultOf(again).waitingFor, ["ok"]);
     const decided = await buyer.post(`/v1/ai/executions/${executionId}/steps/ok/approve`);
     assert.equal(decided.status, 200, decided.text);
-    const ended = await askFor(client, "get_execution", { executionId });
-    assert.deepEqual([toldBy(ended).status, textOf(ended)], ["completed", "went on"]);
+    const ended = await callTool(client, "get_execution", { executionId });
+    assert.deepEqual([resultOf(ended).status, textOf(ended)], ["completed", "went on"]);
     await client.close();
   });
 
-  test("is waited for no longer than was asked, and can be canceled", async () => {
-    const { buyer, client, call } = await buyerOf(sleeps);
+  test("get_execution with waitSeconds 0 returns at once; cancel_execution cancels", async () => {
+    const { buyer, client, call } = await buyerOf(waitsForDelay);
     const stop = new AbortController();
     const calling = call({}, { signal: stop.signal }).catch(String);
     const { id: executionId } = await becomes(
       () => newestRun(buyer),
       (run) => run?.status === "waiting",
     );
-    const look = await askFor(client, "get_execution", { executionId, waitSeconds: 0 });
-    assert.deepEqual([look.isError, toldBy(look).status], [undefined, "waiting"]);
-    const canceled = await askFor(client, "cancel_execution", { executionId });
-    assert.deepEqual([canceled.isError, toldBy(canceled).status], [undefined, "canceled"]);
+    const current = await callTool(client, "get_execution", { executionId, waitSeconds: 0 });
+    assert.deepEqual([current.isError, resultOf(current).status], [undefined, "waiting"]);
+    const canceled = await callTool(client, "cancel_execution", { executionId });
+    assert.deepEqual([canceled.isError, resultOf(canceled).status], [undefined, "canceled"]);
     assert.equal(((await calling) as CallToolResult).isError, true);
-    for (const given of [{}, { executionId: 5 }, { executionId, waitSeconds: 46 }, { executionId, more: 1 }])
-      assert.match(textOf(await askFor(client, "get_execution", given)), /^INVALID_REQUEST: /);
+    for (const args of [{}, { executionId: 5 }, { executionId, waitSeconds: 46 }, { executionId, more: 1 }])
+      assert.match(textOf(await callTool(client, "get_execution", args)), /^INVALID_REQUEST: /);
     await client.close();
   });
 
   for (const revision of revisions) {
-    test(`is canceled by a client of ${revision} that gives the call up`, async () => {
-      const { buyer, client, call } = await buyerOf(sleeps, revision);
+    test(`${revision}: a canceled call cancels the run`, async () => {
+      const { buyer, client, call } = await buyerOf(waitsForDelay, revision);
       const stop = new AbortController();
       const calling = call({}, { signal: stop.signal }).catch(String);
       const { id } = await becomes(
@@ -169,12 +172,12 @@ suite("a workflow that takes longer", () => {
     });
   }
 
-  test("is nobody else's to look at or to cancel", async () => {
-    const { client, call, buyer } = await buyerOf(waits);
-    const { executionId } = toldBy(await call());
+  test("stranger: can neither read nor cancel it", async () => {
+    const { client, call, buyer } = await buyerOf(waitsForApproval);
+    const { executionId } = resultOf(await call());
     const stranger = await connectMcp(market, await market.createUser());
     for (const tool of ["get_execution", "cancel_execution"])
-      assert.match(textOf(await askFor(stranger, tool, { executionId })), /^EXECUTION_NOT_FOUND: /);
+      assert.match(textOf(await callTool(stranger, tool, { executionId })), /^EXECUTION_NOT_FOUND: /);
     assert.equal((await newestRun(buyer as Client)).status, "waiting");
     await Promise.all([client.close(), stranger.close()]);
   });

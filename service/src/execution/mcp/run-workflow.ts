@@ -13,7 +13,7 @@ import type { ToolCall } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
 
-/** Runs a workflow as `POST /ai/workflows/{id}/execute` does, and waits for it a while; the arguments are its input. */
+/** Runs a workflow as `POST /ai/workflows/{id}/execute` does, and waits a while for its end. The arguments are its input. */
 export async function runWorkflowTool(
   ctx: Context,
   caller: Member,
@@ -37,7 +37,7 @@ export async function runWorkflowTool(
   return markFailedRun(await toExecutionResult(ctx, caller, data.executionId));
 }
 
-/** An input called apiKeys is the author's. */
+/** An input of the author called apiKeys takes precedence over the choice of keys. */
 function splitArguments({ content }: Product, args: Arguments): { apiKeys?: unknown; input: Arguments } {
   const { input } = Workflow.parse(JSON.parse(content));
   if (Object.hasOwn(input.properties ?? {}, "apiKeys")) return { input: args };

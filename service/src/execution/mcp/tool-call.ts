@@ -1,13 +1,13 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 
-/** Tells whoever waits how far it is; the number grows each time. */
+/** Sends a progress notification; `progress` must grow with each call. */
 type ReportProgress = (progress: number, message: string) => Promise<void>;
 
-/** What a call of a tool may want to know of its request beside the arguments. */
+/** The parts of a request that a tool needs besides its arguments. */
 export interface ToolCall {
-  /** Aborts when nobody waits for it any more. */
+  /** Aborts when the client has disconnected or canceled. */
   signal: AbortSignal;
-  /** null: they did not ask to be told. */
+  /** null: the client did not ask for progress. */
   reportProgress: ReportProgress | null;
 }
 
@@ -17,12 +17,12 @@ export function toToolCall({ mcpReq }: Pick<ServerContext, "mcpReq">): ToolCall 
   const progressToken = mcpReq._meta?.progressToken;
   const { signal } = mcpReq;
   if (progressToken === undefined) return { signal, reportProgress: null };
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let reportedAt = Number.NEGATIVE_INFINITY;
   return {
     signal,
     async reportProgress(progress, message) {
-      if (performance.now() - toldAt < PROGRESS_INTERVAL_MS) return;
-      toldAt = performance.now();
+      if (performance.now() - reportedAt < PROGRESS_INTERVAL_MS) return;
+      reportedAt = performance.now();
       const params = { progressToken, progress, message };
       await mcpReq.notify({ method: "notifications/progress", params });
     },

@@ -7,7 +7,7 @@ import { toToolName } from "./names.ts";
 import { listProductPage } from "./products.ts";
 import type { RunnableProduct } from "./queries.ts";
 
-/** What can be run, newest first, after the tools that look after runs. */
+/** Lists the tools of executions, then those of products, newest first. */
 export async function listTools(
   ctx: Context,
   caller: Member,
@@ -18,7 +18,7 @@ export async function listTools(
   return { tools: cursor === undefined ? [...executionTools, ...tools] : tools, ...page };
 }
 
-/** A call of a provider, which may cost money, and gives another answer each time. */
+/** A tool calls a provider: that may cost money, and each call has another output. */
 const annotations = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -38,10 +38,13 @@ type Schemas = Pick<Tool, "inputSchema" | "outputSchema">;
 type Schema = Schemas["inputSchema"];
 
 const ID = { type: "string", maxLength: 100 };
-const API_KEY_ID = { ...ID, description: "The id of your stored provider key, if not the newest that fits" };
+const API_KEY_ID = {
+  ...ID,
+  description: "The id of a stored provider key. Default: your newest key that fits",
+};
 const API_KEYS = {
   type: "object",
-  description: "Ids of your stored provider keys by provider, where not the newest are to be taken",
+  description: "Ids of stored provider keys, by provider. Default: your newest keys",
   additionalProperties: ID,
 };
 
@@ -50,7 +53,7 @@ const promptSchemas = ({ variables }: RunnableProduct): Schemas => ({
     type: "object",
     properties: {
       apiKeyId: API_KEY_ID,
-      // A variable of the same name is the author's, and then there is no choice of keys.
+      // A variable of the author with this name replaces the choice of a key.
       ...Object.fromEntries(
         variables.map((variable) => [variable.name, withVisibleTexts(toSchema(variable))]),
       ),
@@ -70,7 +73,7 @@ const promptSchemas = ({ variables }: RunnableProduct): Schemas => ({
   },
 });
 
-const isNeeded = ({ required, default: standard }: Variable) => required && standard === undefined;
+const isNeeded = ({ required, default: defaultValue }: Variable) => required && defaultValue === undefined;
 
 const toSchema = ({ name: _, required: __, ...schema }: Variable) => ({ type: "string", ...schema });
 
