@@ -22,7 +22,7 @@ type Step = Workflow["steps"][number];
 type StepWork = Exclude<Step, { type: "map" }> | Extract<Step, { type: "map" }>["do"];
 type Prompt = Extract<StepWork, { type: "prompt" }>;
 
-/** What the calls of a workflow's steps would take, as far as that is known before they have given anything to each other. */
+/** Estimates each call before the run: prompts that need outputs of other steps get a range. */
 export async function estimateWorkflow(
   ctx: Context,
   product: Product,
@@ -34,7 +34,7 @@ export async function estimateWorkflow(
   }
   const version = await findVersionToRun(ctx, product, options.version);
   const checked = await checkWorkflow(version.content);
-  // It was checked when it was written.
+  // The definition was checked when it was saved, so this fails only if the checks changed.
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const input = checkInput(checked.workflow.input, variables);
   if ("problems" in input) throw fieldError("VALIDATION_ERROR", input.problems.map(toVariableProblem));
@@ -42,21 +42,21 @@ export async function estimateWorkflow(
   return { version: version.version, calls, cost: sumCosts(calls.map(({ cost }) => cost)) };
 }
 
-/** Here the input is given as `variables`. */
+/** In an estimate the input is called `variables`. */
 const toVariableProblem = ({ field, reason }: { field: string; reason: string }) => ({
   field: field.replace(/^input/, "variables"),
   reason,
 });
 
 function estimateCalls(step: Step, at: Date): EstimatedCall[] {
-  const doing: StepWork = step.type === "map" ? step.do : step;
-  if (doing.type !== "prompt" && doing.type !== "product") return [];
+  const work: StepWork = step.type === "map" ? step.do : step;
+  if (work.type !== "prompt" && work.type !== "product") return [];
   const mayBeNone = step.type === "map" || step.when !== undefined;
-  const tries = 1 + (doing.retry?.max ?? 0);
-  const calls = { min: mayBeNone ? 0 : 1, max: tries * (step.type === "map" ? MAX_ITEMS : 1) };
+  const attempts = 1 + (work.retry?.max ?? 0);
+  const calls = { min: mayBeNone ? 0 : 1, max: attempts * (step.type === "map" ? MAX_ITEMS : 1) };
   return [
-    doing.type === "prompt"
-      ? estimatePromptCall(step.id, doing, calls, at)
+    work.type === "prompt"
+      ? estimatePromptCall(step.id, work, calls, at)
       : unknownProductCall(step.id, calls),
   ];
 }
@@ -96,7 +96,7 @@ function estimatePromptTokens({ messages }: Prompt, contextWindow: number | null
   return { min, max: hasValues ? contextWindow : min };
 }
 
-/** What another product takes is that product's to say. */
+/** The estimate of another product is not part of this one. */
 const unknownProductCall = (stepId: string, calls: EstimatedCall["calls"]): EstimatedCall => ({
   stepId,
   provider: null,

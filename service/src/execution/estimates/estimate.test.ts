@@ -31,17 +31,17 @@ after(async () => {
   await provider.close();
 });
 
-const ask = (caller: Client, wish: object) =>
-  caller.post("/v1/ai/estimate", { variables: { topic: "rain" }, ...wish });
-async function estimated(wish: object, caller = buyer) {
-  const reply = await ask(caller, { productId, ...wish });
+const ask = (caller: Client, fields: object) =>
+  caller.post("/v1/ai/estimate", { variables: { topic: "rain" }, ...fields });
+async function readEstimate(fields: object, caller = buyer) {
+  const reply = await ask(caller, { productId, ...fields });
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
 
-suite("an estimate of a prompt", () => {
-  test("tells tokens, the range of costs, and whether it fits, for one key", async () => {
-    const { calls, prices, ...rest } = await estimated({ apiKeyId: key, options: { maxTokens: 1_000 } });
+suite("POST /v1/ai/estimate for a prompt", () => {
+  test("with a key: tokens, range of costs and whether the prompt fits", async () => {
+    const { calls, prices, ...rest } = await readEstimate({ apiKeyId: key, options: { maxTokens: 1_000 } });
     // "Write a haiku about rain in English." has 36 bytes; gpt-5-mini costs 0.25 and 2 USD a million.
     assert.deepEqual(calls, [
       {
@@ -61,8 +61,8 @@ suite("an estimate of a prompt", () => {
     assert.deepEqual(rest, { productId, productVersion: "1.0.0", type: "PROMPT", cost });
   });
 
-  test("without a key it is of every provider of the product", async () => {
-    const { calls, cost } = await estimated({});
+  test("without a key: one estimate for each provider of the product", async () => {
+    const { calls, cost } = await readEstimate({});
     assert.deepEqual(
       calls.map(({ provider, model }: Record<string, unknown>) => [provider, model]),
       [
@@ -75,21 +75,21 @@ suite("an estimate of a prompt", () => {
     assert.equal(cost.max, Math.max(...costs.map(({ max }) => max)));
   });
 
-  test("practice costs nothing, and what nobody knows is null", async () => {
-    const { cost } = await estimated({ apiKeyId: "sandbox" });
+  test("sandbox: costs 0; unknown model: null", async () => {
+    const { cost } = await readEstimate({ apiKeyId: "sandbox" });
     assert.deepEqual(cost, { min: 0, max: 0 });
-    const [call] = (await estimated({ apiKeyId: key, options: { model: "no-such-model" } })).calls;
+    const [call] = (await readEstimate({ apiKeyId: key, options: { model: "no-such-model" } })).calls;
     assert.deepEqual(call.cost, { min: null, max: null });
     assert.deepEqual([call.contextWindow, call.fits, call.completionTokens.max], [null, null, null]);
   });
 
-  test("what does not go into the window does not fit", async () => {
-    const [call] = (await estimated({ apiKeyId: key, options: { maxTokens: 400_000 } })).calls;
+  test("maxTokens over the context window: does not fit", async () => {
+    const [call] = (await readEstimate({ apiKeyId: key, options: { maxTokens: 400_000 } })).calls;
     assert.equal(call.fits, false);
     assert.equal(call.completionTokens.max, 400_000 - 9);
   });
 
-  test("refuses what a run would refuse, and calls, writes and spends nothing", async () => {
+  test("request that a run would refuse: the same error, without a call or a write", async () => {
     const stranger = await market.createUser();
     const before = provider.requests.length;
     const wrong: [Client, object, number, ErrorCode, string?][] = [
@@ -102,23 +102,23 @@ suite("an estimate of a prompt", () => {
       [buyer, { options: { version: "9.0.0" } }, 422, "VALIDATION_ERROR", "options.version"],
       [buyer, { options: { maxTokens: 0 } }, 400, "INVALID_REQUEST", "options.maxTokens"],
     ];
-    for (const [caller, wish, status, code, field] of wrong) {
-      const details = assertError(await ask(caller, { productId, ...wish }), status, code);
+    for (const [caller, fields, status, code, field] of wrong) {
+      const details = assertError(await ask(caller, { productId, ...fields }), status, code);
       if (field) assert.equal(details.field, field);
     }
     const google = await createProviderKey(buyer, { provider: "google" });
     assertError(await ask(buyer, { productId, apiKeyId: google }), 422, "PROVIDER_NOT_SUPPORTED");
-    await estimated({ apiKeyId: key });
+    await readEstimate({ apiKeyId: key });
     const posts = provider.requests.slice(before).filter(({ method }) => method === "POST");
     assert.deepEqual(posts, []);
     assert.equal(await newestRun(buyer), undefined);
   });
 });
 
-suite("an estimate of a workflow", () => {
-  test("is of each step that calls a provider, and their sum", async () => {
+suite("POST /v1/ai/estimate for a workflow", () => {
+  test("steps: one estimate for each provider call, and their sum", async () => {
     const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
-    const { calls, cost, type } = await estimated({ productId: id }, author);
+    const { calls, cost, type } = await readEstimate({ productId: id }, author);
     assert.equal(type, "WORKFLOW");
     const [outline, drafts] = calls;
     assert.deepEqual([outline.stepId, drafts.stepId], ["outline", "drafts"]);
@@ -136,38 +136,38 @@ suite("an estimate of a workflow", () => {
     assert.equal(cost.min, outline.cost.min);
   });
 
-  test("refuses an input that its schema refuses, and options that its steps have", async () => {
+  test("invalid input, and options that the steps set: 422", async () => {
     const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
-    for (const [wish, field] of [
+    for (const [fields, field] of [
       [{ variables: {} }, "variables"],
       [{ variables: { topic: 1 } }, "variables.topic"],
       [{ options: { model: "gpt-5" } }, "options.model"],
       [{ options: { maxTokens: 5 } }, "options.maxTokens"],
       [{ apiKeyId: "sandbox" }, "productId"],
     ] as const) {
-      const details = assertError(await ask(author, { productId: id, ...wish }), 422, "VALIDATION_ERROR");
+      const details = assertError(await ask(author, { productId: id, ...fields }), 422, "VALIDATION_ERROR");
       assert.ok(details.field.startsWith(field), details.field);
     }
   });
 });
 
-suite("a run with maxCost", () => {
+suite("POST /v1/ai/execute with maxCost", () => {
   const body = () => provider.requests.at(-1)!.body as Record<string, unknown>;
 
-  test("may answer so much that it cannot cost more", async () => {
+  test("limit over the prompt's cost: the rest caps the output tokens", async () => {
     const reply = await run(buyer, { productId, apiKeyId: key, options: { maxCost: 0.001 } });
     assert.equal(reply.status, 200, reply.text);
-    // 36 bytes and a message are 46 tokens at most, for 0.0000115 USD; the rest is for output at 2 USD a million.
+    // 36 bytes and one message are at most 46 tokens, for 0.0000115 USD. The rest pays for output at 2 USD a million.
     assert.equal(body().max_completion_tokens ?? body().max_tokens, 494);
   });
 
-  test("takes the caller's maxTokens where that is less, and leaves practice alone", async () => {
+  test("lower maxTokens: is sent as it is; the sandbox has no limit", async () => {
     await run(buyer, { productId, apiKeyId: key, options: { maxCost: 1, maxTokens: 20 } });
     assert.equal(body().max_completion_tokens ?? body().max_tokens, 20);
     assert.equal((await run(buyer, { productId, options: { maxCost: 0.00000001 } })).status, 200);
   });
 
-  test("calls nobody where the prompt alone would take it all, and says what would do", async () => {
+  test("limit below the prompt's cost: 422 with the least amount, and no call", async () => {
     const before = provider.requests.length;
     const refused = await run(buyer, { productId, apiKeyId: key, options: { maxCost: 0.00001 } });
     const { field, reason } = assertError(refused, 422, "VALIDATION_ERROR");
@@ -180,14 +180,14 @@ suite("a run with maxCost", () => {
     );
   });
 
-  test("calls nobody where no price is known", async () => {
+  test("model without a price: 422, and no call", async () => {
     const options = { maxCost: 5, model: "no-such-model" };
     const refused = await run(buyer, { productId, apiKeyId: key, options });
     const { reason } = assertError(refused, 422, "VALIDATION_ERROR");
     assert.match(reason, /no price of no-such-model of openai: choose a model with a price/);
   });
 
-  test("is kept, whatever the prices: the most that may come back costs no more", () => {
+  test("any price: the capped output costs no more than the limit", () => {
     const at = new Date("2026-11-01T12:00:00Z");
     const models: [ProviderId, string][] = [
       ["openai", "gpt-5-mini"],

@@ -18,7 +18,7 @@ interface EstimatedRun {
   cost: EstimatedCall["cost"];
 }
 
-/** What a run would take, by what POST /ai/execute would check. Nothing is called, and nothing is written. */
+/** Estimates a run with the checks of POST /ai/execute. Calls no provider and writes nothing. */
 export async function estimateRun(ctx: Context, caller: Member, input: EstimateExecution): Promise<Estimate> {
   const { product, ...estimated } = await estimateProduct(ctx, caller, input);
   const { version: productVersion, calls, cost } = estimated;
@@ -57,8 +57,8 @@ async function estimateWithKey(
   caller: Member,
   input: EstimateExecution & { apiKeyId: string },
 ) {
-  const asked: Execute = { ...input, stream: false, options: { ...input.options, store: false } };
-  const { product, version, key, model, messages } = await prepareRun(ctx, caller, asked);
+  const request: Execute = { ...input, stream: false, options: { ...input.options, store: false } };
+  const { product, version, key, model, messages } = await prepareRun(ctx, caller, request);
   const { maxTokens } = input.options;
   const call = estimateCall({ provider: key.provider, model, messages, maxTokens, at: ctx.now() });
   return { product, version, calls: [call], cost: call.cost };
@@ -92,7 +92,7 @@ function estimateCall({ messages, maxTokens, model, ...call }: CallInput): Estim
   };
 }
 
-/** Of several that could be made, the cheapest and the dearest; nothing is known where one is not. */
+/** The range over all providers; null if one of them has no price. */
 function costRange(costs: readonly EstimatedCall["cost"][]): EstimatedCall["cost"] {
   const [mins, maxs] = [costs.map(({ min }) => min), costs.map(({ max }) => max)];
   return {

@@ -12,11 +12,11 @@ export interface RunReceiptKeyRow {
 export const listRunReceiptKeys = (db: Queries): Promise<RunReceiptKeyRow[]> =>
   db.selectFrom("runReceiptKeys").selectAll().orderBy("createdAt", "desc").orderBy("kid").execute();
 
-/** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
+/** Allows one transaction at a time to create a key. The next one sees that key in its next statement. */
 export const lockRunReceiptKeys = (tx: Tx) =>
   sql`select pg_advisory_xact_lock(hashtext('run_receipt_keys'))`.execute(tx);
 
-/** Unless there is one that is younger. */
+/** Inserts the key unless one exists that was created after `unlessSince`. */
 export const insertRunReceiptKey = (tx: Tx, key: RunReceiptKeyRow, unlessSince: Date) =>
   sql`
     insert into run_receipt_keys (kid, public_key, sealed_key, created_at)

@@ -44,14 +44,14 @@ async function publishedKeys() {
   assert.equal(reply.status, 200, reply.text);
   return reply.body;
 }
-/** As somebody else reads it, who knows the public keys alone. */
+/** Verifies a receipt with nothing but the public keys. */
 async function read(receipt: string): Promise<RunReceipt> {
   const { payload, protectedHeader } = await compactVerify(receipt, createLocalJWKSet(await publishedKeys()));
   assert.equal(protectedHeader.typ, "stoa-run-receipt");
   return RunReceipt.parse(JSON.parse(new TextDecoder().decode(payload)));
 }
 
-test("a receipt says what ran and what it took, and anybody can check it", async () => {
+test("receipt of a run: contains product, model, usage and status, and verifies with the public keys", async () => {
   const apiKeyId = await createProviderKey(buyer);
   const { executionId, usage, metadata } = await runToCompletion(buyer, { productId, apiKeyId });
   const { receipt, keysUrl } = await receiptOf(executionId);
@@ -73,34 +73,34 @@ test("a receipt says what ran and what it took, and anybody can check it", async
   assert.deepEqual(rest.product, { id: productId, version: "1.0.0", contentSha256 });
 });
 
-test("texts are in it as hashes alone, which the salt proves", async () => {
+test("texts: are salted hashes only", async () => {
   const variables = { topic: 'Schön — 🎉 \u0001 \\ "x"', language: "de" };
   const { executionId, output } = await runToCompletion(buyer, { productId, variables });
   const { receipt, salt } = await receiptOf(executionId);
-  const said = await read(receipt);
+  const content = await read(receipt);
   const key = Buffer.from(salt, "base64url");
   const hashed = (text: string) => createHmac("sha256", key).update(text).digest("hex");
   const { language, topic } = variables;
-  assert.equal(said.texts!.variables, hashed(JSON.stringify({ language, topic })));
-  assert.equal(said.texts!.output, hashed(output));
+  assert.equal(content.texts!.variables, hashed(JSON.stringify({ language, topic })));
+  assert.equal(content.texts!.output, hashed(output));
   const payload = Buffer.from(receipt.split(".")[1]!, "base64url").toString();
   for (const secret of ["Schön", output, salt]) assert.ok(!payload.includes(secret), secret);
 });
 
-test("two receipts of a run have no hash in common", async () => {
+test("two receipts of a run: have different salts and hashes", async () => {
   const { executionId } = await runToCompletion(buyer, { productId });
   const [first, second] = [await receiptOf(executionId), await receiptOf(executionId)];
   assert.notEqual(first.salt, second.salt);
   assert.notEqual((await read(first.receipt)).texts!.output, (await read(second.receipt)).texts!.output);
 });
 
-test("of texts that are not stored, or forgotten, there is no hash and no salt", async () => {
+test("texts not stored: no hash and no salt", async () => {
   const { executionId } = await runToCompletion(buyer, { productId, options: { store: false } });
   const { receipt, salt } = await receiptOf(executionId);
   assert.deepEqual([salt, (await read(receipt)).texts], [null, null]);
 });
 
-test("a failed run has a receipt, too", async () => {
+test("failed run: has a receipt", async () => {
   const options = { model: "sandbox-500" };
   const failed = await run(buyer, { productId, options });
   const { executionId } = assertError(failed, 502, "PROVIDER_ERROR");
@@ -108,7 +108,7 @@ test("a failed run has a receipt, too", async () => {
   assert.deepEqual([execution.status, execution.errorCode, usage], ["failed", "PROVIDER_ERROR", null]);
 });
 
-test("a draft can change, so that its content is not vouched for, also when it is published later", async () => {
+test("run of a draft: has no content hash, even after it is published", async () => {
   const draft = await createDraft(author);
   const { executionId } = await runToCompletion(author, { productId: draft });
   market.clock.forward(1_000);
@@ -119,7 +119,7 @@ test("a draft can change, so that its content is not vouched for, also when it i
   }
 });
 
-test("there is none of a run that has not ended, of another's, or of one that was deleted", async () => {
+test("run that is open, deleted or another user's: no receipt", async () => {
   const { executionId } = await runToCompletion(buyer, { productId });
   assertError(await ask(author, executionId), 404, "EXECUTION_NOT_FOUND");
   assertError(await ask(buyer, "exec_nothing"), 404, "EXECUTION_NOT_FOUND");
@@ -131,7 +131,7 @@ test("there is none of a run that has not ended, of another's, or of one that wa
   await buyer.post(`/v1/ai/executions/${running}/cancel`);
 });
 
-test("of a workflow it lists what each step took, items of maps too", async () => {
+test("workflow: the receipt lists each step and map item", async () => {
   const worker = startWorker(market);
   const workflowId = await createWorkflow(author, {
     input: { type: "object", properties: { b: { type: "integer" }, a: { type: "string" } } },
@@ -153,8 +153,8 @@ test("of a workflow it lists what each step took, items of maps too", async () =
   const { receipt, salt } = await receiptOf(executionId, author);
   const { steps, texts, execution, provider } = await read(receipt);
   assert.deepEqual([execution.type, provider], ["WORKFLOW", null]);
-  const told = steps!.map(({ id, item, status, attempts, model }) => [id, item, status, attempts, model]);
-  assert.deepEqual(told.sort(), [
+  const rows = steps!.map(({ id, item, status, attempts, model }) => [id, item, status, attempts, model]);
+  assert.deepEqual(rows.sort(), [
     ["both", null, "completed", 0, null],
     ["both", 0, "completed", 1, "sandbox-echo"],
     ["both", 1, "completed", 1, "sandbox-echo"],
@@ -166,7 +166,7 @@ test("of a workflow it lists what each step took, items of maps too", async () =
   assert.equal(texts!.output, hashed(`{"a":1,"b":${JSON.stringify(output.b)}}`));
 });
 
-test("whatever is changed in a receipt is found out", async () => {
+test("changed receipt: does not verify", async () => {
   const { executionId } = await runToCompletion(buyer, { productId });
   const { receipt } = await receiptOf(executionId);
   const [header, payload, signature] = receipt.split(".") as [string, string, string];
@@ -180,7 +180,7 @@ test("whatever is changed in a receipt is found out", async () => {
     await assert.rejects(read(forged.join(".")), forged.join("."));
 });
 
-test("another key signs after a year, and receipts of the first are good for ever", async () => {
+test("key older than a year: a new one signs, and old receipts still verify", async () => {
   const { executionId } = await runToCompletion(buyer, { productId });
   const { receipt: old } = await receiptOf(executionId);
   const before = (await publishedKeys()).keys;
@@ -189,14 +189,14 @@ test("another key signs after a year, and receipts of the first are good for eve
   const kids = await Promise.all(
     Array.from({ length: 20 }, async () => (await findOrCreateSigningKey(market.service.ctx)).kid),
   );
-  assert.equal(new Set(kids).size, 1, "of many who make one at once one does");
+  assert.equal(new Set(kids).size, 1, "concurrent requests create one key");
   const after = (await publishedKeys()).keys.map(({ kid }: { kid: string }) => kid);
   assert.deepEqual(after, [kids[0], ...before.map(({ kid }: { kid: string }) => kid)]);
   assert.equal((await read(old)).execution.id, executionId);
   assert.equal((await read((await receiptOf(executionId)).receipt)).execution.id, executionId);
 });
 
-test("the keys may be read by pages of others, and kept for some minutes", async () => {
+test("public keys: readable from other origins and cacheable for five minutes", async () => {
   const reply = await market
     .as(null)
     .request("GET", "/.well-known/stoa-receipts.json", { headers: { origin: "https://elsewhere.example" } });

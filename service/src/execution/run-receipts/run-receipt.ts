@@ -18,8 +18,8 @@ const SALT_BYTES = 32;
 const ENDED = ["completed", "failed", "canceled"] as const;
 
 /**
- * A signed record of a run that has ended (JWS, RFC 7515, with Ed25519, RFC 8037). It is made of the history when it is
- * asked for, so that runs pay nothing for it. Texts are in it as hashes under a salt that the owner is told beside it.
+ * Creates the signed record of an ended run (JWS, RFC 7515, with Ed25519, RFC 8037) from the history. It contains texts as hashes
+ * under a salt, which only the owner receives.
  */
 export async function createRunReceipt(
   ctx: Context,
@@ -72,7 +72,7 @@ async function toRunReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunRe
   };
 }
 
-/** null when they were not stored, or are forgotten. */
+/** null: the texts are not stored or were erased. */
 async function hashTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise<RunReceipt["texts"]> {
   const sealed = (await findTexts(ctx.db, run.id))?.sealed;
   if (!sealed) return null;

@@ -11,7 +11,7 @@ import {
 } from "./queries.ts";
 
 export const RECEIPT_ALGORITHM = "EdDSA";
-/** Then another one signs. */
+/** After this time a new key signs. */
 const KEY_LIFETIME_DAYS = 365;
 
 const sealContext = (kid: string) => `receipt-key|${kid}`;
@@ -24,7 +24,7 @@ export const sealedRunReceiptKeys = sealedColumn({
   contextOf: ({ kid }) => sealContext(kid),
 });
 
-/** The newest key, which signs; made where there is none, or none that is young enough. Of many who make it at once one does. */
+/** Returns the newest key, or creates one if it is too old. Of concurrent requests one creates it. */
 export async function findOrCreateSigningKey(ctx: Context) {
   const [newest] = await listRunReceiptKeys(ctx.db);
   const oldest = daysAfter(ctx.now(), -KEY_LIFETIME_DAYS);
@@ -51,7 +51,7 @@ async function createSigningKey(ctx: Context, unlessSince: Date): Promise<RunRec
   return firstOf(await listRunReceiptKeys(ctx.db));
 }
 
-/** All that ever signed, as a JSON Web Key Set (RFC 7517). */
+/** All keys that ever signed, as a JSON Web Key Set (RFC 7517). */
 export async function listPublicKeys(ctx: Context): Promise<{ keys: JWK[] }> {
   const rows = await listRunReceiptKeys(ctx.db);
   return {
