@@ -15,20 +15,20 @@ export interface Cost {
 
 export interface PricedCall {
   provider: ProviderId;
-  /** As the provider's answer names it. */
+  /** The model that the answer names. */
   model: string;
-  /** What was asked for, in case the price list knows only that name. */
+  /** The requested model, in case the price list has only that name. */
   askedModel?: string;
   usage: TokenUsage;
-  /** Prices change, some by the hour. */
+  /** Prices change, some of them by the hour. */
   at: Date;
 }
 
 const unknownCost: Cost = { estimatedCost: 0, costKnown: false };
 
 /**
- * The price list's names of our providers. Missing are `ollama` and `openai-compatible`: what such a server asks for
- * is between its owner and the caller, whatever the model is called, so we say that we do not know rather than 0.
+ * The price list's names of our providers. Missing are `ollama` and `openai-compatible`: their price is between the server's owner
+ * and the caller, so it is unknown rather than 0.
  */
 const listedProviders: Partial<Record<ProviderId, string>> = {
   openai: "openai",
@@ -42,10 +42,10 @@ const listedProviders: Partial<Record<ProviderId, string>> = {
 };
 
 const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-/** The list that prices are taken from: the same version gives the same price for the same day. */
+/** The version of the price list: it gives the same price for the same day. */
 export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
 
-/** How many tokens a model takes and gives together; null where nobody has written that down. */
+/** Tokens of prompt and output together; null: unknown. */
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];
   if (!providerId) return null;
@@ -53,7 +53,7 @@ export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usa
   return listed?.model.context_window ?? null;
 }
 
-/** What a call costs its caller at the provider's list price, by the price list that was installed. */
+/** The cost of a call by the installed price list. */
 export function priceUsage({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
   if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
   const providerId = listedProviders[provider];
@@ -64,13 +64,12 @@ export function priceUsage({ provider, model, askedModel = model, usage, at }: P
   return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
 }
 
-/** What so many tokens cost; null where one of them is not known, or the price is not. */
+/** The cost of these tokens; null: a count or the price is unknown. */
 export function findCostUsd(
   { provider, model, at }: Pick<PricedCall, "provider" | "at"> & { model: string | null },
   promptTokens: number | null,
   completionTokens: number | null,
 ): number | null {
-  // Practice costs nothing, however long it is.
   if (provider === "sandbox") return 0;
   if (model === null || promptTokens === null || completionTokens === null) return null;
   const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
@@ -78,7 +77,10 @@ export function findCostUsd(
   return costKnown ? estimatedCost : null;
 }
 
-/** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */
+/**
+ * Expected output of a call without maxTokens. A higher value blocks calls that fit a budget; a lower one exceeds the budget
+ * unnoticed.
+ */
 const DEFAULT_OUTPUT_TOKENS = 500;
 
 export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
@@ -86,7 +88,7 @@ export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "a
   options: { maxTokens?: number | undefined };
 }
 
-/** What a call will cost about, in USD, before anybody counted: 0 where the price is unknown. */
+/** The expected cost of a call in USD; 0: the price is unknown. */
 export const expectedCostOf = (call: ExpectedCall): number =>
   priceUsage({ ...call, usage: estimateUsage(call) }).estimatedCost;
 
@@ -96,7 +98,7 @@ export function estimateUsage({ messages, options }: ExpectedCall): TokenUsage {
   return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
 }
 
-/** The list refuses more cached tokens than there are tokens, and a run must not fail by its provider's odd counting. */
+/** The price list throws on more cached tokens than tokens, which some providers report. */
 function toBilledUsage({
   promptTokens,
   completionTokens,
@@ -113,7 +115,7 @@ function toBilledUsage({
 }
 
 const DECIMALS = 8;
-/** A double holds 15 decimal digits exactly; what stands behind them is noise of the sums before. */
+/** A double holds 15 decimal digits exactly; further digits are noise of earlier sums. */
 const EXACT_DIGITS = 15;
 
 /** Half-up to 8 decimals, on the decimal digits: 1.5e-8 is 2e-8, even if a sum left it at 1.4999999999999999e-8. */

@@ -20,14 +20,14 @@ import {
   type KeyedCall,
   LEASE_MS,
   makeCall,
-  openCall as takePart,
+  openCall as reserveCall,
 } from "./provider-calls.ts";
 import { findUsableKey } from "./provider-keys.ts";
 import { countCalls } from "./queries.ts";
 
-/** At gpt-4o's 10 USD a million tokens, which makes 0.01 USD a run, and a little for the prompt. */
+/** gpt-4o: 10 USD for a million output tokens, so 0.01 USD for a call, and a little for the prompt. */
 const options = { model: "gpt-4o", maxTokens: 1_000 };
-/** 2.50 USD a million for what goes in. */
+/** gpt-4o: 2.50 USD for a million input tokens. */
 const USAGE = { promptTokens: 1_000, completionTokens: 100, totalTokens: 1_100 };
 const COST_USD = 0.0035;
 
@@ -46,22 +46,22 @@ after(async () => {
   await provider.close();
 });
 
-/** One call by the verbs of workflows, from its part of the key's limits to its end. */
+/** Makes one call as a workflow does, from its reservation to its end. */
 async function callWithKey(ctx: Context, call: KeyedCall) {
-  const made = await makeCall(ctx, await takePart(ctx, call.key, call), call);
+  const made = await makeCall(ctx, await reserveCall(ctx, call.key, call), call);
   if (made.end) await endCall(ctx, made.end);
   if ("cause" in made) throw made.cause;
   return made;
 }
 
-/** One such call, which ends when it is told how. */
-async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Context } = {}) {
-  const { ctx = market.service.ctx, maxTokens = 1_000 } = wish;
+/** Opens such a call, which waits until `answers` or `fails` ends it. */
+async function openCall(apiKeyId: string, more: { maxTokens?: number; ctx?: Context } = {}) {
+  const { ctx = market.service.ctx, maxTokens = 1_000 } = more;
   const arrived = Promise.withResolvers<void>();
-  const told = Promise.withResolvers<ProviderAnswer>();
+  const answer = Promise.withResolvers<ProviderAnswer>();
   const run = () => {
     arrived.resolve();
-    return told.promise;
+    return answer.promise;
   };
   const key = await findUsableKey(ctx, { userId: owner.userId } as Member, apiKeyId);
   const ended = callWithKey(
@@ -83,11 +83,11 @@ async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Cont
   return {
     refusedBy,
     async answers(usage = USAGE) {
-      told.resolve({ output: "x", model: "gpt-4o", finishReason: "stop", usage, attempts: 1 });
+      answer.resolve({ output: "x", model: "gpt-4o", finishReason: "stop", usage, attempts: 1 });
       return ended;
     },
     async fails(error: unknown) {
-      told.reject(error);
+      answer.reject(error);
       await assert.rejects(ended);
     },
   };
@@ -98,59 +98,59 @@ const refusals = async (apiKeyId: string, count: number) => {
   return { calls, codes: calls.flatMap(({ refusedBy }) => (refusedBy ? [refusedBy] : [])) };
 };
 
-async function mustStandAgainst(apiKeyId: string, code: ErrorCode | null) {
+async function expectRefusal(apiKeyId: string, code: ErrorCode | null) {
   const call = await openCall(apiKeyId);
   assert.equal(call.refusedBy, code);
   if (code === null) await call.answers();
 }
 
-suite("runs that start together", () => {
-  const together = async (count: number, allowed: number, keyWish: Record<string, unknown>) => {
-    const held = await startBlockedProvider();
-    const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+suite("concurrent runs of one key", () => {
+  const runTogether = async (count: number, allowed: number, keyFields: Record<string, unknown>) => {
+    const blocked = await startBlockedProvider();
+    const shop = await openMarket({ providers: { baseUrls: { openai: blocked.url } } });
     try {
       const somebody = await shop.createUser();
-      const wish = {
+      const request = {
         productId: await createDraft(somebody),
-        apiKeyId: await createProviderKey(somebody, keyWish),
+        apiKeyId: await createProviderKey(somebody, keyFields),
         options,
       };
       const refused: Reply[] = [];
       const mostAreRefused = Promise.withResolvers<void>();
       const runs = Array.from({ length: count }, async () => {
-        const reply = await run(somebody, wish);
+        const reply = await run(somebody, request);
         if (reply.status === 200) return reply;
         if (refused.push(reply) === count - allowed) mostAreRefused.resolve();
         return reply;
       });
-      await Promise.all([mostAreRefused.promise, held.arrivals(allowed)]);
-      held.answer();
+      await Promise.all([mostAreRefused.promise, blocked.arrivals(allowed)]);
+      blocked.answer();
       const replies = await Promise.all(runs);
-      assert.equal(held.arrived(), allowed, "as many calls as may be");
+      assert.equal(blocked.arrived(), allowed, "as many calls as may be");
       assert.equal(replies.filter(({ status }) => status === 200).length, allowed);
-      return { refused, again: await run(somebody, wish) };
+      return { refused, again: await run(somebody, request) };
     } finally {
       await shop.close();
-      await held.close();
+      await blocked.close();
     }
   };
 
-  test("50 against a budget for 10 make 10 calls, and what they did not use is there again", async () => {
-    const { refused, again } = await together(50, 10, { monthlyBudget: 0.11 });
+  test("50 runs with a budget for 10: 10 calls, and unused budget is available again", async () => {
+    const { refused, again } = await runTogether(50, 10, { monthlyBudget: 0.11 });
     for (const reply of refused) assertError(reply, 429, "KEY_BUDGET_EXCEEDED");
     assert.equal(again.status, 200);
   });
 
-  test("50 against a maxConcurrency of 3 make 3 calls", async () => {
-    const { refused, again } = await together(50, 3, { maxConcurrency: 3 });
+  test("50 runs with maxConcurrency 3: 3 calls", async () => {
+    const { refused, again } = await runTogether(50, 3, { maxConcurrency: 3 });
     for (const reply of refused) assertError(reply, 429, "KEY_CONCURRENCY_LIMIT");
     assert.equal(again.status, 200);
   });
 });
 
-suite("a call that is not yet committed", () => {
-  const refusedBehind = async (keyWish: Record<string, unknown>) => {
-    const key = await createProviderKey(owner, keyWish);
+suite("reservation that is not committed", () => {
+  const refusalAfter = async (keyFields: Record<string, unknown>) => {
+    const key = await createProviderKey(owner, keyFields);
     const { ctx } = market.service;
     let second: ReturnType<typeof openCall> | undefined;
     await ctx.db.transaction().execute(async (tx) => {
@@ -164,12 +164,12 @@ suite("a call that is not yet committed", () => {
     return (await second!).refusedBy;
   };
 
-  test("is waited for, and then counted, by the next of a key with limits", async () => {
-    assert.equal(await refusedBehind({ maxConcurrency: 1 }), "KEY_CONCURRENCY_LIMIT");
-    assert.equal(await refusedBehind({ monthlyBudget: 0.01 }), "KEY_BUDGET_EXCEEDED");
+  test("key with limits: the next call waits for it and counts it", async () => {
+    assert.equal(await refusalAfter({ maxConcurrency: 1 }), "KEY_CONCURRENCY_LIMIT");
+    assert.equal(await refusalAfter({ monthlyBudget: 0.01 }), "KEY_BUDGET_EXCEEDED");
   });
 
-  test("is waited for by nobody where the key has none", async () => {
+  test("key without limits: the next call does not wait", async () => {
     const key = await createProviderKey(owner);
     const { ctx } = market.service;
     await ctx.db.transaction().execute(async (tx) => {
@@ -179,15 +179,15 @@ suite("a call that is not yet committed", () => {
   });
 });
 
-suite("a budget", () => {
-  test("holds what calls may cost until they have ended, and then what they did cost", async () => {
+suite("monthly budget", () => {
+  test("open calls: reserve their highest cost; ended calls count their real cost", async () => {
     const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
     const { calls, codes } = await refusals(key, 20);
     assert.deepEqual(codes, Array(18).fill("KEY_BUDGET_EXCEEDED"));
     for (const call of calls.filter(({ refusedBy }) => !refusedBy)) {
       assert.equal((await call.answers()).cost.estimatedCost, COST_USD);
     }
-    await mustStandAgainst(key, null);
+    await expectRefusal(key, null);
     assert.equal(
       (await refusals(key, 1)).codes.length,
       1,
@@ -195,7 +195,7 @@ suite("a budget", () => {
     );
   });
 
-  test("takes a call that just fits, and none when nothing is left", async () => {
+  test("call that just fits: is accepted; with nothing left every call is refused", async () => {
     const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const call = await openCall(key);
     assert.equal(call.refusedBy, null);
@@ -203,20 +203,20 @@ suite("a budget", () => {
     await call.answers();
   });
 
-  test("is given back by a call that failed, but for what was counted", async () => {
+  test("failed call: releases its reservation, except for reported usage", async () => {
     const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const facts = { provider: "openai" as const, attempts: 1 };
     for (const error of [new ProviderError("PROVIDER_ERROR", facts), new Error("given up")]) {
       const call = await openCall(key);
-      await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+      await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
       await call.fails(error);
     }
     const filtered = await openCall(key);
     await filtered.fails(new ProviderError("CONTENT_FILTERED", { ...facts, usage: USAGE }));
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
   });
 
-  test("of a key whose models have no known price bars nobody", async () => {
+  test("model without a known price: no call is refused", async () => {
     const baseUrl = "https://models.example.com/v1";
     const key = await createProviderKey(owner, {
       provider: "openai-compatible",
@@ -226,12 +226,12 @@ suite("a budget", () => {
     assert.deepEqual((await refusals(key, 20)).codes, []);
   });
 
-  test("that is set while calls are under way counts what they cost", async () => {
+  test("set while calls are open: counts their cost when they end", async () => {
     const key = await createProviderKey(owner);
     const { calls } = await refusals(key, 3);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
     for (const call of calls) await call.answers();
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
   });
 
   const spentOf = async (key: string) => {
@@ -241,66 +241,66 @@ suite("a budget", () => {
     return Number(rows[0].spent_usd);
   };
 
-  test("that is set has counted the month's calls before the first that it limits", async () => {
+  test("set: counts the earlier calls of the month before the next call", async () => {
     const key = await createProviderKey(owner);
-    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
+    for (const _ of [1, 2, 3]) await expectRefusal(key, null);
     assert.equal(await spentOf(key), 0);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
     assert.equal(await spentOf(key), 3 * COST_USD);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: null });
-    await mustStandAgainst(key, null);
+    await expectRefusal(key, null);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
     assert.equal(await spentOf(key), 4 * COST_USD);
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
   });
 
-  test("counts each call once, however many end while it is set, and set again", async () => {
+  test("set repeatedly while calls end: counts each call once", async () => {
     const key = await createProviderKey(owner);
     const { calls } = await refusals(key, 20);
-    const setAnew = async () => {
+    const setAgain = async () => {
       for (const monthlyBudget of [1, null, 2])
         assert.equal((await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget })).status, 200);
     };
-    const someAtATime = async () => {
+    const countInBatches = async () => {
       for (let n = 0; n < 20; n++)
         await countCalls(market.service.ctx.db, toUuid("pkey", key)!, monthStartOf(market.clock.now), 3);
     };
     await Promise.all([
       ...calls.map((call) => call.answers()),
-      setAnew(),
-      setAnew(),
-      someAtATime(),
-      someAtATime(),
+      setAgain(),
+      setAgain(),
+      countInBatches(),
+      countInBatches(),
     ]);
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 2 });
-    await mustStandAgainst(key, null);
+    await expectRefusal(key, null);
     assert.equal(await spentOf(key), 20 * COST_USD);
   });
 
-  test("counts a call in the month, in UTC, in which it began", async () => {
+  test("call over the end of a month: counts in the UTC month in which it began", async () => {
     market.clock.now = new Date("2026-12-31T23:59:59.999Z");
     const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const call = await openCall(key);
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
     market.clock.now = new Date("2027-01-01T00:00:00.000Z");
     await call.answers();
-    await mustStandAgainst(key, null);
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, null);
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
   });
 
-  test("is counted once, and not given back by a process whose clock is still in the month before", async () => {
+  test("process with a slow clock at the start of a month: neither resets nor counts twice", async () => {
     market.clock.now = new Date("2027-02-01T00:00:00.100Z");
     const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
-    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    for (const _ of [1, 2, 3]) await expectRefusal(key, null);
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
     const behind = { ...market.service.ctx, now: () => new Date("2027-01-31T23:59:59.900Z") };
     assert.equal((await openCall(key, { ctx: behind })).refusedBy, "KEY_BUDGET_EXCEEDED");
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.03 });
     assert.equal(await spentOf(key), 3 * COST_USD);
-    await mustStandAgainst(key, null);
+    await expectRefusal(key, null);
   });
 
-  test("never lets calls that cost no more than expected spend more than it", async () => {
+  test("random calls within their expected cost: never exceed the budget", async () => {
     const step = fc.oneof(
       fc.record({ does: fc.constant("begin" as const), maxTokens: fc.integer({ min: 1, max: 1_500 }) }),
       fc.record({
@@ -314,14 +314,15 @@ suite("a budget", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
         const key = await createProviderKey(owner, { monthlyBudget: 0.02 });
-        // In tokens that come out, of which 1,000 are 0.01 USD.
+        // In output tokens, of which 1,000 cost 0.01 USD.
         let spent = 0;
         const open: { call: Awaited<ReturnType<typeof openCall>>; maxTokens: number }[] = [];
         for (const step of steps) {
           if (step.does === "begin") {
             const call = await openCall(key, step);
-            const held = open.reduce((sum, { maxTokens }) => sum + maxTokens, 0);
-            const fits = spent < budget && held + spent < budget && held + spent + step.maxTokens <= budget;
+            const reserved = open.reduce((sum, { maxTokens }) => sum + maxTokens, 0);
+            const fits =
+              spent < budget && reserved + spent < budget && reserved + spent + step.maxTokens <= budget;
             assert.equal(call.refusedBy, fits ? null : "KEY_BUDGET_EXCEEDED");
             if (fits) open.push({ call, maxTokens: step.maxTokens });
           } else if (open.length > 0) {
@@ -339,38 +340,38 @@ suite("a budget", () => {
   });
 });
 
-suite("a call whose process died", () => {
-  test("holds budget and place until its lease is over", async () => {
+suite("call of a dead process", () => {
+  test("before its lease expires: holds budget and concurrency", async () => {
     const budgeted = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const narrow = await createProviderKey(owner, { maxConcurrency: 1 });
     for (const key of [budgeted, narrow]) assert.deepEqual((await refusals(key, 1)).codes, []);
     market.clock.forward(LEASE_MS - 1);
-    await mustStandAgainst(budgeted, "KEY_BUDGET_EXCEEDED");
-    await mustStandAgainst(narrow, "KEY_CONCURRENCY_LIMIT");
+    await expectRefusal(budgeted, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(narrow, "KEY_CONCURRENCY_LIMIT");
     market.clock.forward(1);
-    await mustStandAgainst(budgeted, null);
-    await mustStandAgainst(narrow, null);
+    await expectRefusal(budgeted, null);
+    await expectRefusal(narrow, null);
   });
 
-  test("but comes back after all is counted for what it cost", async () => {
+  test("late end: its cost counts", async () => {
     const key = await createProviderKey(owner, { monthlyBudget: 0.01 });
     const late = await openCall(key);
     market.clock.forward(LEASE_MS);
     await late.answers();
-    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    await expectRefusal(key, "KEY_BUDGET_EXCEEDED");
   });
 });
 
 suite("concurrency", () => {
-  test("is counted over prompts and calls of other executions alike", async () => {
+  test("prompt runs and other calls: share the limit", async () => {
     const key = await createProviderKey(owner, { maxConcurrency: 1 });
     const call = await openCall(key);
     assertError(await run(owner, { productId, apiKeyId: key }), 429, "KEY_CONCURRENCY_LIMIT");
     await call.answers();
-    await mustStandAgainst(key, null);
+    await expectRefusal(key, null);
   });
 
-  test("holds in every process of the market", async () => {
+  test("several processes: share the limit", async () => {
     const other = await market.startNode();
     const key = await createProviderKey(owner, { maxConcurrency: 3 });
     const calls = await Promise.all(
@@ -380,7 +381,7 @@ suite("concurrency", () => {
   });
 });
 
-test("a key that is removed between the look at it and the call is not called", async () => {
+test("key deleted before the call: the call is refused", async () => {
   const key = await createProviderKey(owner);
   const { ctx } = market.service;
   const found = await findUsableKey(ctx, { userId: owner.userId } as Member, key);
@@ -396,21 +397,21 @@ test("a key that is removed between the look at it and the call is not called", 
   await assert.rejects(call, { code: "PROVIDER_KEY_NOT_FOUND" });
 });
 
-test("a run with limits asks the database as often as one without", async () => {
-  const asked = async (limits: Record<string, unknown>) => {
+test("run with limits: as many statements as a run without", async () => {
+  const statementsWith = async (limits: Record<string, unknown>) => {
     const apiKeyId = await createProviderKey(owner, limits);
     await run(owner, { productId, apiKeyId, options });
     const statements = await statementsOf(() => run(owner, { productId, apiKeyId, options }));
     return statements.filter((text) => /provider_|executions/.test(text));
   };
-  const unlimited = await asked({});
+  const unlimited = await statementsWith({});
   assert.equal(unlimited.length, 3, "the key is read, the run begins, the run ends");
-  assert.deepEqual(await asked({ monthlyBudget: 5, maxConcurrency: 5 }), unlimited);
+  assert.deepEqual(await statementsWith({ monthlyBudget: 5, maxConcurrency: 5 }), unlimited);
 });
 
-test("calls are forgotten when no budget counts them any more", async () => {
+test("calls older than any budget: are deleted", async () => {
   const key = await createProviderKey(owner);
-  await mustStandAgainst(key, null);
+  await expectRefusal(key, null);
   const { ctx } = market.service;
   const count = async () =>
     (await market.query("select count(*)::int as count from provider_calls")).rows[0].count;

@@ -81,7 +81,6 @@ export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {
   throw new ApiError("KEY_BUDGET_EXCEEDED", undefined, details);
 }
 
-/** How a call ended: what the provider counted, or failed with. */
 export type CallResult = { cost: Cost } | { cause: unknown; cost: Cost | null };
 
 /** The new status of the key when the provider accepts or refuses it; null: no change. */
@@ -103,7 +102,7 @@ export function toCallEnd(ctx: Context, call: OpenCall | null, result: CallResul
   };
 }
 
-/** For a statement that ends and opens many calls: parts of its `with`, and the column of the reservations. */
+/** Parts for the `with` of a statement that ends and opens many calls, and the column of the reservations. */
 export const toMoveCallsSql = (
   { ended, opened }: { ended: readonly CallEnd[]; opened: readonly OpenCall[] },
   condition: RawBuilder<unknown>,
@@ -141,8 +140,8 @@ type FailedCall = { cause: unknown; usage: TokenUsage | null };
 export type FinishedCall = ({ answer: ProviderAnswer; cost: Cost } | FailedCall) & { end: CallEnd | null };
 
 /**
- * What a call that gave no answer has used: by the provider's count, else by our estimate where it was abandoned once the
- * provider had it (its caller went, its time was over), or broke off after the model had begun to write. null: nothing.
+ * The usage of a call without an answer: the provider's count, else our estimate for a call that was abandoned after it was sent,
+ * or that broke off after output began. null: none.
  */
 export function findUsageOfFailure(
   cause: unknown,
@@ -161,8 +160,8 @@ export function findUsageOfFailure(
 }
 
 /**
- * Makes a call that was opened, as a part of an execution: priced, and with what it showed of the key. Whoever makes it has `end`
- * written down, and calls `releaseCall` then: until that its lease is renewed. Not in a transaction.
+ * Makes an opened call as part of an execution and prices it. The caller must write `end` and then call `releaseCall`, which stops
+ * the renewal of its lease. Not in a transaction.
  */
 export async function makeCall(
   ctx: Context,
@@ -189,26 +188,26 @@ export async function makeCall(
 }
 
 /** Renews the lease of a call until the returned function is called. */
-export function keepLeaseRenewed({ liveRuns: live }: Context, call: OpenCall | null): () => void {
+export function keepLeaseRenewed({ liveRuns }: Context, call: OpenCall | null): () => void {
   if (!call) return () => {};
   const { callId } = call.reservation;
-  live.callIds.add(callId);
-  return () => void live.callIds.delete(callId);
+  liveRuns.callIds.add(callId);
+  return () => void liveRuns.callIds.delete(callId);
 }
 
 /** Stops the renewal of the lease, after the end of the call is written. */
-export const releaseCall = ({ liveRuns: live }: Context, { callId }: CallEnd): void =>
-  void live.callIds.delete(callId);
+export const releaseCall = ({ liveRuns }: Context, { callId }: CallEnd): void =>
+  void liveRuns.callIds.delete(callId);
 
-/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+/** The provider may have billed the call, so a failed write must not lose the answer. */
 export async function endCall(ctx: Context, end: CallEnd): Promise<void> {
   let written: Promise<unknown> = Promise.resolve();
   await writeDurably(
     ctx,
     { call: end.callId },
     () => updateEndedCall(ctx.db, end),
-    (later) => {
-      written = later;
+    (laterWrite) => {
+      written = laterWrite;
     },
   );
   void written.then(() => releaseCall(ctx, end));

@@ -35,16 +35,16 @@ after(async () => {
   await provider.close();
 });
 
-const create = (wish: object, by = owner) =>
-  by.post("/v1/ai/keys", { provider: "openai", name: "Key", key: SECRET, ...wish });
+const create = (fields: object, by = owner) =>
+  by.post("/v1/ai/keys", { provider: "openai", name: "Key", key: SECRET, ...fields });
 const patch = (id: string, change: object, by = owner) => by.patch(`/v1/ai/keys/${id}`, change);
 const verify = (id: string, by = owner) => by.post(`/v1/ai/keys/${id}/verify`);
 const idsOf = async (by: Client): Promise<string[]> =>
   (await by.get("/v1/ai/keys?limit=100")).body.data.map(({ id }: { id: string }) => id);
 const uuidOf = (id: string) => toUuid("pkey", id);
 
-suite("a stored key", () => {
-  test("is answered with everything but itself", async () => {
+suite("POST /v1/ai/keys", () => {
+  test("valid key: 201 with all fields but the secret", async () => {
     const reply = await create({ key: GOOD_KEY, monthlyBudget: 20.5, maxConcurrency: 4 });
     assert.equal(reply.status, 201);
     const { id, ...rest } = reply.body.data;
@@ -64,21 +64,21 @@ suite("a stored key", () => {
     assert.deepEqual([plain.monthlyBudget, plain.maxConcurrency], [null, null]);
   });
 
-  test("is written only: in no answer, no log line and, in plain text, in no row", async () => {
+  test("secret: is in no response, no log line and, in clear text, in no row", async () => {
     const by = await market.createUser();
     const texts: string[] = [];
-    const say = async (reply: Promise<{ text: string }>) => texts.push((await reply).text);
+    const collect = async (reply: Promise<{ text: string }>) => texts.push((await reply).text);
     const { id } = (await create({}, by)).body.data;
-    await say(create({}, by));
-    await say(create({ provider: "nobody" }, by));
-    await say(create({ baseUrl: "https://example.com" }, by));
-    await say(patch(id, { key: SECRET, name: "Renamed" }, by));
-    await say(patch(id, { key: SECRET, name: "" }, by));
-    await say(verify(id, by));
-    await say(by.get("/v1/ai/keys"));
+    await collect(create({}, by));
+    await collect(create({ provider: "nobody" }, by));
+    await collect(create({ baseUrl: "https://example.com" }, by));
+    await collect(patch(id, { key: SECRET, name: "Renamed" }, by));
+    await collect(patch(id, { key: SECRET, name: "" }, by));
+    await collect(verify(id, by));
+    await collect(by.get("/v1/ai/keys"));
     const productId = await createDraft(by);
-    await say(run(by, { productId, apiKeyId: id }));
-    await say(by.delete(`/v1/ai/keys/${id}`));
+    await collect(run(by, { productId, apiKeyId: id }));
+    await collect(by.delete(`/v1/ai/keys/${id}`));
     for (const secret of [SECRET, "write-only", Buffer.from(SECRET).toString("base64")]) {
       for (const text of texts) assert.ok(!text.includes(secret), text);
       assert.ok(!market.logs.join("\n").includes(secret));
@@ -87,12 +87,12 @@ suite("a stored key", () => {
   });
 
   for (const [key, last4] of Object.entries({ a: "", "sk-12345678": "", "sk-123456789": "6789" })) {
-    test(`of ${key.length} characters shows "${last4}"`, async () => {
+    test(`secret of ${key.length} characters: last4 is "${last4}"`, async () => {
       assert.equal((await create({ key })).body.data.last4, last4);
     });
   }
 
-  test("is trimmed, and must be something that a header can hold", async () => {
+  test("secret: is trimmed and must be valid in a header", async () => {
     const { id } = (await create({ key: `  ${GOOD_KEY}\n` })).body.data;
     assert.equal((await verify(id)).body.data.status, "valid");
     for (const key of ["", "   ", "two words", "naïve-key", "line\nbreak", "x".repeat(1_001)]) {
@@ -101,12 +101,12 @@ suite("a stored key", () => {
     }
   });
 
-  test("cannot be one of the sandbox or of a provider that nobody knows", async () => {
+  test("sandbox or unknown provider: 400", async () => {
     for (const id of ["sandbox", "OpenAI", "nobody", ""])
       assertError(await create({ provider: id }), 400, "INVALID_REQUEST", "provider");
   });
 
-  test("has limits that can be kept", async () => {
+  test("limits outside their ranges: 400", async () => {
     for (const monthlyBudget of [0, -1, 0.001, 1_000_001, "5"])
       assertError(await create({ monthlyBudget }), 400, "INVALID_REQUEST", "monthlyBudget");
     for (const maxConcurrency of [0, -1, 1.5, 101, "5"])
@@ -116,7 +116,7 @@ suite("a stored key", () => {
     }
   });
 
-  test("remembers when it was last used", async () => {
+  test("key used by a run: lastUsedAt is the time of the run", async () => {
     const { id } = (await create({ key: GOOD_KEY })).body.data;
     const productId = await createDraft(owner);
     market.clock.forward(1_000);
@@ -126,24 +126,24 @@ suite("a stored key", () => {
   });
 });
 
-test("an account stores 100 keys, in parallel too; each key stored, replaced and removed stands in the audit log", async () => {
+test("POST /v1/ai/keys: at most 100 keys for an account, and the audit log records stored, replaced and removed keys", async () => {
   const by = await market.createUser();
-  const wish = { provider: "ollama", baseUrl: "http://127.0.0.1:9" };
-  const { id } = (await create(wish, by)).body.data;
+  const fields = { provider: "ollama", baseUrl: "http://127.0.0.1:9" };
+  const { id } = (await create(fields, by)).body.data;
   await market.query(
     `insert into provider_keys (id, user_id, provider, name, sealed_key, last4, base_url, status, created_at)
      select gen_random_uuid(), user_id, provider, name, sealed_key, last4, base_url, status, created_at
        from provider_keys, generate_series(1, 98) where id = $1`,
     [uuidOf(id)],
   );
-  const replies = await Promise.all([1, 2, 3].map(() => create(wish, by)));
+  const replies = await Promise.all([1, 2, 3].map(() => create(fields, by)));
   assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 422, 422]);
   for (const reply of replies)
     if (reply.status !== 201) assert.equal(assertError(reply, 422, "VALIDATION_ERROR").limit, 100);
   await patch(id, { name: "Renamed" }, by);
   await patch(id, { key: "another-secret" }, by);
   await by.delete(`/v1/ai/keys/${id}`);
-  assert.equal((await create(wish, by)).status, 201, "a removed key gives its place free");
+  assert.equal((await create(fields, by)).status, 201, "a removed key does not count");
   const { rows } = await market.query(
     "select action from audit_log where actor_id = $1 and target_id = $2 order by id",
     [by.userId, id],
@@ -154,8 +154,8 @@ test("an account stores 100 keys, in parallel too; each key stored, replaced and
   );
 });
 
-suite("the list of keys", () => {
-  test("holds one's own, newest first, by pages", async () => {
+suite("GET /v1/ai/keys", () => {
+  test("several keys: own keys only, newest first, in pages", async () => {
     const by = await market.createUser();
     const ids: string[] = [];
     for (const name of ["one", "two", "three"]) ids.unshift((await create({ name }, by)).body.data.id);
@@ -169,7 +169,7 @@ suite("the list of keys", () => {
     assert.deepEqual(await idsOf(await market.createUser()), []);
   });
 
-  test("loses one that was forgotten, whose secret is gone from the database", async () => {
+  test("deleted key: is gone from the list, and its secret from the database", async () => {
     const by = await market.createUser();
     const { id } = (await create({}, by)).body.data;
     const { body } = await by.delete(`/v1/ai/keys/${id}`);
@@ -188,7 +188,7 @@ suite("the list of keys", () => {
   });
 });
 
-test("another's key is 404 on every path, and stays as it is", async () => {
+test("key of another user: 404 on every path, and no change", async () => {
   const { id } = (await create({ name: "Mine" })).body.data;
   const other = await market.createUser();
   for (const reply of [
@@ -203,8 +203,8 @@ test("another's key is 404 on every path, and stays as it is", async () => {
   assert.deepEqual([mine.name, mine.status], ["Mine", "invalid"]);
 });
 
-suite("a change of a key", () => {
-  test("changes what it names and nothing else", async () => {
+suite("PATCH /v1/ai/keys/:id", () => {
+  test("some fields: changes only these", async () => {
     const { id, ...before } = (await create({ key: GOOD_KEY, monthlyBudget: 5 })).body.data;
     await verify(id);
     const reply = await patch(id, { name: "New", maxConcurrency: 2 });
@@ -215,7 +215,7 @@ suite("a change of a key", () => {
     assert.deepEqual([freed.body.data.monthlyBudget, freed.body.data.maxConcurrency], [null, null]);
   });
 
-  test("of the secret forgets what was said of the old one, and the new one is used from then on", async () => {
+  test("new secret: resets the status and is used from then on", async () => {
     const { id } = (await create({ key: "a-wrong-provider-key" })).body.data;
     assert.equal((await verify(id)).body.data.status, "invalid");
     provider.nextListing({ status: 500 });
@@ -224,58 +224,62 @@ suite("a change of a key", () => {
     assert.equal((await verify(id)).body.data.status, "valid");
   });
 
-  test("refuses what cannot be changed", async () => {
+  test("read-only fields: 400", async () => {
     const { id } = (await create({})).body.data;
     for (const field of ["provider", "status", "last4", "id"])
       assertError(await patch(id, { [field]: "anthropic" }), 400, "INVALID_REQUEST", field);
   });
 });
 
-suite("a secret that is stored", () => {
+suite("verification of a new secret", () => {
   for (const id of ["openai", "anthropic", "google", "openrouter", "openai-compatible"]) {
     const address = () => (id === "openai-compatible" ? { baseUrl: provider.url } : {});
     const statusOf = async (reply: Promise<Reply>) => (await reply).body.data.status;
 
-    test(`of ${id} is asked about at once, and stored whatever the provider says`, async () => {
-      const wish = { provider: id, ...address() };
+    test(`${id}: the status follows the provider's answer, and the key is always stored`, async () => {
+      const fields = { provider: id, ...address() };
       const before = provider.requests.length;
-      assert.equal(await statusOf(create({ ...wish, key: GOOD_KEY })), "valid");
-      assert.equal(await statusOf(create({ ...wish, key: "a-wrong-provider-key" })), "invalid");
+      assert.equal(await statusOf(create({ ...fields, key: GOOD_KEY })), "valid");
+      assert.equal(await statusOf(create({ ...fields, key: "a-wrong-provider-key" })), "invalid");
       for (const listing of [{ status: 403 }, { status: 402 }, { status: 429 }]) {
         provider.nextListing(listing);
         assert.equal(
-          await statusOf(create({ ...wish, key: GOOD_KEY })),
+          await statusOf(create({ ...fields, key: GOOD_KEY })),
           "valid",
-          "known, but not allowed this",
+          "the provider accepts the key, but not this request",
         );
       }
       provider.nextListing({ status: 500 });
-      const { body } = await create({ ...wish, key: GOOD_KEY });
+      const { body } = await create({ ...fields, key: GOOD_KEY });
       assert.equal(body.data.status, "unverified");
       assert.equal(await statusOf(patch(body.data.id, { key: "a-wrong-provider-key" })), "invalid");
       assert.equal(await statusOf(patch(body.data.id, { key: GOOD_KEY })), "valid");
-      const asked = provider.requests.slice(before);
-      assert.deepEqual(new Set(asked.map(({ method }) => method)), new Set(["GET"]), "nothing is spent");
+      const requests = provider.requests.slice(before);
+      assert.deepEqual(
+        new Set(requests.map(({ method }) => method)),
+        new Set(["GET"]),
+        "only free requests are sent",
+      );
     });
   }
 
-  test("is stored, unverified, where the provider is not there or does not answer in time", async (t) => {
-    const held = await startBlockedProvider();
+  test("provider unreachable or slow: the key is stored as unverified", async (t) => {
+    const blocked = await startBlockedProvider();
     const shop = await openMarket({ providers: { ...providersAt(provider), verifyMs: 50 } });
     t.after(async () => {
       await shop.close();
-      await held.close();
+      await blocked.close();
     });
     const by = await shop.createUser();
-    held.holdNextListing();
-    for (const baseUrl of [await refusedUrl(), held.url]) {
+    blocked.holdNextListing();
+    for (const baseUrl of [await refusedUrl(), blocked.url]) {
       const reply = await create({ provider: "openai-compatible", baseUrl, key: GOOD_KEY }, by);
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "unverified"]);
     }
-    assert.equal(held.arrived(), 1);
+    assert.equal(blocked.arrived(), 1);
   });
 
-  test("is not asked about again when something else of the key changes", async () => {
+  test("other fields changed: no verification", async () => {
     const id = await createProviderKey(owner);
     const before = provider.requests.length;
     await patch(id, { name: "Other", monthlyBudget: 3 });
@@ -283,9 +287,9 @@ suite("a secret that is stored", () => {
   });
 });
 
-suite("verification", () => {
+suite("POST /v1/ai/keys/:id/verify", () => {
   for (const id of ["openai", "anthropic", "google", "openrouter", "openai-compatible"]) {
-    test(`of ${id} keeps what the provider says of the key`, async () => {
+    test(`${id}: stores whether the provider accepts the key`, async () => {
       const baseUrl = id === "openai-compatible" ? { baseUrl: provider.url } : {};
       const good = await createProviderKey(owner, { provider: id, ...baseUrl });
       assert.equal((await verify(good)).body.data.status, "valid");
@@ -296,14 +300,18 @@ suite("verification", () => {
         [bad, "invalid"],
       ] as const) {
         const { body } = await owner.get("/v1/ai/keys?limit=100");
-        assert.equal(body.data.find((row: { id: string }) => row.id === key).status, status, "it is kept");
+        assert.equal(
+          body.data.find((row: { id: string }) => row.id === key).status,
+          status,
+          "the list has the stored status",
+        );
       }
     });
   }
 
-  test("of a provider that cannot be reached is 502, and changes nothing", async () => {
-    const wish = { provider: "openai-compatible", baseUrl: provider.url, key: GOOD_KEY };
-    const { id } = (await create(wish)).body.data;
+  test("unreachable provider: 502, and the status stays", async () => {
+    const fields = { provider: "openai-compatible", baseUrl: provider.url, key: GOOD_KEY };
+    const { id } = (await create(fields)).body.data;
     await patch(id, { baseUrl: await refusedUrl(), key: GOOD_KEY });
     const details = assertError(await verify(id), 502, "PROVIDER_ERROR");
     assert.deepEqual(details, { source: "provider", provider: "openai-compatible" });
@@ -312,11 +320,11 @@ suite("verification", () => {
     await verify(failing);
     provider.nextListing({ status: 500 });
     assertError(await verify(failing), 502, "PROVIDER_ERROR");
-    assert.equal((await patch(failing, {})).body.data.status, "valid", "silence says nothing of the key");
+    assert.equal((await patch(failing, {})).body.data.status, "valid", "the status stays");
   });
 });
 
-suite("baseUrl", () => {
+suite("baseUrl of a provider key", () => {
   const PRIVATE = [
     "http://127.0.0.1:11434/v1",
     "http://localhost:11434/v1",
@@ -344,7 +352,7 @@ suite("baseUrl", () => {
   ];
   const compatible = (baseUrl: string) => ({ provider: "openai-compatible", baseUrl });
 
-  test("is required for openai-compatible, allowed for ollama, and nobody else's", async () => {
+  test("provider: required for openai-compatible, optional for ollama, 400 for all others", async () => {
     assertError(await create({ provider: "openai-compatible" }), 400, "INVALID_REQUEST", "baseUrl");
     assert.equal((await create({ provider: "ollama" })).body.data.baseUrl, null);
     assert.equal(
@@ -360,7 +368,7 @@ suite("baseUrl", () => {
     }
   });
 
-  test("must be an address that may be called", async () => {
+  test("invalid address: 400", async () => {
     for (const baseUrl of BAD) {
       for (const id of ["openai-compatible", "ollama"])
         assertError(await create({ provider: id, baseUrl }), 400, "INVALID_REQUEST", "baseUrl");
@@ -370,12 +378,12 @@ suite("baseUrl", () => {
     assert.equal((await create(compatible("https://models.example.com/v1"))).status, 201);
   });
 
-  test("is not this service itself, even where loopback is allowed", async () => {
+  test("address of this service: 400, even where loopback is allowed", async () => {
     assertError(await create(compatible(`${market.origin}/v1`)), 400, "INVALID_REQUEST", "baseUrl");
     assert.equal((await create(compatible("http://127.0.0.1:11434/v1"))).status, 201);
   });
 
-  test("is no private address where the operator allows none, when stored and when changed", async () => {
+  test("private address where the operator allows none: 400 at creation and change", async () => {
     const strict = await openMarket({ config: { allowedTargets: "" } });
     try {
       const by = await strict.createUser();
@@ -389,15 +397,15 @@ suite("baseUrl", () => {
     }
   });
 
-  test("that was allowed once is not called when it is allowed no longer", async () => {
+  test("address that is not allowed any more: is not called", async () => {
     const strict = await openMarket({ config: { allowedTargets: "" } });
     try {
       const by = await strict.createUser();
       const { id } = (await create(compatible("https://models.example.com/v1"), by)).body.data;
       const before = provider.requests.length;
       await strict.query("update provider_keys set base_url = $1", [provider.url]);
-      const wish = { productId: await createDraft(by), apiKeyId: id, options: { model: "m" } };
-      const details = assertError(await run(by, wish), 502, "PROVIDER_ERROR");
+      const request = { productId: await createDraft(by), apiKeyId: id, options: { model: "m" } };
+      const details = assertError(await run(by, request), 502, "PROVIDER_ERROR");
       assert.equal(details.reason, "address_refused");
       assertError(await verify(id, by), 502, "PROVIDER_ERROR");
       assert.equal(provider.requests.length, before);
@@ -406,7 +414,7 @@ suite("baseUrl", () => {
     }
   });
 
-  test("changes only together with the key, which must not go where it was not meant to", async (t) => {
+  test("new address without a new secret: 400, and nothing is sent there", async (t) => {
     const elsewhere = await startProviderServer();
     t.after(() => elsewhere.close());
     const { id } = (await create({ ...compatible(provider.url), key: GOOD_KEY })).body.data;
@@ -419,7 +427,7 @@ suite("baseUrl", () => {
   });
 });
 
-suite("a sealed key", () => {
+suite("sealed provider key", () => {
   const mustNotOpen = async (by: Client, id: string) => {
     const before = provider.requests.length;
     const productId = await createDraft(by);
@@ -429,12 +437,12 @@ suite("a sealed key", () => {
       assert.doesNotMatch(reply.text, /seal|vault|decrypt|authenticat|keyring/i);
     }
     assert.equal(provider.requests.length, before);
-    assert.ok((await idsOf(by)).includes(id), "it can still be seen, and replaced");
+    assert.ok((await idsOf(by)).includes(id), "the key is listed and can be replaced");
     assert.equal((await patch(id, { key: GOOD_KEY }, by)).status, 200);
     assert.equal((await run(by, { productId, apiKeyId: id })).status, 200);
   };
 
-  test("that was copied to another row does not open", async () => {
+  test("copied to another row: does not open", async () => {
     const from = await createProviderKey(owner);
     const to = await createProviderKey(owner, { key: "a-wrong-provider-key" });
     await market.query(
@@ -444,14 +452,14 @@ suite("a sealed key", () => {
     await mustNotOpen(owner, to);
   });
 
-  test("whose row was given to another owner does not open", async () => {
+  test("row moved to another user: does not open", async () => {
     const id = await createProviderKey(owner);
     const thief = await market.createUser();
     await market.query("update provider_keys set user_id = $1 where id = $2", [thief.userId, uuidOf(id)]);
     await mustNotOpen(thief, id);
   });
 
-  test("still opens after the primary master key was rotated, and new ones need the new key", async () => {
+  test("rotated master key: old keys open with the old master key, new ones with the new one", async () => {
     const [old, fresh] = [
       { id: "old", bytes: randomBytes(32) },
       { id: "fresh", bytes: randomBytes(32) },

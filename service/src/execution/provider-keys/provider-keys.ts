@@ -21,7 +21,7 @@ import {
 
 const MAX_KEYS = 100;
 
-/** Whose servers are wherever the owner of the key says; the others have one address. */
+/** Their servers are at an address of the owner; the other providers have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
 
 /** Binds a sealed key to its owner and row: copied to another, it does not open. */
@@ -42,8 +42,8 @@ function mustHaveValidBaseUrl(ctx: Context, provider: string, baseUrl: string | 
   }
   if (!WITH_BASE_URL.has(provider))
     throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
-  const why = ctx.integrations.findUrlProblem(baseUrl);
-  if (why) throw invalidRequest("baseUrl", why);
+  const problem = ctx.integrations.findUrlProblem(baseUrl);
+  if (problem) throw invalidRequest("baseUrl", problem);
 }
 
 function toProviderKey(key: KeyRow): ProviderKey {
@@ -61,7 +61,7 @@ function toProviderKey(key: KeyRow): ProviderKey {
   };
 }
 
-/** What is kept of a key beside its sealed form: short keys show nothing, because four characters were too many. */
+/** The only readable part of a key. Short keys show nothing, because four characters would reveal too much. */
 const last4Of = (key: string) => (key.length >= 12 ? key.slice(-4) : "");
 
 async function mustFindKey(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
@@ -71,14 +71,14 @@ async function mustFindKey(ctx: Context, caller: Member, providerKeyId: string):
   return key;
 }
 
-/** As it is now; a key that was forgotten meanwhile is not found. */
+/** Reads the key again, because it may have been deleted meanwhile. */
 async function readKey(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
   const key = await findKey(ctx.db, caller.userId, id);
   if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
   return toProviderKey(key);
 }
 
-/** Each change of a stored secret stands in the audit log; the secret itself does not. */
+/** The audit log records each change of a stored secret, without the secret. */
 const auditKeyChange = (
   ctx: Context,
   tx: Tx,
@@ -123,7 +123,7 @@ export async function storeKey(
   return verifyIfPossible(ctx, caller, id);
 }
 
-/** Of a key that was stored under the same Idempotency-Key: the provider is asked about it, if it has not told. */
+/** For a repeated Idempotency-Key: returns the stored key, and verifies it if that has not happened. */
 export async function resumeKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
   const { id, status } = await mustFindKey(ctx, caller, providerKeyId);
   return status === "unverified" ? verifyIfPossible(ctx, caller, id) : readKey(ctx, caller, id);
@@ -149,7 +149,7 @@ export async function changeKey(
 ) {
   const key = await mustFindKey(ctx, caller, providerKeyId);
   if (change.baseUrl !== undefined) mustHaveValidBaseUrl(ctx, key.provider, change.baseUrl);
-  // A secret that was stored for one address must not be sent to another by whoever can only change settings.
+  // Otherwise a caller with the right to change settings could send a stored secret to another address.
   if (change.baseUrl !== undefined && change.baseUrl !== key.baseUrl && change.key === undefined) {
     throw invalidRequest("key", "is required when baseUrl changes");
   }
@@ -182,7 +182,7 @@ export async function deleteKey(ctx: Context, caller: Member, providerKeyId: str
   return { id: toId("pkey", key.id), deleted: true as const };
 }
 
-/** Asks the provider, and keeps what it says. An unreachable one says nothing about the key. */
+/** Verifies the key with its provider and stores the result. Throws PROVIDER_ERROR if the provider is unreachable. */
 export async function verifyKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
   const key = await mustFindKey(ctx, caller, providerKeyId);
   if ((await checkWithProvider(ctx, key)) === "unreachable") {
@@ -198,7 +198,7 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
   return readKey(ctx, caller, key.id);
 }
 
-/** A secret that was just stored is stored whatever the provider says, or does not say within a few seconds. */
+/** A new secret is stored whatever the provider answers, and even if it does not answer in time. */
 async function verifyIfPossible(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
   const key = await findKey(ctx.db, caller.userId, id);
   if (key) await checkWithProvider(ctx, key).catch(ignoreShutdown(ctx));
@@ -212,19 +212,18 @@ function ignoreShutdown({ shutdown }: Context) {
 }
 
 async function checkWithProvider(ctx: Context, key: KeyRow): Promise<KeyStatus> {
-  const verdict = await ctx.integrations.ai.verify(
+  const result = await ctx.integrations.ai.verify(
     { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
     ctx.shutdown,
   );
-  if (verdict !== "unreachable") await updateKeyStatus(ctx.db, key, verdict);
-  return verdict;
+  if (result !== "unreachable") await updateKeyStatus(ctx.db, key, result);
+  return result;
 }
 
-/** The secret itself, for the moment of a call. */
 const openKey = (ctx: Context, key: Pick<KeyRow, "id" | "userId" | "sealedKey">) =>
   ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
 
-/** A key to run with, as it is stored. */
+/** A key for a run, still sealed. */
 export type SealedKey = Pick<
   KeyRow,
   "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"
@@ -233,7 +232,7 @@ export type SealedKey = Pick<
   id: string | null;
 };
 
-/** For the moment of a call. */
+/** The opened key, for one call. */
 export type UsableKey = SealedKey & { secret: string };
 
 const toSandboxKey = (userId: string): SealedKey => ({
@@ -252,6 +251,5 @@ export const toUsableKey = (ctx: Context, key: SealedKey): UsableKey => ({
   secret: key.id === null ? "" : openKey(ctx, { ...key, id: key.id }),
 });
 
-/** The same, opened. */
 export const findUsableKey = async (ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> =>
   toUsableKey(ctx, await findRunKey(ctx, caller, apiKeyId));

@@ -50,7 +50,7 @@ export async function findKey(db: Queries, userId: string, id: string): Promise<
   return rows[0];
 }
 
-/** The newest first. */
+/** Newest first. */
 export const listValidKeys = (db: Queries, userId: string, providers?: Provider[]) => {
   const keys = selectKeys(db, userId).where("status", "=", "valid");
   return (providers ? keys.where("provider", "in", providers) : keys).orderBy("id", "desc").execute();
@@ -70,7 +70,7 @@ export async function listKeys(db: Queries, userId: string, paging: Paging): Pro
   return { items, total };
 }
 
-/** Under the lock of the account, so that parallel requests are counted one after another. */
+/** Locks the account, so that concurrent requests are counted one after another. */
 export async function countKeys(tx: Tx, userId: string): Promise<number> {
   await tx.selectFrom("users").select("id").where("id", "=", userId).forNoKeyUpdate().execute();
   const { count } = await tx
@@ -97,21 +97,21 @@ export const insertKey = (
   key: KeyColumns & { id: string; userId: string; provider: Provider; createdAt: Date },
 ) => db.insertInto("providerKeys").values(key).execute();
 
-/** Not of a key that was deleted meanwhile: its secret must not come back. */
+/** Not of a deleted key: its secret must not come back. */
 export const updateKey = (db: Queries, id: string, values: Partial<KeyColumns>) =>
   db.updateTable("providerKeys").set(values).where("id", "=", id).where("deletedAt", "is", null).execute();
 
-/** Only while the key has the secret that was checked: its owner may have replaced it meanwhile. */
+/** Only if the key still has the verified secret: the owner may have replaced it. */
 export const updateKeyStatus = (
   db: Queries,
-  tried: { id: string; sealedKey: string },
+  verified: { id: string; sealedKey: string },
   status: "valid" | "invalid",
 ) =>
   db
     .updateTable("providerKeys")
     .set({ status })
-    .where("id", "=", tried.id)
-    .where("sealedKey", "=", tried.sealedKey)
+    .where("id", "=", verified.id)
+    .where("sealedKey", "=", verified.sealedKey)
     .execute();
 
 /** Executions reference the row, so it stays without its secret. */
@@ -130,43 +130,40 @@ export const eraseKeysOfUser = (db: Queries, userId: string, now: Date) =>
     .where("userId", "=", userId)
     .execute();
 
-/** What a call costs at most, in USD, for a key with a budget. */
+/** The highest cost of a call in USD, for a key with a budget. */
 export interface CallPrice {
   promptUsd: number;
   tokenUsd: number;
-  /** Of the answer: as many as it may have, and as few as it may be lowered to. */
+  /** Limits of the answer: the wanted one, and the least to which a budget may lower it. */
   maxTokens: number;
   minTokens: number;
-  /** The prompt as it is likely to be billed, for a call whose process dies. */
+  /** The likely cost of the prompt, for a call whose process dies. */
   abandonedUsd: number;
 }
 
-/** What a call reserves of its key's limits before it is made. */
+/** The values with which a call reserves its part of the key's limits. */
 export interface Reservation {
   callId: string;
   providerKeyId: string;
   executionId: string;
-  /** null: the key has no budget, or nobody knows the price. */
+  /** null: the key has no budget, or the price is unknown. */
   price: CallPrice | null;
   startedAt: Date;
   monthStart: Date;
   leaseUntil: Date;
 }
 
-/**
- * What stands against a call. `reserved`: what is left of the budget is held by calls under way. `forgotten`: its owner removed
- * the key meanwhile.
- */
+/** Why a call is refused. `reserved`: open calls hold the rest of the budget. `forgotten`: the owner deleted the key. */
 export type KeyRefusal = "budget" | "reserved" | "concurrency" | "forgotten";
 
 /** A refusal, or the number of output tokens that the rest of the budget pays for. */
 export interface ReservationResult<Refusal = KeyRefusal> {
   refusedBy?: Refusal;
-  /** null: nobody limits them. */
+  /** null: no limit. */
   maxTokens?: number | null;
 }
 
-/** An expression, so that what belongs to the call is written in the same statement. */
+/** An expression, so that one statement can also insert what belongs to the call. */
 export const reserveCallSql = ({ price, ...reservation }: Reservation) => sql<ReservationResult>`
   reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
     ${price?.promptUsd ?? null}, ${price?.tokenUsd ?? null}, ${price?.maxTokens ?? null}, ${price?.minTokens ?? null},
@@ -178,15 +175,14 @@ export async function reserveCall(db: Queries, reservation: Reservation): Promis
   return firstOf(rows).reserved;
 }
 
-/** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
+/** A key as the caller read it. Each change of its address, and its deletion, also changes `sealedKey`. */
 export interface KeySnapshot {
   sealedKey: string;
-  /** What a call says of it is compared with this. */
   status: KeyRow["status"];
   hasBudget: boolean;
 }
 
-/** What stands against a call that goes by what was read before; `changed`: the key is another now. */
+/** Refusals of a call that used an earlier read of its key; `changed`: the key has changed since. */
 export type LateRefusal = KeyRefusal | "changed";
 
 interface MovedCalls {
@@ -199,7 +195,7 @@ interface MovedCalls {
 
 const buildMoveCallsSql = readSql<MovedCalls>(new URL("./sql/move-calls.sql", import.meta.url));
 
-/** Parts of the `with` of a statement: where `condition` holds, calls end and others are reserved. */
+/** Parts for the `with` of a statement: if `condition` holds, calls end and others are reserved. */
 export const moveCallsSql = (
   ended: readonly CallEnd[],
   opened: readonly { reservation: Reservation; key: KeySnapshot }[],
@@ -212,11 +208,11 @@ export const moveCallsSql = (
   return buildMoveCallsSql({ ended: JSON.stringify(ends), opened: JSON.stringify(opens), condition });
 };
 
-/** The results of the reservations of `moveCallsSql`, by the ids of their calls: a column of the same statement. */
+/** A column of the same statement: the reservations of `moveCallsSql`, by call id. */
 export const reservationResultsSql = sql`
   (select coalesce(jsonb_object_agg("callId", reserved), '{}') from opened_calls)`;
 
-/** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
+/** Adds up to `most` ended calls of the month to the spent amount. Returns how many it added. */
 export async function countCalls(
   db: Queries,
   keyId: string,
@@ -228,13 +224,12 @@ export async function countCalls(
   return firstOf(rows).count;
 }
 
-/** How a call ended. */
 export interface CallEnd {
   callId: string;
-  /** The key as it was when it was called: its owner may have replaced the secret meanwhile. */
+  /** The key that the call used: the owner may have replaced its secret since. */
   key: { id: string; sealedKey: string };
   costUsd: number;
-  /** What the provider's answer says of the key, where that is new. */
+  /** The new status of the key, as the provider's answer shows it; null: unchanged. */
   keyStatus: "valid" | "invalid" | null;
   endedAt: Date;
 }

@@ -1,5 +1,5 @@
--- Parts of the `with` of a statement of another room. Where `condition` holds, some calls end, and then others are reserved one after the other, in
--- the order of their keys: every statement that locks several keys uses this order. `changed`: the key is not the one that the caller has read.
+-- Parts of the `with` of another room's statement. If `condition` holds, calls end and others are reserved in the order of their
+-- keys. Every statement that locks several keys uses this order. `changed`: the key differs from the one that the caller read.
 ended_calls as (
   update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
     from jsonb_to_recordset(:ended::jsonb) as ended ("callId" uuid, "costUsd" numeric, "endedAt" timestamptz)
