@@ -36,7 +36,7 @@ const ended = (id: string) =>
     ({ completedAt }) => completedAt !== null,
   );
 
-/** A stream that has said a word and will say no more. */
+/** Starts a stream that sends one piece and then waits. */
 async function stuckStream() {
   provider.next({ stream: { pieces: ["One ", "two"], breaks: "stall", after: 1 } });
   const listener = await streamRun(market.origin, owner, { productId, apiKeyId });
@@ -47,8 +47,8 @@ async function stuckStream() {
 for (const where of ["the process that runs it", "another process"]) {
   const originOf = () => (where === "another process" ? elsewhere.origin : market.origin);
 
-  suite(`a cancel at ${where}`, () => {
-    test("ends a stream, tells its reader so, and keeps what was said", async () => {
+  suite(`POST /v1/ai/executions/:id/cancel at ${where}`, () => {
+    test("stream: ends with an error event, and the output so far is stored", async () => {
       const listener = await stuckStream();
       const reply = await cancel(executionOf(listener), originOf());
       assert.equal(reply.status, 200, reply.text);
@@ -59,7 +59,7 @@ for (const where of ["the process that runs it", "another process"]) {
       assert.deepEqual([status, error.code, output, usage.estimated], ["canceled", "canceled", "One ", true]);
     });
 
-    test("ends a run that somebody waits for, who is told so", async () => {
+    test("sync run: its request ends with the cancellation", async () => {
       const arrival = provider.nextRequest();
       provider.next("hang");
       const waiting = run(owner, { productId, apiKeyId });
@@ -72,7 +72,7 @@ for (const where of ["the process that runs it", "another process"]) {
   });
 }
 
-test("a cancel that is asked for again and again is done once, and harmless", async () => {
+test("repeated cancellation: succeeds and changes nothing", async () => {
   const listener = await stuckStream();
   const id = executionOf(listener);
   const replies = await Promise.all(Array.from({ length: 20 }, () => cancel(id)));
@@ -84,7 +84,7 @@ test("a cancel that is asked for again and again is done once, and harmless", as
   assert.equal((await cancel(id)).body.data.status, "canceled");
 });
 
-test("what has ended otherwise is 409, and what is not theirs 404", async () => {
+test("ended run: 409; another user's run: 404", async () => {
   const { executionId } = (await run(owner, { productId })).body.data;
   const details = assertError(await cancel(executionId), 409, "INVALID_STATE");
   assert.deepEqual(details, { current: "completed", allowed: ["queued", "running", "waiting"] });
@@ -93,7 +93,7 @@ test("what has ended otherwise is 409, and what is not theirs 404", async () => 
   assertError(await cancel("exec_nope"), 404, "EXECUTION_NOT_FOUND");
 });
 
-test("a run of a dead process is canceled at once", async () => {
+test("run of a dead process: is canceled at once", async () => {
   const { executionId } = (await run(owner, { productId })).body.data;
   const { rows } = await market.query(
     `update executions set status = 'running', completed_at = null, lease_until = $1
@@ -105,19 +105,19 @@ test("a run of a dead process is canceled at once", async () => {
   assert.equal((await cancel(executionId)).body.data.status, "canceled");
 });
 
-test("a cancel is heard although no notice comes", async () => {
+test("cancellation without a notification: is polled", async () => {
   const listener = await stuckStream();
   const { ctx } = market.service;
   const { areCurrent } = ctx.notifications;
   ctx.notifications.areCurrent = () => false;
-  // As another process would, but for the notice.
+  // Writes what another process writes, without the notification.
   await market.query("update executions set cancel_requested_at = now() where status = 'running'");
   const { end } = await readWholeStream(listener);
   ctx.notifications.areCurrent = areCurrent;
   assert.equal(end.details.current, "canceled");
 });
 
-test("what still runs is not deleted, and what was canceled is", async () => {
+test("running execution: cannot be deleted; a canceled one can", async () => {
   const listener = await stuckStream();
   const id = executionOf(listener);
   const details = assertError(await owner.delete(`/v1/ai/executions/${id}`), 409, "INVALID_STATE");

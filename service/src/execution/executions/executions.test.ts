@@ -42,10 +42,10 @@ const list = async (by: Client, query = "") => {
 };
 const read = async (by: Client, id: string) => (await by.get(`/v1/ai/executions/${id}`)).body.data;
 
-suite("the history", () => {
+suite("GET /v1/ai/executions", () => {
   let by: Client;
   let [first, second]: string[] = [];
-  /** Four runs a second apart, newest first: the last but one failed. */
+  /** Four runs a second apart, newest first. The last but one failed. */
   let runs: { id: string; productId: string; failed: boolean; at: string }[] = [];
   before(async () => {
     by = await market.createUser();
@@ -66,7 +66,7 @@ suite("the history", () => {
   });
   const idsWhere = (isSo: (run: (typeof runs)[number]) => boolean) => runs.filter(isSo).map(({ id }) => id);
 
-  test("holds one's own runs, newest first", async () => {
+  test("runs: own runs only, newest first", async () => {
     const { ids, meta } = await list(by);
     assert.deepEqual(
       ids,
@@ -76,7 +76,7 @@ suite("the history", () => {
     assert.deepEqual((await list(await market.createUser())).ids, []);
   });
 
-  test("comes by pages that know the total", async () => {
+  test("pages: with the total", async () => {
     const { ids, meta } = await list(by, "?limit=3&page=2");
     assert.deepEqual(ids, [runs[3]!.id]);
     assert.deepEqual([meta.page, meta.limit, meta.total], [2, 3, 4]);
@@ -86,7 +86,7 @@ suite("the history", () => {
       assertError(await by.get(`/v1/ai/executions${query}`), 400, "INVALID_REQUEST");
   });
 
-  test("filters by status", async () => {
+  test("status: filters", async () => {
     for (const [status, wanted] of [
       ["failed", true],
       ["completed", false],
@@ -102,7 +102,7 @@ suite("the history", () => {
     assertError(await by.get("/v1/ai/executions?status=odd"), 400, "INVALID_REQUEST", "status");
   });
 
-  test("filters by product, and finds nothing of one that it does not hold", async () => {
+  test("productId: filters; an unknown product has no runs", async () => {
     const { ids, meta } = await list(by, `?productId=${second}`);
     assert.deepEqual(
       ids,
@@ -115,14 +115,14 @@ suite("the history", () => {
     }
   });
 
-  test("filters by type in any case", async () => {
+  test("type: filters in any case", async () => {
     for (const type of ["PROMPT", "prompt", "Prompt"])
       assert.equal((await list(by, `?type=${type}`)).meta.total, 4);
     for (const type of ["WORKFLOW", "workflow", "nonsense"])
       assert.deepEqual((await list(by, `?type=${type}`)).ids, []);
   });
 
-  test("filters by time: from its moment on, up to the moment before", async () => {
+  test("from and to: from inclusive, to exclusive", async () => {
     const [, c, b] = runs.map(({ at }) => at);
     const between = async (from?: string, to?: string) => {
       const query = new URLSearchParams({ ...(from && { from }), ...(to && { to }) });
@@ -164,14 +164,14 @@ suite("the history", () => {
     }
   });
 
-  test("takes its filters together", async () => {
+  test("several filters: all apply", async () => {
     const { ids } = await list(by, `?status=completed&productId=${first}&type=prompt&from=${runs[3]!.at}`);
     assert.deepEqual(ids, [runs[3]!.id]);
   });
 });
 
-suite("one execution", () => {
-  test("tells what was run, how, and what came out", async () => {
+suite("GET and DELETE /v1/ai/executions/:id", () => {
+  test("completed run: shows product, usage, variables and output", async () => {
     const provider = await startProviderServer();
     const shop = await openMarket({ providers: { baseUrls: { openai: provider.url } } });
     try {
@@ -214,28 +214,28 @@ suite("one execution", () => {
     }
   });
 
-  test("that runs is told as running, and cannot be deleted", async () => {
-    const held = await startBlockedProvider();
-    const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+  test("running execution: is shown as running and cannot be deleted", async () => {
+    const blocked = await startBlockedProvider();
+    const shop = await openMarket({ providers: { baseUrls: { openai: blocked.url } } });
     try {
       const by = await shop.createUser();
-      const wish = { productId: await createDraft(by), apiKeyId: await createProviderKey(by) };
-      const running = run(by, wish);
-      await held.arrivals(1);
+      const request = { productId: await createDraft(by), apiKeyId: await createProviderKey(by) };
+      const running = run(by, request);
+      await blocked.arrivals(1);
       const { id, status, usage, duration, completedAt } = await newestRun(by);
       assert.deepEqual([status, usage, duration, completedAt], ["running", null, null, null]);
       const details = assertError(await by.delete(`/v1/ai/executions/${id}`), 409, "INVALID_STATE");
       assert.deepEqual(details, { current: "running", allowed: ["completed", "failed", "canceled"] });
-      held.answer();
+      blocked.answer();
       await running;
       assert.equal((await by.delete(`/v1/ai/executions/${id}`)).status, 200);
     } finally {
       await shop.close();
-      await held.close();
+      await blocked.close();
     }
   });
 
-  test("is deleted with its texts, and then 404 and in no list", async () => {
+  test("deleted execution: is erased, then 404 and not listed", async () => {
     const { executionId } = await runToCompletion(owner, { productId });
     const { body } = await owner.delete(`/v1/ai/executions/${executionId}`);
     assert.deepEqual(body.data, { id: executionId, deleted: true });
@@ -251,7 +251,7 @@ suite("one execution", () => {
     assert.equal(rows.length, 0);
   });
 
-  test("of another, or of nobody, is 404 on every path", async () => {
+  test("unknown or another user's execution: 404 on every path", async () => {
     const { executionId } = await runToCompletion(owner, { productId });
     const other = await market.createUser();
     const unknown = ["exec_00000000000000000000000000", "nonsense", productId];
@@ -262,7 +262,7 @@ suite("one execution", () => {
     assert.equal((await read(owner, executionId)).id, executionId);
   });
 
-  test("of a buyer is not the author's to see", async () => {
+  test("buyer's execution: 404 for the author", async () => {
     const author = await market.createUser();
     const forSale = await createProduct(author);
     const buyer = await market.createUser();
@@ -272,7 +272,7 @@ suite("one execution", () => {
     assertError(await author.get(`/v1/ai/executions/${executionId}`), 404, "EXECUTION_NOT_FOUND");
   });
 
-  test("whose texts were moved to another row does not tell them", async () => {
+  test("texts copied to another row: do not open", async () => {
     const from = await runToCompletion(owner, { productId, variables: { topic: "a secret" } });
     const to = await runToCompletion(owner, { productId });
     await market.query(
@@ -284,8 +284,8 @@ suite("one execution", () => {
   });
 });
 
-suite("texts", () => {
-  test("are not kept with options.store false, everything else is", async () => {
+suite("texts of an execution", () => {
+  test("options.store false: are not stored, but the run is", async () => {
     const options = { store: false, model: "sandbox-echo" };
     const variables = { topic: "not-to-be-kept" };
     const { executionId, output, usage, metadata } = await runToCompletion(owner, {
@@ -294,28 +294,28 @@ suite("texts", () => {
       options,
     });
     assert.ok(output.includes("not-to-be-kept"));
-    const kept = await read(owner, executionId);
-    assert.deepEqual([kept.variables, kept.output], [null, null]);
-    assert.deepEqual([kept.usage, kept.model, kept.status], [usage, metadata.model, "completed"]);
+    const stored = await read(owner, executionId);
+    assert.deepEqual([stored.variables, stored.output], [null, null]);
+    assert.deepEqual([stored.usage, stored.model, stored.status], [usage, metadata.model, "completed"]);
     const { rows } = await market.query("select sealed_texts from executions where id = $1", [
       toUuid("exec", executionId),
     ]);
     assert.deepEqual(rows, [{ sealed_texts: null }]);
   });
 
-  test("are kept sealed, whatever is in them", async () => {
+  test("stored: are sealed, whatever they contain", async () => {
     const topic = '"quotes", \\ and 🗝 – naïve\nlines';
     const { executionId, output } = await runToCompletion(owner, {
       productId,
       variables: { topic },
       options: { model: "sandbox-echo" },
     });
-    const kept = await read(owner, executionId);
-    assert.deepEqual([kept.variables, kept.output], [{ topic }, output]);
+    const stored = await read(owner, executionId);
+    assert.deepEqual([stored.variables, stored.output], [{ topic }, output]);
     assert.ok(!(await dumpDatabase(market)).includes("naïve"));
   });
 
-  test("are forgotten after 30 days, the run is not", async () => {
+  test("older than 30 days: are erased, and the run stays", async () => {
     const { executionId, usage } = await runToCompletion(owner, { productId });
     market.clock.forward(30 * DAY);
     await eraseOldTexts(market.service.ctx);
@@ -323,23 +323,23 @@ suite("texts", () => {
     const { executionId: younger } = await runToCompletion(owner, { productId });
     market.clock.forward(1);
     await eraseOldTexts(market.service.ctx);
-    const kept = await read(owner, executionId);
-    assert.deepEqual([kept.output, kept.variables], [null, null]);
-    assert.deepEqual([kept.status, kept.usage], ["completed", usage]);
+    const stored = await read(owner, executionId);
+    assert.deepEqual([stored.output, stored.variables], [null, null]);
+    assert.deepEqual([stored.status, stored.usage], ["completed", usage]);
     assert.notEqual((await read(owner, younger)).output, null);
   });
 });
 
-test("a run whose process died is failed once its lease is over, and stays so", async () => {
-  const held = await startBlockedProvider();
-  const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+test("run of a dead process: is failed when its lease has expired, and stays failed", async () => {
+  const blocked = await startBlockedProvider();
+  const shop = await openMarket({ providers: { baseUrls: { openai: blocked.url } } });
   try {
     const by = await shop.createUser();
     const running = run(by, {
       productId: await createDraft(by),
       apiKeyId: await createProviderKey(by, { key: GOOD_KEY }),
     });
-    await held.arrivals(1);
+    await blocked.arrivals(1);
     shop.clock.forward(RUN_LEASE_MS);
     await failAbandonedRuns(shop.service.ctx);
     assert.equal((await newestRun(by)).status, "running", "the lease is not over");
@@ -348,27 +348,27 @@ test("a run whose process died is failed once its lease is over, and stays so", 
     const { status, error, completedAt } = await newestRun(by);
     assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
     assert.equal(completedAt, shop.clock.now.toISOString());
-    held.answer();
+    blocked.answer();
     assert.equal((await running).status, 200, "who still waits gets the answer");
     assert.equal((await newestRun(by)).status, "failed");
     assert.match(shop.logs.join(""), /a run ended after another process had failed or canceled it/);
   } finally {
     await shop.close();
-    await held.close();
+    await blocked.close();
   }
 });
 
-test("a run that ends while the database is away is recorded when it is back", async () => {
-  const held = await startBlockedProvider();
-  const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+test("run that ends during a database outage: is recorded after it", async () => {
+  const blocked = await startBlockedProvider();
+  const shop = await openMarket({ providers: { baseUrls: { openai: blocked.url } } });
   try {
     const by = await shop.createUser();
-    const wish = {
+    const request = {
       productId: await createDraft(by),
       apiKeyId: await createProviderKey(by, { monthlyBudget: 1 }),
     };
-    const running = run(by, wish);
-    await held.arrivals(1);
+    const running = run(by, request);
+    await blocked.arrivals(1);
     await shop.query("create sequence refused");
     await shop.query(`create function refuse() returns trigger language plpgsql as $$ begin
       if nextval('refused') <= 3 then raise 'gone' using errcode = '57P01'; end if;
@@ -377,7 +377,7 @@ test("a run that ends while the database is away is recorded when it is back", a
     await shop.query(
       "create trigger refuse before update on executions for each row execute function refuse()",
     );
-    held.answer();
+    blocked.answer();
     const { status, body } = await running;
     assert.equal(status, 200);
     const { usage } = await becomes(
@@ -391,6 +391,6 @@ test("a run that ends while the database is away is recorded when it is back", a
     assert.deepEqual(calls.rows, [{ cost: true }]);
   } finally {
     await shop.close();
-    await held.close();
+    await blocked.close();
   }
 });

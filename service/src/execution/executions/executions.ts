@@ -109,6 +109,6 @@ export async function failAbandonedRuns(ctx: Context): Promise<void> {
   if (areExpiredLeasesConclusive(ctx)) await failAllAbandoned(ctx.db, ctx.now());
 }
 
-/** After 30 days. */
+/** Erases texts that are older than 30 days. */
 export const eraseOldTexts = (ctx: Context) =>
   eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXT_RETENTION_DAYS));

@@ -6,8 +6,8 @@ import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 export const RENEW_INTERVAL_MS = 15_000;
 
 /** Renews the leases of the runs and calls of this process. Queries the database even without any, so that an outage is noticed. */
-export async function renewLeases({ db, liveRuns: live, now, databaseUptime }: Context): Promise<void> {
-  const { ids, callIds } = live;
+export async function renewLeases({ db, liveRuns: runs, now, databaseUptime }: Context): Promise<void> {
+  const { ids, callIds } = runs;
   const until = new Date(now().getTime() + LEASE_MS);
   const renewal = sql`
     with runs as (

@@ -3,15 +3,15 @@ import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** Those of others than its author, whatever became of them in their histories. */
-export async function countProductRuns(db: Queries, product: { id: string; authorId: string }, lately: Date) {
+/** Counts the runs of all users but the author, including deleted executions. */
+export async function countProductRuns(db: Queries, product: { id: string; authorId: string }, since: Date) {
   const { rows } = await sql<ProductRuns>`
     select count(*)::int as total,
            (count(*) filter (where status = 'completed'))::int as completed,
            (count(*) filter (where status = 'failed'))::int as failed,
            (count(*) filter (where status = 'canceled'))::int as canceled,
            (count(distinct user_id))::int as buyers,
-           (count(*) filter (where created_at >= ${lately}))::int as "last30Days"
+           (count(*) filter (where created_at >= ${since}))::int as "last30Days"
       from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
   return firstOf(rows);
 }
@@ -27,7 +27,7 @@ export interface ProductRun {
   errorCode: string | null;
 }
 
-/** A run of a product that is in nobody's history: what it took stands in the run that it was a step of. */
+/** Inserts a deleted execution, which only counts for the product: the history shows the workflow run. */
 export const insertProductRun = (
   db: Queries,
   { id, userId, status, ...run }: ProductRun & { id: string; now: Date },

@@ -6,7 +6,7 @@ import { run, runToCompletion } from "../../../test/runs.ts";
 
 const DAY_MS = 86_400_000;
 
-test("an author sees how often buyers ran a product, and nothing else of their runs", async (t) => {
+test("GET /v1/products/:id/runs: the author sees counts of buyers' runs and nothing else", async (t) => {
   const market = await openMarket();
   t.after(() => market.close());
   const [author, one, other] = [
@@ -26,8 +26,8 @@ test("an author sees how often buyers ran a product, and nothing else of their r
   await runToCompletion(one, { productId, variables });
   await run(other, { productId, options: { model: "sandbox-500" } });
   assert.equal((await one.delete(`/v1/ai/executions/${executionId}`)).status, 200);
-  const told = await author.get(path);
-  assert.deepEqual(told.body.data, {
+  const reply = await author.get(path);
+  assert.deepEqual(reply.body.data, {
     total: 3,
     completed: 2,
     failed: 1,
@@ -35,7 +35,7 @@ test("an author sees how often buyers ran a product, and nothing else of their r
     buyers: 2,
     last30Days: 2,
   });
-  assert.ok(!told.text.includes("secret"));
+  assert.ok(!reply.text.includes("secret"));
   assertError(await one.get(path), 403, "UNAUTHORIZED");
   assertError(await one.get(`/v1/products/${await createDraft(author)}/runs`), 404, "PRODUCT_NOT_FOUND");
 });

@@ -6,13 +6,12 @@ import { countProductRuns, insertProductRun, type ProductRun } from "./product-r
 
 const RECENT_DAYS = 30;
 
-/** How often buyers ran a product: all that its author learns of their runs. */
 export async function readProductRuns(ctx: Context, caller: Member, productId: string): Promise<ProductRuns> {
   const product = await authorizeChange(ctx, caller, productId);
   return countProductRuns(ctx.db, product, daysAfter(ctx.now(), -RECENT_DAYS));
 }
 
-/** A prompt that a workflow's step ran counts for its author, too. Its provider was called: not to be counted must not lose the answer. */
+/** Counts a prompt that a workflow step ran. The provider was called, so a failed write must not lose the answer. */
 export async function recordProductRun(ctx: Context, run: ProductRun): Promise<void> {
   try {
     await insertProductRun(ctx.db, { ...run, id: ctx.newId(), now: ctx.now() });

@@ -74,7 +74,7 @@ const selectExecutions = (db: Queries, userId: string) =>
 export const findExecution = (db: Queries, userId: string, id: string) =>
   selectExecutions(db, userId).where("id", "=", id).executeTakeFirst();
 
-/** Apart from the row: texts can be megabytes, and lists show none. */
+/** Texts may be megabytes and lists show none, so they are not in the row. */
 export const findTexts = (db: Queries, id: string) =>
   db.selectFrom("executions").select("sealedTexts as sealed").where("id", "=", id).executeTakeFirst();
 
@@ -299,8 +299,8 @@ export async function eraseExecutionsOfUser(db: Queries, userId: string, now: Da
 }
 
 /**
- * Of the version that ran, as the product's page shows it; undefined of a run from before the product was published,
- * whose version may have been written anew since.
+ * The hash of the version that ran. undefined: the run is older than the product's publication, so its version may have changed
+ * since.
  */
 export async function findContentHash(
   db: Queries,

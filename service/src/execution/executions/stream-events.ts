@@ -24,7 +24,7 @@ export async function streamExecutionEvents(
   return new EventStreamResponse({
     name: executionId,
     onEnd: streams.acquire(caller.userId),
-    // Its client reconnects to another process, also when the run is not of this one.
+    // At shutdown the client reconnects to another process, whichever process runs the execution.
     endSignal: ctx.feed.closed,
     events: (signal) => kind.streamEvents(ctx, execution, lastEventId, signal),
   });

@@ -5,7 +5,7 @@ type UsageColumns = Pick<
   "promptTokens" | "completionTokens" | "costUsd" | "costKnown" | "usageEstimated"
 >;
 
-/** What a run used, as the history tells it; null: nothing is known of it. */
+/** The usage in the history; null: unknown. */
 export function toUsage({
   promptTokens,
   completionTokens,

@@ -13,11 +13,11 @@ export interface NewWorkflowExecution extends ExecutionRef {
   productId: string;
   productVersion: string;
   mode: ExecutionMode;
-  /** null: nothing is to be stored. */
+  /** null: no texts to store. */
   texts: ExecutionTexts | null;
 }
 
-/** A workflow's row in the history, `queued`: a part of the statement of the engine that will run it. */
+/** The part of the engine's statement that inserts a workflow's execution as `queued`. */
 export const insertWorkflowExecutionSql = (ctx: Context, { texts, ...execution }: NewWorkflowExecution) =>
   insertWorkflowSql({
     ...execution,
@@ -28,10 +28,10 @@ export const insertWorkflowExecutionSql = (ctx: Context, { texts, ...execution }
 export interface WorkflowTransition {
   from: readonly ExecutionStatus[];
   to: ExecutionStatus;
-  /** In the place of what was kept so far; left out, that stays. */
+  /** Replaces the stored texts; undefined: they stay. */
   texts?: ExecutionTexts;
   error?: { code: string; message: string };
-  /** The sums of its steps. */
+  /** The sums over the steps. */
   usage?: NonNullable<WorkflowChange["usage"]>;
   durationMs?: number;
 }
@@ -42,7 +42,7 @@ const END_STATUSES: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
   "canceled",
 ]);
 
-/** Moves a workflow's row out of a state of `from`: a part of the engine's own statement (`with …`), which adds when. */
+/** The part of the engine's statement that changes the status, if it is one of `from`. The engine appends a condition. */
 export const updateWorkflowExecutionSql = (ctx: Context, execution: ExecutionRef, move: WorkflowTransition) =>
   updateWorkflowSql(execution.id, move.from, {
     status: move.to,

@@ -6,12 +6,12 @@ import { outputNotStored } from "../prompt-runs/execute.ts";
 
 type FinishReason = ChatCompletion["choices"][number]["finish_reason"];
 
-/** What each chunk of one answer repeats. */
+/** Fields that each chunk of a completion repeats. */
 export interface Completion {
   id: string;
   model: string;
   created: Date;
-  /** Whether a last chunk tells the usage. */
+  /** Whether the last chunk contains the usage. */
   includeUsage: boolean;
 }
 
@@ -27,19 +27,19 @@ export const toOpenAiUsage = ({ promptTokens, completionTokens, totalTokens }: E
 const toEvent = (data: object): StreamedEvent => ({ data: JSON.stringify(data) });
 
 /**
- * The events of a run as chunks of OpenAI's (https://platform.openai.com/docs/api-reference/chat-streaming). These have
- * no id to come back with. `[DONE]` comes after a whole answer alone; what broke off ends with an `error`, which clients throw.
+ * Converts events to OpenAI's chunks (https://platform.openai.com/docs/api-reference/chat-streaming), which have no ids. `[DONE]`
+ * follows only a complete answer; else the stream ends with an `error`, which clients throw.
  */
 export async function* toChunks(
   events: AsyncIterable<StreamedEvent>,
   completion: Completion,
 ): AsyncGenerator<StreamedEvent> {
   for await (const { type, data } of events) {
-    const facts = JSON.parse(required(data, "the data of an event"));
+    const payload = JSON.parse(required(data, "the data of an event"));
     if (type === "execution.started") yield toChunk(completion, { role: "assistant", content: "" });
-    else if (type === "output.delta") yield toChunk(completion, { content: facts.text });
-    else if (type === "execution.failed") yield toEvent(toOpenAiError(facts));
-    else yield* toLastChunks(facts, completion);
+    else if (type === "output.delta") yield toChunk(completion, { content: payload.text });
+    else if (type === "execution.failed") yield toEvent(toOpenAiError(payload));
+    else yield* toLastChunks(payload, completion);
   }
 }
 
@@ -47,7 +47,7 @@ function* toLastChunks(
   { executionId, output, usage, metadata }: ExecutionResult,
   completion: Completion,
 ): Generator<StreamedEvent, void> {
-  // Told again: without its words it would look like an empty answer.
+  // A repeated request whose output is not stored: without this error the answer would look empty.
   if (output === null) return yield toEvent(toOpenAiError(outputNotStored(executionId)));
   yield toChunk(completion, {}, toFinishReason(metadata.finishReason));
   if (completion.includeUsage)

@@ -25,33 +25,33 @@ after(async () => {
 
 const clientOf = (caller: Client) => officialClient(market, caller);
 
-async function hasBuyer(id = productId): Promise<Client> {
+async function createBuyer(id = productId): Promise<Client> {
   const buyer = await market.createUser({ name: "Buyer" });
   await buyProduct(buyer, id);
   return buyer;
 }
 
-const ask = (caller: Client, wish: ChatInput = {}) =>
-  clientOf(caller).chat.completions.create(chatRequest(productId, wish));
+const ask = (caller: Client, request: ChatInput = {}) =>
+  clientOf(caller).chat.completions.create(chatRequest(productId, request));
 
-suite("the official client lists models", () => {
-  test("of one's own and bought prompts, newest first, and of nothing else", async () => {
+suite("official client: models", () => {
+  test("list: own and bought prompts, newest first", async () => {
     const seller = await market.createUser({ name: "Grace" });
     const own = await createDraft(author, { title: "Mine" });
     const buyer = await market.createUser();
-    const [bought, gone, workflow] = [
+    const [bought, deleted, workflow] = [
       await createProduct(seller, { title: "Bought" }),
       await createProduct(seller),
       await createProduct(seller),
     ];
-    for (const id of [bought, gone, workflow]) await buyProduct(buyer, id);
-    await seller.delete(`/v1/products/${gone}`);
+    for (const id of [bought, deleted, workflow]) await buyProduct(buyer, id);
+    await seller.delete(`/v1/products/${deleted}`);
     await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prod", workflow)]);
     const mine = await createDraft(buyer, { title: "Draft" });
     const page = await clientOf(buyer).models.list();
     assert.deepEqual(
       page.data.map(({ id }) => id),
-      [mine, gone, bought],
+      [mine, deleted, bought],
     );
     const { object, created, owned_by } = page.data[2]!;
     assert.deepEqual([object, owned_by], ["model", "Grace"]);
@@ -60,8 +60,8 @@ suite("the official client lists models", () => {
     assert.ok(!page.data.some(({ id }) => id === own));
   });
 
-  test("without what was given back or deleted, or withdrawn from its buyers", async () => {
-    const buyer = await hasBuyer();
+  test("list: without refunded, deleted and moderated products", async () => {
+    const buyer = await createBuyer();
     const own = await createDraft(buyer);
     await buyer.delete(`/v1/products/${own}`);
     const harmful = await createProduct(author);
@@ -75,7 +75,7 @@ suite("the official client lists models", () => {
     assert.deepEqual(await ids(), []);
   });
 
-  test("up to a thousand", async () => {
+  test("list: at most a thousand", async () => {
     const owner = await market.createUser();
     const oldest = await createDraft(owner);
     await market.query(
@@ -86,8 +86,8 @@ suite("the official client lists models", () => {
     assert.equal((await clientOf(owner).models.list()).data.length, 1_000);
   });
 
-  test("one by one, with a version or without", async () => {
-    const models = clientOf(await hasBuyer()).models;
+  test("retrieve: with a version or without", async () => {
+    const models = clientOf(await createBuyer()).models;
     assert.equal((await models.retrieve(productId)).id, productId);
     assert.equal((await models.retrieve(`${productId}@1.0.0`)).id, `${productId}@1.0.0`);
     const stranger = clientOf(await market.createUser()).models;
@@ -100,9 +100,9 @@ suite("the official client lists models", () => {
   });
 });
 
-suite("the official client completes", () => {
-  test("a chat, and the run is an ordinary one in the history", async () => {
-    const buyer = await hasBuyer();
+suite("official client: chat completions", () => {
+  test("create: completes, and the history contains the run", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     provider.next({ answer: { text: "Rain falls.", usage: { input: 12, output: 5 } } });
     const answer = await ask(buyer, { temperature: 0.5, max_tokens: 60, user: "u", seed: 7, n: 1 });
@@ -125,14 +125,14 @@ suite("the official client completes", () => {
     assert.deepEqual([temperature ?? 0.5, max_tokens ?? max_completion_tokens], [0.5, 60]);
   });
 
-  test("a stream, piece by piece, with the usage at the end when it is asked for", async () => {
-    const buyer = await hasBuyer();
+  test("create with stream: sends pieces, and the usage if requested", async () => {
+    const buyer = await createBuyer();
     await createProviderKey(buyer);
     for (const include_usage of [true, false]) {
       provider.next({ stream: { pieces: ["Rain ", "falls."], stop: "length" } });
-      const wish = { ...chatRequest(productId), stream: true as const, stream_options: { include_usage } };
+      const request = { ...chatRequest(productId), stream: true as const, stream_options: { include_usage } };
       const chunks: OpenAI.ChatCompletionChunk[] = [];
-      for await (const chunk of await clientOf(buyer).chat.completions.create(wish)) chunks.push(chunk);
+      for await (const chunk of await clientOf(buyer).chat.completions.create(request)) chunks.push(chunk);
       assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), "Rain falls.");
       assert.equal(chunks[0]!.choices[0]!.delta.role, "assistant");
       const reasons = chunks.map(({ choices }) => choices[0]?.finish_reason ?? null);
@@ -145,12 +145,12 @@ suite("the official client completes", () => {
     }
   });
 
-  test("a stream by its helper, which puts the whole together", async () => {
-    const stream = clientOf(await hasBuyer()).chat.completions.stream({
+  test("stream helper: assembles the completion", async () => {
+    const stream = clientOf(await createBuyer()).chat.completions.stream({
       ...chatRequest(productId),
       stream: true,
     });
-    const whole = await stream.finalChatCompletion();
-    assert.match(whole.choices[0]!.message.content!, /^\[sandbox\] /);
+    const completion = await stream.finalChatCompletion();
+    assert.match(completion.choices[0]!.message.content!, /^\[sandbox\] /);
   });
 });

@@ -13,10 +13,10 @@ import { type ExtractedInput, extractInput, toVariables } from "./extract-variab
 import { parseModelId, toModelId } from "./models.ts";
 import { withOpenAiFields } from "./openai-fields.ts";
 
-/** Answered in the words of this door, so that nothing but `stream` says how. */
+/** The response format depends on `stream`, not on headers. */
 const NO_PREFERENCES = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };
 
-/** Runs a prompt once, as `POST /ai/execute` does. Its errors name the fields of this request. */
+/** Runs a prompt as `POST /ai/execute` does. Errors name the fields of this request. */
 export async function createCompletion(
   ctx: Context,
   caller: Member,
@@ -38,7 +38,7 @@ export async function createCompletion(
   }
 }
 
-/** Of a run that was written under the same Idempotency-Key; null: the provider refused it. */
+/** Responds to a repeated Idempotency-Key; null: the provider refused the call. */
 export async function resumeCompletion(
   ctx: Context,
   caller: Member,
@@ -59,7 +59,7 @@ export async function resumeCompletion(
   }
 }
 
-/** The version is looked up once, so that the answer names the one that ran. */
+/** Looks up the version once, so that the answer names the version that ran. */
 async function toExecuteInput(
   ctx: Context,
   caller: Member,
@@ -112,7 +112,7 @@ const WITH_USAGE = "+usage";
 const toStreamName = ({ id, includeUsage }: Pick<Completion, "id" | "includeUsage">) =>
   id + (includeUsage ? WITH_USAGE : "");
 
-/** The name of the stream of a run under way; null: it is answered whole. */
+/** The name of the running stream; null: the run does not stream. */
 export const joinCompletion = async (
   ctx: Context,
   caller: Member,
@@ -123,26 +123,26 @@ export const joinCompletion = async (
     ? toStreamName({ id: executionId, includeUsage: options?.include_usage ?? false })
     : null;
 
-/** Its name says how it was told, for whoever must tell it again. */
+/** The name of the stream contains `includeUsage`, for a replay. */
 const toChunkStream = (
-  { events, onEnd: ended, endSignal: until }: EventStreamResponse,
+  { events, onEnd, endSignal }: EventStreamResponse,
   completion: Completion,
 ): EventStreamResponse =>
   new EventStreamResponse({
-    onEnd: ended,
-    endSignal: until,
+    onEnd,
+    endSignal,
     name: toStreamName(completion),
     events: (signal) => toChunks(events(signal), completion),
   });
 
-/** The chunks of a run once more, for a repeat of its Idempotency-Key. */
+/** Sends the chunks again for a repeated Idempotency-Key. */
 export async function replayCompletion(
   ctx: Context,
   caller: Member,
   name: string,
 ): Promise<EventStreamResponse> {
   const id = name.replace(WITH_USAGE, "");
-  // First, since a stream that nobody hears would never be ended.
+  // Before the stream, because only the response can end a stream.
   const { productId, productVersion, createdAt } = await mustFindExecution(ctx, caller, id);
   const stream = await streamExecutionEvents(ctx, caller, id, null);
   const model = toModelId(toId("prod", productId), productVersion);

@@ -10,7 +10,7 @@ import { toUuid } from "../../core/ids.ts";
 let provider: ProviderServer;
 let market: Market;
 let author: Client;
-/** Needs topic, takes language. */
+/** Requires topic; language is optional. */
 let haiku: string;
 before(async () => {
   provider = await startProviderServer();
@@ -23,22 +23,22 @@ after(async () => {
   await provider.close();
 });
 
-const post = (wish: ChatInput, model = haiku, caller = author): Promise<Reply> =>
-  caller.post("/v1/openai/chat/completions", chatRequest(model, wish));
+const post = (request: ChatInput, model = haiku, caller = author): Promise<Reply> =>
+  caller.post("/v1/openai/chat/completions", chatRequest(model, request));
 const user = (content: unknown): ChatInput => ({ messages: [{ role: "user", content: content as string }] });
 
-/** What the prompt became, as the sandbox echoes it. */
-async function echoOf(wish: ChatInput, model = haiku): Promise<string> {
-  const metadata = { apiKeyId: "sandbox", model: "sandbox-echo", ...wish.metadata };
-  const reply = await post({ ...wish, metadata }, model);
+/** The rendered prompt, as the sandbox echoes it. */
+async function echoOf(request: ChatInput, model = haiku): Promise<string> {
+  const metadata = { apiKeyId: "sandbox", model: "sandbox-echo", ...request.metadata };
+  const reply = await post({ ...request, metadata }, model);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.choices[0].message.content.replace("[sandbox] ", "");
 }
 
 const IN_RAIN = "Write a haiku about rain in English.";
 
-suite("variables are taken", () => {
-  test("of the last user message as a JSON object; empty messages beside it say nothing", async () => {
+suite("variables of a chat completion", () => {
+  test("JSON object in the last user message: is read, and empty messages are ignored", async () => {
     const messages: ChatInput["messages"] = [
       { role: "system", content: "" },
       { role: "user", content: ' {"topic": "rain"}\n' },
@@ -47,8 +47,8 @@ suite("variables are taken", () => {
     assert.equal(await echoOf({ messages }), IN_RAIN);
   });
 
-  test("of the conversation, where the prompt declares that it takes one", async () => {
-    const takes = await createDraft(author, { content: "{{conversation}} Then: {{question}}" });
+  test("conversation: fills the variable `conversation` if the prompt declares it", async () => {
+    const withConversation = await createDraft(author, { content: "{{conversation}} Then: {{question}}" });
     const messages: ChatInput["messages"] = [
       { role: "system", content: "Be brief." },
       { role: "user", content: "What is snow?" },
@@ -57,13 +57,16 @@ suite("variables are taken", () => {
     ];
     const all = messages.map(({ role, content }) => ({ role, content }));
     const turns = all.slice(0, 3);
-    assert.equal(await echoOf({ messages }, takes), `${JSON.stringify(turns)} Then: And rain?`);
-    assert.equal(await echoOf(user("Rain?"), takes), "[] Then: Rain?");
+    assert.equal(await echoOf({ messages }, withConversation), `${JSON.stringify(turns)} Then: And rain?`);
+    assert.equal(await echoOf(user("Rain?"), withConversation), "[] Then: Rain?");
     const metadata = { variables: '{"question": "Snow?"}' };
-    assert.equal(await echoOf({ messages, metadata }, takes), `${JSON.stringify(all)} Then: Snow?`);
+    assert.equal(
+      await echoOf({ messages, metadata }, withConversation),
+      `${JSON.stringify(all)} Then: Snow?`,
+    );
   });
 
-  test("of its text parts, put together", async () => {
+  test("text parts: are joined", async () => {
     const parts = [
       { type: "text", text: '{"topic": ' },
       { type: "text", text: '"rain"}' },
@@ -71,14 +74,14 @@ suite("variables are taken", () => {
     assert.equal(await echoOf(user(parts)), IN_RAIN);
   });
 
-  test("of metadata.variables first, an object or its JSON text", async () => {
+  test("metadata.variables: take precedence, as an object or JSON text", async () => {
     for (const variables of [{ topic: "rain" }, '{"topic": "rain"}'] as string[])
       assert.equal(await echoOf({ ...user(""), metadata: { variables } }), IN_RAIN);
     const metadata = { variables: { topic: "rain" } as unknown as string };
     assert.equal(await echoOf({ messages: [], metadata }), IN_RAIN);
   });
 
-  test("of a text alone, for the one variable that is needed, or the only one", async () => {
+  test("plain text: is the value of the only required variable, or of the only one", async () => {
     assert.equal(await echoOf(user("rain")), IN_RAIN);
     const only = await createDraft(author, { content: "About {{topic=snow}}." });
     assert.deepEqual(
@@ -89,21 +92,21 @@ suite("variables are taken", () => {
     assert.equal(await echoOf(user("Hello!"), none), "About nothing.");
   });
 
-  test("literally: a text that looks like a template or an odd JSON is one", async () => {
+  test("text like a template or broken JSON: is a literal value", async () => {
     for (const text of ["{{topic}}", "[1]", '"rain"', "7", "null", "{not JSON}", "{{language}} \\{{"])
       assert.equal(await echoOf(user(text)), `Write a haiku about ${text} in English.`);
   });
 });
 
-suite("variables are refused where they stand", () => {
-  const refused = async (wish: ChatInput, field: string, model = haiku) => {
-    const reply = await post(wish, model);
+suite("invalid variables of a chat completion", () => {
+  const refused = async (request: ChatInput, field: string, model = haiku) => {
+    const reply = await post(request, model);
     assertError(reply, 400, "VALIDATION_ERROR", field);
     assert.equal(reply.body.error.param, field);
     return reply;
   };
 
-  test("messages that a prompt would not see: a system message, earlier turns, a beginning of the answer", async () => {
+  test("system message, earlier turns or a started answer: 422, because the prompt would ignore them", async () => {
     const [message] = user('{"topic": "rain"}').messages!;
     const system = { role: "system" as const, content: "Be brief." };
     const turns = [
@@ -119,7 +122,7 @@ suite("variables are refused where they stand", () => {
     assert.match(beside.body.error.message, /metadata\.variables: leave its content empty/);
   });
 
-  test("in the message, by its number", async () => {
+  test("in a message: the error names its index", async () => {
     const system = { role: "system" as const, content: "" };
     const [message] = user('{"topik": "rain", "topic": 7}').messages!;
     const reply = await refused({ messages: [system, message!] }, "messages[1].content.topik");
@@ -129,7 +132,7 @@ suite("variables are refused where they stand", () => {
     await refused(user(""), "messages[0].content.topic");
   });
 
-  test("in the metadata", async () => {
+  test("in the metadata: the error names the field", async () => {
     const metadata = { variables: '{"topic": "rain", "colour": "red"}' };
     await refused({ ...user(""), metadata }, "metadata.variables.colour");
     for (const variables of ["[]", "null", "rain", '"x"']) {
@@ -138,7 +141,7 @@ suite("variables are refused where they stand", () => {
     }
   });
 
-  test("a text alone, where it could be more than one of them", async () => {
+  test("plain text for several variables: 422 with their names", async () => {
     const two = await createDraft(author, { content: "{{topic}} and {{other}}" });
     const reply = await refused(user("rain"), "messages[0].content", two);
     assert.match(reply.body.error.message, /topic, other/);
@@ -146,7 +149,7 @@ suite("variables are refused where they stand", () => {
     await refused(user("rain"), "messages[0].content", maybe);
   });
 
-  test("however deep or large they are", async () => {
+  test("too deep or too large: an error", async () => {
     const deep = `{"topic": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
     await refused(user(deep), "messages[0].content");
     const names = Array.from({ length: 2_001 }, (_, at) => `"name${at}": "x"`);
@@ -156,7 +159,7 @@ suite("variables are refused where they stand", () => {
     await refused(user('{"topic": "a\\u0000b"}'), "messages[0].content.topic");
   });
 
-  test("what is no text", async () => {
+  test("parts that are not text: an error", async () => {
     for (const part of [{ type: "image_url", image_url: { url: "data:," } }, { type: "text" }]) {
       const reply = await post(user([{ type: "text", text: "rain" }, part]));
       assertError(reply, 400, "INVALID_REQUEST", "messages[0].content[1]");
@@ -165,7 +168,7 @@ suite("variables are refused where they stand", () => {
   });
 });
 
-suite("what cannot be honoured is refused by its name, and nothing is run", () => {
+suite("unsupported parameters of a chat completion", () => {
   const tool = { type: "function", function: { name: "f" } };
   for (const [field, value] of Object.entries({
     n: 2,
@@ -205,7 +208,7 @@ suite("what cannot be honoured is refused by its name, and nothing is run", () =
     });
   }
 
-  test("but not where it says what holds anyway, nor what is harmless", async () => {
+  test("parameters with their default or without effect: are accepted", async () => {
     const usual = {
       ...{ n: 1, tools: [], tool_choice: "auto", functions: [], response_format: { type: "text" } },
       ...{ modalities: ["text"], top_p: 1, presence_penalty: 0, frequency_penalty: 0, logit_bias: {} },
@@ -218,14 +221,14 @@ suite("what cannot be honoured is refused by its name, and nothing is run", () =
   });
 });
 
-suite("the key of a run", () => {
-  const keyOfRun = async (caller: Client, wish: ChatInput = {}, model = haiku) => {
-    const reply = await post(wish, model, caller);
+suite("provider key of a chat completion", () => {
+  const keyOfRun = async (caller: Client, request: ChatInput = {}, model = haiku) => {
+    const reply = await post(request, model, caller);
     assert.equal(reply.status, 200, reply.text);
     return (await newestRun(caller)).provider;
   };
 
-  test("is the newest valid one of a provider that fits, else the sandbox", async () => {
+  test("none named: the newest valid key of a fitting provider, else the sandbox", async () => {
     const owner = await market.createUser();
     const model = await createDraft(owner);
     assert.equal(await keyOfRun(owner, {}, model), "sandbox");
@@ -240,7 +243,7 @@ suite("the key of a run", () => {
     assert.equal(await keyOfRun(owner, {}, model), "openai");
   });
 
-  test("of a server of one's own is none where nobody knows its models, unless one is named", async () => {
+  test("own server without a known model: its key is skipped unless the request names a model", async () => {
     const owner = await market.createUser();
     const model = await createDraft(owner);
     await createProviderKey(owner, { provider: "openai-compatible", baseUrl: provider.url });
@@ -249,7 +252,7 @@ suite("the key of a run", () => {
     assert.equal((provider.requests.at(-1)!.body as { model: string }).model, "llama");
   });
 
-  test("is the one that is named, or 404", async () => {
+  test("metadata.apiKeyId: selects the key, or 404", async () => {
     const named = await createProviderKey(author, { provider: "openai" });
     await createProviderKey(author, { provider: "anthropic" });
     assert.equal(await keyOfRun(author, { metadata: { apiKeyId: named } }), "openai");
@@ -257,7 +260,7 @@ suite("the key of a run", () => {
     assertError(reply, 404, "PROVIDER_KEY_NOT_FOUND", "metadata.apiKeyId");
   });
 
-  test("is no key whose provider is left alone for now, where another one fits", async () => {
+  test("provider with an open circuit: another fitting key is used", async () => {
     const shop = await openMarket({ providers: providersAt(provider), breaker: { faultsToOpen: 1 } });
     const owner = await shop.createUser();
     const model = await createDraft(owner);
@@ -271,7 +274,7 @@ suite("the key of a run", () => {
     assert.deepEqual([second.status, called], [200, "openai"]);
   });
 
-  test("is asked for where there is neither a valid one nor a sandbox", async () => {
+  test("neither a valid key nor a sandbox: 422", async () => {
     const shop = await openMarket({ config: { sandbox: false } });
     const owner = await shop.createUser();
     const reply = await owner.post("/v1/openai/chat/completions", chatRequest(await createDraft(owner)));
@@ -281,8 +284,8 @@ suite("the key of a run", () => {
   });
 });
 
-suite("the history", () => {
-  test("keeps what went in and out, unless the request says store: false", async () => {
+suite("execution of a chat completion", () => {
+  test("history: stores input and output unless store is false", async () => {
     for (const store of [true, false]) {
       const { id } = (await post({ store, metadata: { apiKeyId: "sandbox" } })).body;
       const { data } = (await author.get(`/v1/ai/executions/${id}`)).body;
@@ -291,7 +294,7 @@ suite("the history", () => {
     }
   });
 
-  test("tells the pinned version, and a version that nobody may run is the model's fault", async () => {
+  test("version: a pinned one is in the history; a forbidden one is an error of `model`", async () => {
     const sold = await createProduct(author);
     await author.patch(`/v1/products/${sold}`, {
       version: "1.1.0",

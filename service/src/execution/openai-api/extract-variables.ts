@@ -9,45 +9,45 @@ interface ConversationTurn {
   path: string;
   role: string;
   text: string;
-  /** The last user message, which would hold the variables. */
+  /** The last user message, which may contain the variables. */
   isLast: boolean;
 }
 
 /** The variables of a request by name, or one text, with their path in the request. */
 export type ExtractedInput = {
   path: string;
-  /** The messages that hold no variables: a system message, the turns before; beside `metadata.variables` the last user message, too. */
+  /** Messages without variables: a system message, earlier turns, and with `metadata.variables` also the last user message. */
   conversation: ConversationTurn[];
 } & ({ variables: Record<string, unknown> } | { text: string });
 
-/** A prompt that declares a variable of this name takes the conversation: as JSON text, a list of {role, content}. */
+/** A prompt that declares this variable gets the conversation as JSON text, a list of {role, content}. */
 const CONVERSATION = "conversation";
 
-/** `metadata.variables` if given, else the last user message. Throws if neither can be read. */
+/** Reads `metadata.variables`, else the last user message. Throws if neither is valid. */
 export function extractInput({ messages, metadata }: MessageInput): ExtractedInput {
-  const given = metadata?.variables;
+  const fromMetadata = metadata?.variables;
   const last = messages.findLastIndex(({ role }) => role === "user");
   const turns = toTurns(messages, last);
-  if (given !== undefined)
-    return { variables: parseVariables(given), path: "metadata.variables", conversation: turns };
+  if (fromMetadata !== undefined)
+    return { variables: parseVariables(fromMetadata), path: "metadata.variables", conversation: turns };
   const conversation = turns.filter(({ isLast }) => !isLast);
   const at = `messages[${last}].content`;
   const text = joinText(messages[last]?.content ?? "", at);
-  // An empty message is what clients send that must send one.
+  // Some clients must send a message and send an empty one.
   if (text.trim() === "") return { variables: {}, path: at, conversation };
   const variables = parseObject(text, at);
   return variables ? { variables, path: at, conversation } : { text, path: at, conversation };
 }
 
-/** An empty message says nothing that could be lost. */
+/** Drops empty messages, which contain nothing to lose. */
 const toTurns = (messages: MessageInput["messages"], last: number): ConversationTurn[] =>
   messages.flatMap(({ role, content }, index) => {
     const text = joinText(content ?? "", `messages[${index}].content`);
     return text.trim() === "" ? [] : [{ path: `messages[${index}]`, role, text, isLast: index === last }];
   });
 
-function parseVariables(given: string | Record<string, unknown>): Record<string, unknown> {
-  const variables = typeof given === "string" ? parseObject(given, "metadata.variables") : given;
+function parseVariables(input: string | Record<string, unknown>): Record<string, unknown> {
+  const variables = typeof input === "string" ? parseObject(input, "metadata.variables") : input;
   if (!variables) throw invalidRequest("metadata.variables", "must be a JSON object");
   return variables;
 }
@@ -61,12 +61,12 @@ function joinText(content: string | { type: string; text?: string | undefined }[
   return texts.join("");
 }
 
-/** null: it is no JSON text of an object. */
+/** null: the text is not a JSON object. */
 function parseObject(text: string, at: string): Record<string, unknown> | null {
   if (!/^\s*\{/.test(text)) return null;
   const fault = findShapeProblem(Buffer.from(text), MAX_MEMBERS);
   try {
-    // A text that is no JSON may have any shape.
+    // The limits of shape do not apply to text that is not JSON.
     const value = JSON.parse(text) as Record<string, unknown>;
     if (!fault) return value;
   } catch {
@@ -75,7 +75,7 @@ function parseObject(text: string, at: string): Record<string, unknown> | null {
   throw ruleViolation(at, fault);
 }
 
-/** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */
+/** The values for a prompt. Refuses a conversation that the prompt does not declare, because the answer would ignore it. */
 export function toVariables(
   extracted: ExtractedInput,
   declared: readonly Variable[],
@@ -97,16 +97,18 @@ function mustHaveNoConversation({ conversation: [turn] }: ExtractedInput): void 
   throw ruleViolation(turn.path, reason);
 }
 
-/** A text alone is the value of the one variable that must be given, or of the only one that there is. */
+/** A plain text is the value of the only required variable, or of the only variable. */
 function toDeclaredVariables(
   extracted: ExtractedInput,
   declared: readonly Variable[],
 ): Record<string, unknown> {
   if ("variables" in extracted) return extracted.variables;
-  // A prompt without variables says the same whatever it is told.
+  // The text cannot change a prompt without variables.
   if (declared.length === 0) return {};
-  const needed = declared.filter((variable) => variable.required && variable.default === undefined);
-  const [only, another] = needed.length === 0 ? declared : needed;
+  const requiredVariables = declared.filter(
+    (variable) => variable.required && variable.default === undefined,
+  );
+  const [only, another] = requiredVariables.length === 0 ? declared : requiredVariables;
   if (only && !another) return { [only.name]: extracted.text };
   const names = declared.map(({ name }) => name).join(", ");
   throw ruleViolation(extracted.path, `must be a JSON object with the variables of this prompt: ${names}`);

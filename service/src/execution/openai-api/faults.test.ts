@@ -26,16 +26,16 @@ after(async () => {
   await provider.close();
 });
 
-const create = (caller: Client, wish: ChatInput = {}, options: object = {}) =>
-  officialClient(market, caller).chat.completions.create(chatRequest(productId, wish), options);
+const create = (caller: Client, chatBody: ChatInput = {}, options: object = {}) =>
+  officialClient(market, caller).chat.completions.create(chatRequest(productId, chatBody), options);
 const stream = (caller: Client, options: object = {}) =>
   officialClient(market, caller).chat.completions.create(
     { ...chatRequest(productId), stream: true },
     options,
   );
 
-suite("the official client throws", () => {
-  test("AuthenticationError for a key that is none", async () => {
+suite("official client: errors", () => {
+  test("unknown key: AuthenticationError", async () => {
     const error = await apiErrorOf(create(market.as("stoa_test_nothing")));
     assert.ok(error instanceof OpenAI.AuthenticationError);
     assert.deepEqual(
@@ -46,7 +46,7 @@ suite("the official client throws", () => {
     assert.ok(error.requestID);
   });
 
-  test("PermissionDeniedError for a key without ai:execute, and for what was not bought", async () => {
+  test("key without ai:execute, or product not bought: PermissionDeniedError", async () => {
     const reader = await market.createUser({ permissions: ["products:read"] });
     const error = await apiErrorOf(create(reader));
     assert.ok(error instanceof OpenAI.PermissionDeniedError);
@@ -56,7 +56,7 @@ suite("the official client throws", () => {
     assert.match(stranger.message, /Buy the product/);
   });
 
-  test("NotFoundError for a model that is none, and for a path that is none", async () => {
+  test("unknown model or path: NotFoundError", async () => {
     const error = await apiErrorOf(create(author, { model: "gpt-5" }));
     assert.ok(error instanceof OpenAI.NotFoundError);
     assert.deepEqual([error.code, error.param], ["PRODUCT_NOT_FOUND", "model"]);
@@ -67,7 +67,7 @@ suite("the official client throws", () => {
     assert.equal(nowhere.code, "NOT_FOUND");
   });
 
-  test("BadRequestError with the field", async () => {
+  test("invalid field: BadRequestError with the field", async () => {
     const bad = await apiErrorOf(create(author, { n: 2 }));
     assert.ok(bad instanceof OpenAI.BadRequestError);
     assert.equal(bad.param, "n");
@@ -80,7 +80,7 @@ suite("the official client throws", () => {
     assert.deepEqual([rule.code, rule.param], ["VALIDATION_ERROR", "messages[0].content.topic"]);
   });
 
-  test("RateLimitError at the limit of the plan, with the time to wait", async () => {
+  test("limit of the plan: RateLimitError with the time to wait", async () => {
     const quotas = [{ requests: 2, seconds: 3_600 }];
     const plans = { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } };
     const shop = await openMarket({ config: { planConfig: { ...builtInPlans, plans } } });
@@ -103,17 +103,17 @@ suite("the official client throws", () => {
     ["cut", 406, "PROVIDER_BAD_RESPONSE"],
     [{ status: 429, headers: { "retry-after": "3600" } }, 429, "PROVIDER_RATE_LIMITED"],
   ] as const) {
-    test(`${code} of the provider at once, without asking it again`, async () => {
+    test(`${code} of the provider: is thrown without a retry`, async () => {
       const owner = await market.createUser();
       await buyProduct(owner, productId);
-      // Named, since one that was refused is no valid one any more.
+      // Named, because a refused key is not valid any more and would not be the default.
       const metadata = { apiKeyId: await createProviderKey(owner) };
-      // A stream that is cut has begun, and tells its fault as an event.
+      // A broken stream has begun, so its error is an event.
       for (const streamed of next === "cut" ? [false] : [false, true]) {
         const before = provider.requests.length;
         provider.next(next as Next);
-        const wish = { ...chatRequest(productId), metadata, stream: streamed };
-        const error = await apiErrorOf(officialClient(market, owner).chat.completions.create(wish));
+        const chatBody = { ...chatRequest(productId), metadata, stream: streamed };
+        const error = await apiErrorOf(officialClient(market, owner).chat.completions.create(chatBody));
         assert.deepEqual([error.status, error.code], [status, code]);
         assert.equal(error.headers!.get("x-should-retry"), "false");
         assert.equal(provider.requests.length, before + 1);
@@ -123,16 +123,16 @@ suite("the official client throws", () => {
   }
 });
 
-suite("a stream that breaks", () => {
-  test("ends with an error that the official client throws, and never with [DONE]", async () => {
+suite("broken stream of a completion", () => {
+  test("provider breaks off: the official client throws, and no [DONE] is sent", async () => {
     provider.next({ stream: { breaks: "cut", after: 1 } });
-    let heard = "";
+    let received = "";
     const read = async () => {
-      for await (const { choices } of await stream(author)) heard += choices[0]!.delta.content ?? "";
+      for await (const { choices } of await stream(author)) received += choices[0]!.delta.content ?? "";
     };
     const error = await apiErrorOf(read());
     assert.deepEqual([error.code, error.type], ["PROVIDER_BAD_RESPONSE", "api_error"]);
-    assert.notEqual(heard, "");
+    assert.notEqual(received, "");
     const run = await newestRun(author);
     assert.deepEqual([run.status, run.error.code], ["failed", "PROVIDER_BAD_RESPONSE"]);
     const { executionId } = (error.error as { details: { executionId: string } }).details;
@@ -140,7 +140,7 @@ suite("a stream that breaks", () => {
   });
 
   for (const [how, breaks] of Object.entries({ whole: false, cut: true })) {
-    test(`on the wire, ${how}: data lines alone, one end`, async () => {
+    test(`${how} on the wire: only data lines, and one end`, async () => {
       provider.next({ stream: breaks ? { breaks: "cut", after: 1 } : { pieces: ["One ", "two."] } });
       const response = await fetch(`${market.origin}/v1/openai/chat/completions`, {
         method: "POST",
@@ -158,7 +158,7 @@ suite("a stream that breaks", () => {
     });
   }
 
-  test("because its reader went aborts the provider's call, and the run is canceled", async () => {
+  test("client disconnects: the provider call is aborted and the run is canceled", async () => {
     const shop = await startProviderServer();
     const other = await openMarket({ providers: providersAt(shop) });
     const owner = await other.createUser();
@@ -181,21 +181,21 @@ suite("a stream that breaks", () => {
   });
 });
 
-suite("a repeat of an Idempotency-Key", () => {
+suite("repeated Idempotency-Key of a completion", () => {
   const again = { headers: { "idempotency-key": "once" } };
 
-  test("gets the same completion, and nothing is run", async () => {
+  test("completed: returns the same completion without a run", async () => {
     const before = provider.requests.length;
     const [first, second] = [await create(author, {}, again), await create(author, {}, again)];
     assert.deepEqual(second, first);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("gets the same stream, and nothing is run", async () => {
+  test("completed stream: returns the same stream without a run", async () => {
     const key = { headers: { "idempotency-key": "streamed" } };
     provider.next({ stream: { pieces: ["One ", "two."] } });
     const before = provider.requests.length;
-    const told = [];
+    const results = [];
     for (const _ of [1, 2]) {
       const chunks = await officialClient(market, author).chat.completions.create(
         { ...chatRequest(productId), stream: true, stream_options: { include_usage: true } },
@@ -207,50 +207,53 @@ suite("a repeat of an Idempotency-Key", () => {
         text += chunk.choices[0]?.delta.content ?? "";
         last = chunk;
       }
-      told.push({ text, last });
+      results.push({ text, last });
     }
-    assert.equal(told[0]!.text, "One two.");
-    assert.deepEqual(told[1], told[0]);
+    assert.equal(results[0]!.text, "One two.");
+    assert.deepEqual(results[1], results[0]);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("before the first word of a stream, joins it", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two."], gate: held.gate } });
+  test("running stream: joins it", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two."], gate: gated.gate } });
     const before = provider.requests.length;
-    const wish = {
+    const chatBody = {
       ...chatRequest(productId),
       stream: true,
       stream_options: { include_usage: true },
     } as const;
     const options = { headers: { "idempotency-key": "no word yet" }, maxRetries: 0 };
-    const opened = () => officialClient(market, author).chat.completions.create(wish, options);
+    const opened = () => officialClient(market, author).chat.completions.create(chatBody, options);
     const first = opened();
     await becomes(
       async () => provider.requests.length,
       (count) => count > before,
     );
     const joined = await opened();
-    held.allowAll();
+    gated.allowAll();
     const chunksOf = async (chunks: AsyncIterable<OpenAI.ChatCompletionChunk>) => {
       const all: OpenAI.ChatCompletionChunk[] = [];
       for await (const chunk of chunks) all.push(chunk);
       const text = all.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
       return { text, last: all.at(-1) };
     };
-    const told = await chunksOf(await first);
-    assert.equal(told.text, "One two.");
-    assert.ok(told.last?.usage);
-    assert.deepEqual(await chunksOf(joined), told);
+    const results = await chunksOf(await first);
+    assert.equal(results.text, "One two.");
+    assert.ok(results.last?.usage);
+    assert.deepEqual(await chunksOf(joined), results);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("of a stream that is not kept hears that, and no empty answer", async () => {
+  test("stream that is not stored: an error instead of an empty answer", async () => {
     const key = { headers: { "idempotency-key": "forgotten" } };
     const read = async () => {
-      const wish = { ...chatRequest(productId), stream: true as const, store: false };
+      const chatBody = { ...chatRequest(productId), stream: true as const, store: false };
       let text = "";
-      for await (const { choices } of await officialClient(market, author).chat.completions.create(wish, key))
+      for await (const { choices } of await officialClient(market, author).chat.completions.create(
+        chatBody,
+        key,
+      ))
         text += choices[0]?.delta.content ?? "";
       return text;
     };
@@ -258,21 +261,21 @@ suite("a repeat of an Idempotency-Key", () => {
     assert.equal((await apiErrorOf(read())).code, "INVALID_STATE");
   });
 
-  test("gets the same error, and is not told to ask once more", async () => {
+  test("failed: returns the same error, and tells the client not to retry", async () => {
     const key = { headers: { "idempotency-key": "failed" } };
     provider.next({ status: 200, body: "<html>" });
     const before = provider.requests.length;
-    const told = [];
+    const results = [];
     for (const _ of [1, 2]) {
       const { status, code, message, headers } = await apiErrorOf(create(author, {}, key));
-      told.push({ status, code, message, shouldRetry: headers!.get("x-should-retry") });
+      results.push({ status, code, message, shouldRetry: headers!.get("x-should-retry") });
     }
-    assert.deepEqual([told[0]!.code, told[0]!.shouldRetry], ["PROVIDER_BAD_RESPONSE", "false"]);
-    assert.deepEqual(told[1], told[0]);
+    assert.deepEqual([results[0]!.code, results[0]!.shouldRetry], ["PROVIDER_BAD_RESPONSE", "false"]);
+    assert.deepEqual(results[1], results[0]);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("with another request is refused", async () => {
+  test("other request: is refused", async () => {
     await create(author, {}, { headers: { "idempotency-key": "used" } });
     const error = await apiErrorOf(
       create(author, { temperature: 1 }, { headers: { "idempotency-key": "used" } }),
@@ -281,8 +284,8 @@ suite("a repeat of an Idempotency-Key", () => {
   });
 });
 
-suite("at this door", () => {
-  test("a wrong method, a media type and a malformed body are told in OpenAI's words", async () => {
+suite("requests of /v1/openai", () => {
+  test("wrong method, media type or body: an error in OpenAI's format", async () => {
     const path = "/v1/openai/chat/completions";
     const asJson = { "content-type": "application/json" };
     const replies = [
@@ -303,10 +306,10 @@ suite("at this door", () => {
     assert.equal(replies[0][0].headers.get("allow"), "POST");
   });
 
-  test("what goes on without its caller is not offered", async () => {
-    const wish = chatRequest(productId);
+  test("Prefer: respond-async: is ignored", async () => {
+    const chatBody = chatRequest(productId);
     const headers = { prefer: "respond-async", accept: "text/event-stream" };
-    const reply = await author.post("/v1/openai/chat/completions", wish, headers);
+    const reply = await author.post("/v1/openai/chat/completions", chatBody, headers);
     assert.deepEqual([reply.status, reply.body.object], [200, "chat.completion"]);
   });
 });

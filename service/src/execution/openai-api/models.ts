@@ -6,12 +6,12 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { listRunnablePrompts } from "./queries.ts";
 
-/** OpenAI's list has no pages: beyond this nobody looks for a name in it. */
+/** OpenAI's list has no pages; a longer one helps no client. */
 const MAX_MODELS = 1_000;
 
 export const toModelId = (productId: string, version: string) => `${productId}@${version}`;
 
-/** `prod_…@1.2.0`: a product, and the version of it that is meant, if one is. */
+/** Splits `prod_…@1.2.0` into a product and an optional version. */
 export function parseModelId(model: string): { productId: string; version: string | undefined } {
   const at = model.indexOf("@");
   return at === -1
@@ -38,13 +38,13 @@ export async function listModels(ctx: Context, caller: Member) {
   return { object: "list" as const, data: rows.map((row) => toModel(toId("prod", row.id), row)) };
 }
 
-/** What is for sale, but not the caller's, is no model of theirs. */
+/** A product that the caller may not run is no model. */
 export async function readModel(ctx: Context, caller: Member, id: string): Promise<OpenAiModel> {
   const { productId, version } = parseModelId(id);
   const product = await findProductToRun(ctx, caller, productId);
   if (product.reason === "none" || product.type !== "PROMPT") throw new ApiError("PRODUCT_NOT_FOUND");
-  const which = { major: product.major, pinned: version };
-  if (version !== undefined && !(await findRunnableVersion(ctx.db, product.id, which)))
+  const selector = { major: product.major, pinned: version };
+  if (version !== undefined && !(await findRunnableVersion(ctx.db, product.id, selector)))
     throw new ApiError("VERSION_NOT_FOUND");
   return toModel(id, product);
 }

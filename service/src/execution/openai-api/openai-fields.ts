@@ -8,10 +8,10 @@ const fieldNames: Record<string, string> = {
   apiKeyId: "metadata.apiKeyId",
 };
 
-/** `gpt-5` and the like are no models here, and the clients' users do not know what is. */
+/** Clients send names such as `gpt-5`, so the error explains where the ids are. */
 const UNKNOWN_MODEL = "No product has this id: GET /v1/openai/models lists those that you may run.";
 
-/** What is at fault where the error itself names no field. */
+/** The field for errors that name none. */
 const fieldOfCode: Partial<Record<ApiError["code"], string>> = {
   PRODUCT_NOT_FOUND: "model",
   PRODUCT_UNAVAILABLE: "model",

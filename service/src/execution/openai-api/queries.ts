@@ -1,6 +1,6 @@
 import type { Queries } from "../../platform/db/database.ts";
 
-/** The prompts that somebody may run, newest first. */
+/** The prompts that a user may run, newest first. */
 export const listRunnablePrompts = (db: Queries, userId: string, limit: number) =>
   db
     .selectFrom("runnableProducts as mine")
