@@ -20,17 +20,17 @@ import { streamLiveEvents } from "./stream-run.ts";
 const MEMORY = 1_000_000;
 const PIECE = 100_000;
 
-suite("the memory of a process for answers", () => {
+suite("memory for answers of a process", () => {
   const answerMemory = new AnswerMemory(MEMORY);
   let provider: ProviderServer;
   let market: Market;
   let owner: Client;
-  let wish: { productId: string; apiKeyId: string };
+  let request: { productId: string; apiKeyId: string };
   before(async () => {
     provider = await startProviderServer();
     market = await openMarket({ providers: providersAt(provider), answerMemory });
     owner = await market.createUser();
-    wish = { productId: await createDraft(owner), apiKeyId: await createProviderKey(owner) };
+    request = { productId: await createDraft(owner), apiKeyId: await createProviderKey(owner) };
   });
   after(async () => {
     await market.close();
@@ -48,10 +48,10 @@ suite("the memory of a process for answers", () => {
     ["streamed by the provider", { stream: { pieces: piecesOf(4) } }],
     ["sent by the provider as one JSON text", { answer: { text: "x".repeat(4 * PIECE) } }],
   ] as const)
-    test(`POST /ai/execute: four parallel answers of 400,000 characters, ${words}: those that no longer fit are 503`, async () => {
+    test(`POST /ai/execute: four parallel answers of 400,000 characters, ${words}: the ones over the limit are 503`, async () => {
       if ("stream" in next) provider.always(next);
       else provider.always({ status: 200, body: completionOf(next.answer.text), chunk: 65_536 });
-      const replies = await Promise.all(Array.from({ length: 4 }, () => run(owner, wish)));
+      const replies = await Promise.all(Array.from({ length: 4 }, () => run(owner, request)));
       const refused = replies.filter(({ status }) => status !== 200);
       assert.ok(refused.length > 0 && refused.length < 4, `${refused.length} of 4 were refused`);
       for (const reply of refused) {
@@ -63,29 +63,29 @@ suite("the memory of a process for answers", () => {
         assert.deepEqual([status, error.code, usage.estimated], ["failed", "SERVICE_UNAVAILABLE", true]);
       }
       await mustBeFree();
-      assert.equal((await runToCompletion(owner, wish)).output.length, 4 * PIECE);
+      assert.equal((await runToCompletion(owner, request)).output.length, 4 * PIECE);
     });
 
-  test("a short answer beside long ones is whole", async () => {
+  test("short answer beside long ones: completes", async () => {
     const long = gatedPieces();
     long.allow(3);
     provider.always({ stream: { pieces: piecesOf(5), gate: long.gate } });
-    const running = Array.from({ length: 2 }, () => run(owner, wish));
+    const running = Array.from({ length: 2 }, () => run(owner, request));
     await becomes(
       async () => answerMemory.held,
       (held) => held === 6 * PIECE,
     );
     provider.always({ answer: { text: "Short." } });
-    assert.equal((await runToCompletion(owner, wish)).output, "Short.");
+    assert.equal((await runToCompletion(owner, request)).output, "Short.");
     long.allowAll();
     const statuses = (await Promise.all(running)).map(({ status }) => status);
     assert.ok(statuses.includes(503), "of the long ones one at least is too much");
   });
 
-  test("a reader of a run that has ended holds its text until they have left", async () => {
+  test("ended run with a slow reader: keeps its memory until the reader has left", async () => {
     provider.always({ stream: { pieces: piecesOf(2) } });
     const { ctx } = market.service;
-    const listener = await streamRun(market.service.origin, owner, wish);
+    const listener = await streamRun(market.service.origin, owner, request);
     await listener.ended;
     await mustBeFree();
     const live = ctx.liveRuns.begin(ctx.newId());
@@ -99,21 +99,21 @@ suite("the memory of a process for answers", () => {
     assert.equal(answerMemory.held, 0);
   });
 
-  test("workflow steps: parallel answers that no longer fit fail as SERVICE_UNAVAILABLE", async () => {
+  test("workflow steps over the limit: fail as SERVICE_UNAVAILABLE", async () => {
     const { stop } = startWorker(market);
-    const held = gatedPieces();
-    provider.always({ stream: { pieces: piecesOf(4), gate: held.gate } });
+    const gated = gatedPieces();
+    provider.always({ stream: { pieces: piecesOf(4), gate: gated.gate } });
     const ids = Array.from({ length: 3 }, (_, at) => `s${at}`);
     const workflowId = await createWorkflow(owner, {
       steps: ids.map((id) => promptStep(id, "Much.", { onError: "continue" })),
     });
-    held.allow(2);
-    const executionId = await startExecution(owner, workflowId, { apiKeys: { openai: wish.apiKeyId } });
+    gated.allow(2);
+    const executionId = await startExecution(owner, workflowId, { apiKeys: { openai: request.apiKeyId } });
     await becomes(
       async () => answerMemory.held,
       (characters) => characters === 3 * 2 * PIECE,
     );
-    held.allowAll();
+    gated.allowAll();
     await untilStatus(owner, executionId, "completed");
     const steps = await Promise.all(ids.map((id) => stepOf(owner, executionId, id)));
     const failed = steps.filter(({ status }) => status === "failed");

@@ -41,9 +41,9 @@ const ended = (statusUrl: string) =>
   );
 
 suite("Prefer: respond-async", () => {
-  test("answers at once where to look, and the run goes on without its caller", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+  test("run: 202 with its URLs at once, and it continues without the client", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: gated.gate } });
     const reply = await accepted();
     assert.equal(reply.headers.get("preference-applied"), "respond-async");
     const { executionId, status, statusUrl, eventsUrl, createdAt } = reply.body.data;
@@ -57,17 +57,17 @@ suite("Prefer: respond-async", () => {
       },
     );
     const reader = await followRun(market.origin, owner, executionId);
-    held.allow(1);
+    gated.allow(1);
     await reader.waitForEvents(2);
     assert.equal((await owner.get(statusUrl)).body.data.status, "running");
-    held.allowAll();
+    gated.allowAll();
     const { text, end } = await readWholeStream(reader);
     assert.deepEqual([text, end.metadata.mode], ["One two", "async"]);
     const { output, mode } = await ended(statusUrl);
     assert.deepEqual([output, mode], ["One two", "async"]);
   });
 
-  test("beside a stream that is asked for is passed over", async () => {
+  test("with stream: true: streams instead", async () => {
     const reply = await run(owner, { productId, stream: true }, ASYNC);
     assert.deepEqual(
       [reply.status, reply.headers.get("content-type"), reply.headers.get("preference-applied")],
@@ -75,7 +75,7 @@ suite("Prefer: respond-async", () => {
     );
   });
 
-  test("refuses what may not be run at once, and records what fails later", async () => {
+  test("invalid request: is refused at once; later failures are recorded", async () => {
     assertError(
       await run(owner, { productId, apiKeyId, variables: {} }, ASYNC),
       422,
@@ -88,20 +88,20 @@ suite("Prefer: respond-async", () => {
     assert.deepEqual([status, error.code], ["failed", "PROVIDER_ERROR"]);
   });
 
-  test("fifty posts with one Idempotency-Key are one run", async () => {
+  test("fifty requests with one Idempotency-Key: one run", async () => {
     const before = provider.requests.length;
     const headers = { ...ASYNC, "idempotency-key": "fifty" };
     const replies = await Promise.all(
       Array.from({ length: 50 }, () => run(owner, { productId, apiKeyId }, headers)),
     );
-    const taken = replies.filter(({ status }) => status === 202);
-    assert.equal(new Set(taken.map(({ body }) => body.data.executionId)).size, 1);
+    const successes = replies.filter(({ status }) => status === 202);
+    assert.equal(new Set(successes.map(({ body }) => body.data.executionId)).size, 1);
     for (const { status } of replies) assert.ok(status === 202 || status === 409, String(status));
-    await ended(taken[0]!.body.data.statusUrl);
+    await ended(successes[0]!.body.data.statusUrl);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("the history tells runs by their mode", async () => {
+  test("history: filters by mode", async () => {
     const { executionId } = (await accepted()).body.data;
     await run(owner, { productId });
     const list = await owner.get("/v1/ai/executions?mode=async&limit=1");
@@ -115,19 +115,19 @@ suite("Prefer: respond-async", () => {
   });
 });
 
-test("a service that ends waits for its runs, and gives them up when their grace is over", async () => {
+test("shutdown: waits for running executions and aborts them after the grace period", async () => {
   const shop = await openMarket({ providers: providersAt(provider), graceMs: 300 });
   const database = new pg.Client({ connectionString: shop.target });
   await database.connect();
   const somebody = await shop.createUser();
-  const wish = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
-  const held = gatedPieces();
-  provider.next({ stream: { gate: held.gate } });
+  const request = { productId: await createDraft(somebody), apiKeyId: await createProviderKey(somebody) };
+  const gated = gatedPieces();
+  provider.next({ stream: { gate: gated.gate } });
   provider.next({ stream: { pieces: ["One "], breaks: "stall" } });
-  await run(somebody, wish, ASYNC);
-  await run(somebody, wish, ASYNC);
+  await run(somebody, request, ASYNC);
+  await run(somebody, request, ASYNC);
   const closing = shop.service.close();
-  held.allowAll();
+  gated.allowAll();
   await closing;
   const { rows } = await database.query("select status, error_code as code from executions order by status");
   await database.end();
@@ -137,16 +137,16 @@ test("a service that ends waits for its runs, and gives them up when their grace
   ]);
 });
 
-test("a run whose process died is told as failed, and is called by nobody again", async () => {
+test("run of a dead process: its stream ends with a failure, and no second call is made", async () => {
   const before = provider.requests.length;
   provider.next("hang");
   const arrival = provider.nextRequest();
   const { executionId } = (await accepted()).body.data;
   await arrival;
-  // As after a kill: nobody here knows of it.
-  const { liveRuns: live } = market.service.ctx;
-  const lost = live.ids.map((id) => live.get(id)!);
-  for (const { id } of lost) live.remove(id);
+  // As after a kill: this process does not have the run.
+  const { liveRuns } = market.service.ctx;
+  const lost = liveRuns.ids.map((id) => liveRuns.get(id)!);
+  for (const { id } of lost) liveRuns.remove(id);
   const reader = await followRun(market.origin, owner, executionId);
   await reader.waitForEvents(1);
   market.clock.forward(RUN_LEASE_MS + 1);

@@ -18,57 +18,57 @@ import { renewLeases } from "../executions/leases.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 import { RUN_LEASE_MS } from "./run-record.ts";
 
-test("a run whose process is killed is told as failed by another one, and frees what it took of its key", async (t) => {
+test("process killed during a run: another process fails the run and frees its reservation", async (t) => {
   const market = await openMarket();
-  const held = await startBlockedProvider();
+  const blocked = await startBlockedProvider();
   t.after(async () => {
     await market.close();
-    await held.close();
+    await blocked.close();
   });
   const { ctx } = market.service;
   const owner = await market.createUser();
   const apiKeyId = await createProviderKey(owner, {
     provider: "ollama",
-    baseUrl: held.url,
+    baseUrl: blocked.url,
     maxConcurrency: 1,
   });
-  const wish = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
+  const request = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
   const doomed = await startCrashingService(market, "http://127.0.0.1:9");
-  const asked = owner.post(`${doomed.origin}/v1/ai/execute`, { ...wish, variables: { topic: "rain" } });
-  await held.arrivals(1);
+  const response = owner.post(`${doomed.origin}/v1/ai/execute`, { ...request, variables: { topic: "rain" } });
+  await blocked.arrivals(1);
   doomed.child.kill("SIGKILL");
-  await assert.rejects(asked);
+  await assert.rejects(response);
   assert.equal(await doomed.ended, "SIGKILL");
 
-  held.answer();
+  blocked.answer();
   await failAbandonedRuns(ctx);
   assert.equal((await newestRun(owner)).status, "running", "it may still be slow");
-  assertError(await run(owner, wish), 429, "KEY_CONCURRENCY_LIMIT");
+  assertError(await run(owner, request), 429, "KEY_CONCURRENCY_LIMIT");
   market.clock.forward(RUN_LEASE_MS + 1);
   await failAbandonedRuns(ctx);
   const { status, error } = await newestRun(owner);
   assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
   market.clock.forward(LEASE_MS - RUN_LEASE_MS);
-  await runToCompletion(owner, wish);
-  assert.equal(held.arrived(), 2, "and is not called again");
+  await runToCompletion(owner, request);
+  assert.equal(blocked.arrived(), 2, "and is not called again");
 });
 
-test("a run whose end is held while the database is away for longer than its lease is failed by no other process", async (t) => {
+test("end that waits longer than its lease for the database: no other process fails the run", async (t) => {
   const market = await openMarket();
-  const held = await startBlockedProvider();
+  const blocked = await startBlockedProvider();
   t.after(async () => {
     await market.close();
-    await held.close();
+    await blocked.close();
   });
   const { ctx } = market.service;
   const other = await market.startNode();
   const owner = await market.createUser();
-  const apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: held.url });
-  const wish = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
-  const running = run(owner, wish);
-  await held.arrivals(1);
+  const apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: blocked.url });
+  const request = { productId: await createDraft(owner), apiKeyId, options: { model: "some-model" } };
+  const running = run(owner, request);
+  await blocked.arrivals(1);
   const comesBack = await startOutage(market, "executions");
-  held.answer();
+  blocked.answer();
   assert.equal((await running).status, 200);
   market.clock.forward(2 * RUN_LEASE_MS);
   for (const node of [ctx, other.ctx]) await assert.rejects(renewLeases(node), { code: "57P01" });
@@ -87,22 +87,22 @@ test("a run whose end is held while the database is away for longer than its lea
   );
 });
 
-suite("POST under an Idempotency-Key whose process is killed during the provider's call", () => {
+suite("POST with an Idempotency-Key whose process is killed during the provider's call", () => {
   let market: Market;
-  let held: Awaited<ReturnType<typeof startBlockedProvider>>;
+  let blocked: Awaited<ReturnType<typeof startBlockedProvider>>;
   let owner: Client;
   let productId: string;
   let apiKeyId: string;
   before(async () => {
     market = await openMarket();
-    held = await startBlockedProvider();
+    blocked = await startBlockedProvider();
     owner = await market.createUser();
-    apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: held.url });
+    apiKeyId = await createProviderKey(owner, { provider: "ollama", baseUrl: blocked.url });
     productId = await createDraft(owner);
   });
   after(async () => {
     await market.close();
-    await held.close();
+    await blocked.close();
   });
 
   const runBody = () => ({
@@ -127,14 +127,14 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
       () => ({ ...chatBody(), stream: true }),
     ],
   ] as const) {
-    test(`${words}: the repeat answers that execution's failure and makes no second call`, async () => {
-      const before = held.arrived();
+    test(`${words}: the repeated request returns the failure without a second call`, async () => {
+      const before = blocked.arrived();
       const doomed = await startCrashingService(market, "http://127.0.0.1:9");
       const key = { "idempotency-key": words };
-      const asked = owner.post(`${doomed.origin}${path}`, bodyOf(), key);
-      await held.arrivals(before + 1);
+      const response = owner.post(`${doomed.origin}${path}`, bodyOf(), key);
+      await blocked.arrivals(before + 1);
       doomed.child.kill("SIGKILL");
-      await assert.rejects(asked);
+      await assert.rejects(response);
       await doomed.ended;
       market.clock.forward(RUN_LEASE_MS);
       const early = await owner.post(path, bodyOf(), key);
@@ -142,12 +142,12 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
       assert.equal(early.headers.get("retry-after"), "1");
       assert.equal((await newestRun(owner)).status, "running", "until its lease is over it may live");
       const repeat = await repeatAfterCrash(market, () => owner.post(path, bodyOf(), key), 1);
-      // Behind OpenAI's door its clients would repeat a 500.
+      // OpenAI clients would repeat a 500.
       assert.ok([500, 406].includes(repeat.status), repeat.text);
       const { executionId } = repeat.body.error.details;
       const { status, error } = (await owner.get(`/v1/ai/executions/${executionId}`)).body.data;
       assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
-      assert.equal(held.arrived(), before + 1);
+      assert.equal(blocked.arrived(), before + 1);
     });
   }
 });

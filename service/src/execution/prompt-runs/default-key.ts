@@ -14,8 +14,8 @@ import type { Product } from "./prepare-run.ts";
 import { mustBeReachable } from "./run-prompt.ts";
 
 /**
- * The key of a run that names none: the caller's newest valid and reachable one that the product and a known model fit, else in the test
- * environment the sandbox.
+ * The key of a run whose request names none: the caller's newest valid and reachable key for which the model is known. Else the
+ * sandbox, in the test environment.
  */
 export async function findDefaultKey(
   ctx: Context,
@@ -33,11 +33,11 @@ export async function findDefaultKey(
   throw ruleViolation("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
 }
 
-/** Whether a run that lacks a key is the sandbox's. */
+/** Whether runs without a key use the sandbox. */
 export const isSandboxDefault = ({ config }: Context): boolean =>
   config.sandbox && config.environment === "test";
 
-/** The caller's newest valid key of each provider, by the provider. */
+/** The caller's newest valid key of each provider, by provider. */
 export async function listNewestKeys(ctx: Context, caller: Member): Promise<Record<string, string>> {
   const byProvider = Map.groupBy(await listValidKeys(ctx.db, caller.userId), ({ provider }) => provider);
   return Object.fromEntries(
@@ -48,7 +48,7 @@ export async function listNewestKeys(ctx: Context, caller: Member): Promise<Reco
   );
 }
 
-/** The first whose provider is not left alone for now; where all are, the first, so that its caller is told so. */
+/** The first key with a closed circuit. If all are open, the first one, whose error the caller then gets. */
 function findReachable(ctx: Context, keys: KeyRow[]): KeyRow | undefined {
   const isReachable = (key: KeyRow) => {
     try {

@@ -63,17 +63,17 @@ const statusOf = async (apiKeyId: string) => {
   return body.data.find(({ id }: { id: string }) => id === apiKeyId).status;
 };
 
-/** Words of the author, the buyer and the provider: what no answer to an error and no log may hold. */
+/** Texts of author, buyer and provider, which no error and no log may contain. */
 const markers = [PROMPT_MARKER, VALUE_MARKER, DEFAULT_MARKER, KEY_MARKER, ANSWER_MARKER];
 function mustTellNothing(text: string, what: string) {
   for (const marker of markers) assert.ok(!text.includes(marker), `${what} tells ${marker}`);
 }
 
-/** The answer, its source and the row of the history agree about what went wrong. */
+/** Asserts that the response and the history agree about the error. */
 async function assertFault(reply: Reply, status: number, code: ErrorCode, details: object = {}) {
-  const told = assertError(reply, status, code);
+  const errorDetails = assertError(reply, status, code);
   mustTellNothing(reply.text, "the answer");
-  const { executionId, provider: _, attempts, ...facts } = told;
+  const { executionId, provider: _, attempts, ...facts } = errorDetails;
   const row = await newestRun(owner);
   assert.equal(row.id, executionId);
   assert.deepEqual([row.status, row.error.code], ["failed", code]);
@@ -91,7 +91,7 @@ interface Fault {
   retryAfter?: string;
 }
 
-/** Quotes all that it was sent, as providers do. */
+/** Echoes the whole request, as some providers do. */
 const quoting = {
   error: { message: `You sent ${PROMPT_MARKER} ${VALUE_MARKER} by ${KEY_MARKER}: ${ANSWER_MARKER}` },
 };
@@ -188,28 +188,28 @@ const faults: Fault[] = [
   },
 ];
 
-suite("a provider's fault", () => {
+suite("provider error of POST /v1/ai/execute", () => {
   for (const { when, replies, status, code, details, retryAfter = null } of faults) {
     test(`${when}: ${status} ${code}`, async () => {
       for (const format of formats) {
         const apiKeyId = await keyOf(format);
         for (const reply of replies) provider.next(reply);
         const reply = await fails(apiKeyId);
-        const told = assertError(reply, status, code);
-        // Which status tells it differs from provider to provider for these.
+        const errorDetails = assertError(reply, status, code);
+        // The status for these differs between providers.
         const differs = !details || !("status" in details);
         await assertFault(reply, status, code, {
-          ...(differs && told.status !== undefined && { status: told.status }),
+          ...(differs && errorDetails.status !== undefined && { status: errorDetails.status }),
           ...details,
         });
         assert.equal(reply.headers.get("retry-after"), retryAfter);
-        assert.equal(told.provider, format);
+        assert.equal(errorDetails.provider, format);
         assert.equal(await statusOf(apiKeyId), "valid", "says nothing about the key");
       }
     });
   }
 
-  test("a key that is not taken: 424 PROVIDER_KEY_INVALID, and the key is flagged until it is taken", async () => {
+  test("key refused: 424 PROVIDER_KEY_INVALID, and the key is invalid until a call succeeds", async () => {
     for (const format of formats) {
       const apiKeyId = await keyOf(format);
       provider.next("bad-key");
@@ -222,26 +222,26 @@ suite("a provider's fault", () => {
     }
   });
 
-  test("a 401 does not flag the key that has replaced the refused one meanwhile", async (t) => {
-    const held = await startBlockedProvider();
-    t.after(() => held.close());
-    const apiKeyId = await keyOf("openai-compatible", { baseUrl: held.url });
-    held.holdNextListing();
+  test("key replaced during the call: a 401 does not invalidate the new key", async (t) => {
+    const blocked = await startBlockedProvider();
+    t.after(() => blocked.close());
+    const apiKeyId = await keyOf("openai-compatible", { baseUrl: blocked.url });
+    blocked.holdNextListing();
     const [failing, verifying] = [fails(apiKeyId), owner.post(`/v1/ai/keys/${apiKeyId}/verify`)];
-    await held.arrivals(2);
+    await blocked.arrivals(2);
     await owner.patch(`/v1/ai/keys/${apiKeyId}`, { key: `${KEY_MARKER}-new` });
-    held.answer(401);
+    blocked.answer(401);
     assertError(await failing, 424, "PROVIDER_KEY_INVALID");
     await verifying;
     assert.equal(await statusOf(apiKeyId), "valid");
   });
 
-  test("a server that is not there: 502 PROVIDER_ERROR after three attempts", async () => {
+  test("server unreachable: 502 PROVIDER_ERROR after three attempts", async () => {
     const reply = await fails(await keyOf("openai-compatible", { baseUrl: await refusedUrl() }));
     await assertFault(reply, 502, "PROVIDER_ERROR", { reason: "unreachable", attempts: 3 });
   });
 
-  test("one that is mended by a repeat is none", async () => {
+  test("error before a successful retry: the run completes", async () => {
     for (const reply of [{ status: 500 }, { status: 429, headers: { "retry-after": "1" } }]) {
       provider.next(reply);
       const { metadata } = await runToCompletion(owner, {
@@ -253,7 +253,7 @@ suite("a provider's fault", () => {
     }
   });
 
-  test("with tokens that were counted all the same keeps them, and what they cost", async () => {
+  test("reported usage: counts with its cost", async () => {
     const apiKeyId = await keyOf("openai");
     provider.next({ answer: { text: "", stop: "filter", usage: { input: 1_000, output: 100 } } });
     const reply = await run(owner, { productId, apiKeyId, variables, options: { model: "gpt-4o" } });
@@ -265,7 +265,7 @@ suite("a provider's fault", () => {
     assert.equal((await newestRun(owner)).usage, null, "without a count there is none");
   });
 
-  test("of our own making is 500, and in the history too; the log has it, the answer nothing of it", async () => {
+  test("internal error: 500 in response and history, and only the log has the cause", async () => {
     const random = () => {
       throw new Error("an error of ours");
     };
@@ -285,7 +285,7 @@ suite("a provider's fault", () => {
     }
   });
 
-  test("again and again: 503 PROVIDER_UNAVAILABLE at once, for a while, and for this key alone", async () => {
+  test("repeated errors: 503 PROVIDER_UNAVAILABLE without a call, for a while and only for this key", async () => {
     const clock = { ms: 0 };
     const spared = await openMarket({
       providers: providersAt(provider),
@@ -293,18 +293,18 @@ suite("a provider's fault", () => {
     });
     try {
       const somebody = await spared.createUser();
-      const wish = {
+      const request = {
         productId: await createDraft(somebody),
         apiKeyId: await createProviderKey(somebody, { key: KEY_MARKER }),
       };
       const before = provider.requests.length;
       for (let at = 0; at < 15; at++) provider.next({ status: 500 });
-      for (let at = 0; at < 5; at++) assertError(await run(somebody, wish), 502, "PROVIDER_ERROR");
+      for (let at = 0; at < 5; at++) assertError(await run(somebody, request), 502, "PROVIDER_ERROR");
       assert.equal(provider.requests.length, before + 15, "repeats within a run count once");
       clock.ms += 10_000;
       for (const stream of [false, true]) {
         const reply = await somebody.post("/v1/ai/execute", {
-          ...wish,
+          ...request,
           variables: { topic: "rain" },
           stream,
         });
@@ -320,13 +320,13 @@ suite("a provider's fault", () => {
       const usedAt = async () =>
         (await spared.query("select used_at from entitlements where buyer_id = $1", [somebody.userId]))
           .rows[0].used_at;
-      assertError(await run(somebody, { ...wish, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
+      assertError(await run(somebody, { ...request, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
       assert.equal(await usedAt(), null, "nothing was sent, so that it can still be given back at once");
       const other = await createProviderKey(somebody, { provider: "anthropic", key: KEY_MARKER });
-      await runToCompletion(somebody, { ...wish, apiKeyId: other });
+      await runToCompletion(somebody, { ...request, apiKeyId: other });
       clock.ms += 20_000;
-      await runToCompletion(somebody, wish);
-      await runToCompletion(somebody, { ...wish, productId: bought });
+      await runToCompletion(somebody, request);
+      await runToCompletion(somebody, { ...request, productId: bought });
       assert.notEqual(await usedAt(), null);
     } finally {
       await spared.close();
@@ -340,19 +340,19 @@ suite("a provider's fault", () => {
     });
     try {
       const somebody = await hasty.createUser();
-      const wish = {
+      const request = {
         productId: await createDraft(somebody),
         apiKeyId: await createProviderKey(somebody, { key: KEY_MARKER }),
       };
       provider.next("hang");
       const key = { "idempotency-key": "slow" };
-      const details = assertError(await run(somebody, wish, key), 504, "PROVIDER_TIMEOUT");
+      const details = assertError(await run(somebody, request, key), 504, "PROVIDER_TIMEOUT");
       assert.equal(details.phase, "total");
-      const asked = provider.requests.length;
-      assertError(await run(somebody, wish, key), 504, "PROVIDER_TIMEOUT");
+      const requestCount = provider.requests.length;
+      assertError(await run(somebody, request, key), 504, "PROVIDER_TIMEOUT");
       assert.equal(
         provider.requests.length,
-        asked,
+        requestCount,
         "a repeat calls no provider, which may bill the first call",
       );
     } finally {
@@ -361,8 +361,8 @@ suite("a provider's fault", () => {
   });
 });
 
-suite("nothing of prompt, variables, answer or key", () => {
-  test("is in the logs or, in plain text, in the database", async () => {
+suite("prompt, variables, answer and key", () => {
+  test("after runs: are in no log and, in clear text, not in the database", async () => {
     provider.next({ answer: { text: ANSWER_MARKER } });
     const { executionId, output } = await runToCompletion(owner, {
       productId,
@@ -371,10 +371,10 @@ suite("nothing of prompt, variables, answer or key", () => {
     });
     assert.equal(output, ANSWER_MARKER);
     const detail = await owner.get(`/v1/ai/executions/${executionId}`);
-    assert.deepEqual(detail.body.data.variables, variables, "it is kept");
+    assert.deepEqual(detail.body.data.variables, variables, "the variables are stored");
     const headers = { "idempotency-key": "kept" };
-    const wish = { productId, variables, options: { model: "sandbox-echo" } };
-    assert.equal((await run(owner, wish, headers)).status, 200);
+    const request = { productId, variables, options: { model: "sandbox-echo" } };
+    assert.equal((await run(owner, request, headers)).status, 200);
 
     mustTellNothing(market.logs.join("\n"), "a log line");
     const elsewhere = (await dumpDatabase(market)).split("\n").filter((row) => !holdsProducts(row));
@@ -383,11 +383,11 @@ suite("nothing of prompt, variables, answer or key", () => {
     mustTellNothing(elsewhere.join("\n"), "a row");
   });
 
-  /** The author's own text is kept as it is, in the product. */
+  /** The author's own text stays in the product. */
   const holdsProducts = (row: string) => /^product_versions /.test(row) && !row.includes(VALUE_MARKER);
 });
 
-suite("the sandbox", () => {
+suite("sandbox", () => {
   const magic: [model: string, status: number, code: ErrorCode, details: object][] = [
     ["sandbox-429", 429, "PROVIDER_RATE_LIMITED", { status: 429, retryAfterSeconds: 30 }],
     ["sandbox-500", 502, "PROVIDER_ERROR", { status: 500 }],
@@ -398,7 +398,7 @@ suite("the sandbox", () => {
     ["sandbox-badsse", 502, "PROVIDER_BAD_RESPONSE", { status: 200 }],
   ];
   for (const [model, status, code, details] of magic) {
-    test(`${model} fails as a provider would: ${status} ${code}`, async () => {
+    test(`${model} fails like a provider: ${status} ${code}`, async () => {
       const reply = await run(owner, { productId, variables, options: { model } });
       await assertFault(reply, status, code, details);
       assert.equal(reply.body.error.details.provider, "sandbox");
@@ -406,22 +406,22 @@ suite("the sandbox", () => {
     });
   }
 
-  const answerOf = async (wish: object = {}) => {
-    const { output, usage, metadata } = await runToCompletion(owner, { productId, variables, ...wish });
+  const answerOf = async (request: object = {}) => {
+    const { output, usage, metadata } = await runToCompletion(owner, { productId, variables, ...request });
     return { output, usage, model: metadata.model, finishReason: metadata.finishReason };
   };
 
   for (const model of ["gpt-4", "constructor", "sandbox-unknown"]) {
-    test(`options.model ${model}: the sandbox answers and names the model that it pretends to be`, async () => {
-      const wish = { productId, variables, options: { model } };
-      const { output, metadata, usage } = await runToCompletion(owner, wish);
+    test(`options.model ${model}: answers and names that model`, async () => {
+      const request = { productId, variables, options: { model } };
+      const { output, metadata, usage } = await runToCompletion(owner, request);
       assert.ok(output.startsWith(`[sandbox] A practice answer that pretends to be ${model}; no model was`));
       assert.deepEqual([metadata.provider, metadata.model, usage.estimatedCost], ["sandbox", model, 0]);
       assert.equal((await answerOf({ options: { model } })).output, output);
     });
   }
 
-  test("gives the same run the same answer, and every other run another", async () => {
+  test("equal runs: get equal answers; other runs get other ones", async () => {
     const first = await answerOf();
     assert.ok(first.output.startsWith("[sandbox] "));
     assert.ok(first.usage.promptTokens > 0 && first.usage.completionTokens > 0);
@@ -435,7 +435,7 @@ suite("the sandbox", () => {
     assert.equal(outputs.size, 4);
   });
 
-  test("is the same in every installation for the same version, and differs from version to version", async () => {
+  test("version: the answer is equal in every installation and differs between versions", async () => {
     await owner.patch(`/v1/products/${productId}`, { changelog: "note" });
     const before = await answerOf();
     await owner.post(`/v1/products/${productId}/publish`);
@@ -447,7 +447,7 @@ suite("the sandbox", () => {
     assert.equal((await answerOf({ options: { version: "1.0.0" } })).output, before.output);
   });
 
-  test("costs nothing, and says that it knows so", async () => {
+  test("cost: 0, and costKnown is true", async () => {
     const { usage } = await answerOf();
     assert.deepEqual([usage.estimatedCost, usage.costKnown], [0, true]);
   });

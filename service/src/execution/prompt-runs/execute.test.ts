@@ -20,18 +20,18 @@ after(async () => {
   await provider.close();
 });
 
-/** What the provider was last sent. */
+/** The body of the last request to the provider. */
 const lastBody = () => provider.requests.at(-1)!.body as { model: string; messages: object[] };
 const echoOf = async (caller: Client, productId: string, more: object = {}) => {
   const data = await runToCompletion(caller, { productId, ...more, options: { model: "sandbox-echo" } });
   assert.ok(data.output.startsWith(SANDBOX_LABEL));
   return data.output.slice(SANDBOX_LABEL.length);
 };
-/** Every field that the answer complains of. */
+/** The fields of all problems. */
 const fieldsOf = (reply: Reply): string[] =>
   reply.body.error.details.errors.map(({ field }: { field: string }) => field);
 
-async function hasBuyer(productId: string) {
+async function createBuyer(productId: string) {
   const buyer = await market.createUser({ name: "Buyer" });
   await buyProduct(buyer, productId);
   return buyer;
@@ -42,8 +42,8 @@ async function change(productId: string, values: object) {
   assert.equal(reply.status, 200, reply.text);
 }
 
-suite("who may run a prompt", () => {
-  test("its author runs it as a draft, for sale and withdrawn, but not once it is deleted", async () => {
+suite("POST /v1/ai/execute: right to run", () => {
+  test("author: runs drafts, published and archived products, but not deleted ones", async () => {
     const productId = await createDraft(author);
     assert.equal(await echoOf(author, productId), "Write a haiku about rain in English.");
     for (const action of ["publish", "unpublish"]) {
@@ -54,7 +54,7 @@ suite("who may run a prompt", () => {
     assertError(await run(author, { productId }), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("a stranger is told to buy it, and nothing is run", async () => {
+  test("stranger: 403 purchase_required, and no run", async () => {
     const stranger = await market.createUser();
     const apiKeyId = await createProviderKey(stranger);
     const before = provider.requests.length;
@@ -67,7 +67,7 @@ suite("who may run a prompt", () => {
     assert.equal(await newestRun(stranger), undefined);
   });
 
-  test("an id that names nothing, or what the caller cannot see, is 404", async () => {
+  test("unknown or invisible product: 404", async () => {
     const stranger = await market.createUser();
     const withdrawn = await createProduct(author);
     await author.post(`/v1/products/${withdrawn}/unpublish`);
@@ -75,9 +75,9 @@ suite("who may run a prompt", () => {
     for (const productId of ids) assertError(await run(stranger, { productId }), 404, "PRODUCT_NOT_FOUND");
   });
 
-  test("a buyer runs it, also after it was withdrawn or deleted", async () => {
+  test("buyer: runs the product, also after it was archived or deleted", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     assert.equal((await run(buyer, { productId })).status, 200);
     await author.post(`/v1/products/${productId}/unpublish`);
     assert.equal((await run(buyer, { productId })).status, 200);
@@ -85,9 +85,9 @@ suite("who may run a prompt", () => {
     assert.equal((await run(buyer, { productId })).status, 200);
   });
 
-  test("a buyer whose entitlement was revoked is a stranger again", async () => {
+  test("buyer with a revoked entitlement: 403", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     await refundEverything(market, buyer);
     assert.equal(
       assertError(await run(buyer, { productId }), 403, "UNAUTHORIZED").reason,
@@ -95,7 +95,7 @@ suite("who may run a prompt", () => {
     );
   });
 
-  test("a key without ai:execute is refused by its permission, not by what it lacks to own", async () => {
+  test("key without ai:execute: 403 for its permission, not for the missing purchase", async () => {
     const reader = await market.createUser({ permissions: ["products:read"] });
     const details = assertError(
       await run(reader, { productId: await createProduct(author) }),
@@ -105,17 +105,17 @@ suite("who may run a prompt", () => {
     assert.equal(details.required, "ai:execute");
   });
 
-  test("a workflow is not run here", async () => {
+  test("workflow: is refused", async () => {
     const productId = await createDraft(author);
     await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prod", productId)]);
     assertError(await run(author, { productId }), 422, "VALIDATION_ERROR", "productId");
   });
 });
 
-suite("the key of a run", () => {
-  test("is the caller's own and not forgotten, or 404", async () => {
+suite("POST /v1/ai/execute: provider key", () => {
+  test("unknown, deleted or another user's key: 404", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     const mine = await createProviderKey(buyer);
     assert.equal((await run(buyer, { productId, apiKeyId: mine })).status, 200);
     await buyer.delete(`/v1/ai/keys/${mine}`);
@@ -127,7 +127,7 @@ suite("the key of a run", () => {
       );
   });
 
-  test("of a provider that the product does not name is 422, and tells which ones it runs on", async () => {
+  test("provider that the product does not support: 422 with the supported ones", async () => {
     const productId = await createDraft(author, { compatibility: ["anthropic", "mistral"] });
     for (const id of ["openai", "google", "groq", "deepseek", "xai"]) {
       const apiKeyId = await createProviderKey(author, { provider: id });
@@ -140,7 +140,7 @@ suite("the key of a run", () => {
     }
   });
 
-  test("of a provider that speaks for any model passes every list", async () => {
+  test("provider that serves every model: fits every product", async () => {
     const productId = await createDraft(author, { compatibility: ["anthropic"] });
     for (const [id, more] of Object.entries({
       ollama: {},
@@ -159,7 +159,7 @@ suite("the key of a run", () => {
   });
 
   for (const id of ["openai", "anthropic", "google", "mistral"]) {
-    test(`of ${id} runs by the real SDK`, async () => {
+    test(`${id}: runs with the real SDK`, async () => {
       const productId = await createDraft(author, { compatibility: [id] });
       const apiKeyId = await createProviderKey(author, { provider: id });
       provider.next({ answer: { text: `From ${id}`, usage: { input: 7, output: 3 } } });
@@ -171,7 +171,7 @@ suite("the key of a run", () => {
     });
   }
 
-  test("the sandbox is there only where the operator allows it", async () => {
+  test("sandbox where the operator forbids it: 404", async () => {
     const strict = await openMarket({ config: { sandbox: false } });
     try {
       const owner = await strict.createUser();
@@ -184,7 +184,7 @@ suite("the key of a run", () => {
   });
 });
 
-suite("variables", () => {
+suite("POST /v1/ai/execute: variables", () => {
   const variables = [
     { name: "topic", maxLength: 5 },
     { name: "tone", enum: ["calm", "wild"] },
@@ -200,7 +200,7 @@ suite("variables", () => {
     });
   });
 
-  test("are put in, defaults where none is given, nothing for what may be left out", async () => {
+  test("optional and default values: are inserted, omitted optional ones are empty", async () => {
     const values = { topic: "rain", tone: "wild" };
     assert.equal(await echoOf(author, productId, { variables: values }), "rain wild Kyoto [] still");
     assert.equal(
@@ -209,7 +209,7 @@ suite("variables", () => {
     );
   });
 
-  test("with any fault are 422, every field named by its path, and no value is repeated", async () => {
+  test("invalid values: 422 naming every field, without quoting a value", async () => {
     const faulty = { topic: "longer-than-five", tone: "loud-and-secret", place: 7, note: null, color: "x" };
     const reply = await run(author, { productId, variables: faulty });
     assertError(reply, 422, "VALIDATION_ERROR");
@@ -223,7 +223,7 @@ suite("variables", () => {
     for (const value of ["longer-than-five", "loud-and-secret"]) assert.ok(!reply.text.includes(value));
   });
 
-  test("that are missing are all named at once", async () => {
+  test("missing values: all are named", async () => {
     for (const variables of [{}, undefined]) {
       const reply = await run(author, { productId, variables });
       assertError(reply, 422, "VALIDATION_ERROR", "variables.topic");
@@ -231,14 +231,14 @@ suite("variables", () => {
     }
   });
 
-  test("of names that every object has are unknown like any other", async () => {
+  test("names of Object.prototype: are unknown variables", async () => {
     for (const name of ["constructor", "toString", "hasOwnProperty"]) {
       const reply = await run(author, { productId, variables: { topic: "rain", tone: "calm", [name]: "x" } });
       assertError(reply, 422, "VALIDATION_ERROR", `variables.${name}`);
     }
   });
 
-  test("have at most 32 KiB each and 256 KiB together", async () => {
+  test("size: at most 32 KiB each and 256 KiB together", async () => {
     const many = Array.from({ length: 9 }, (_, index) => `v${index}`);
     const wide = await createDraft(author, { content: many.map((name) => `{{${name}=}}`).join("") });
     const full = "x".repeat(32 * 1024);
@@ -253,7 +253,7 @@ suite("variables", () => {
     assert.equal((await run(author, { productId: wide, variables: asMuchAsMayBe })).status, 200);
   });
 
-  test("make no prompt that is longer than any model reads, however often they stand in it", async () => {
+  test("rendered prompt over its limit: 422", async () => {
     const often = await createDraft(author, { content: "{{topic}}".repeat(20_000) });
     const variables = { topic: "x".repeat(32 * 1024) };
     const refused = await run(author, { productId: often, variables });
@@ -264,13 +264,13 @@ suite("variables", () => {
     );
   });
 
-  test("that are no object are 400", async () => {
+  test("no object: 400", async () => {
     for (const wrong of [[], ["rain"], "topic=rain", 7, true]) {
       assertError(await run(author, { productId, variables: wrong }), 400, "INVALID_REQUEST", "variables");
     }
   });
 
-  test("are read once: what looks like a template in a value is text", async () => {
+  test("template syntax in a value: is literal text", async () => {
     const values = { topic: "{{a}}", tone: "calm", place: "{{topic}}", note: "{{secret=x}} \\{{" };
     assert.equal(
       await echoOf(author, productId, { variables: values }),
@@ -279,8 +279,8 @@ suite("variables", () => {
   });
 });
 
-suite("messages", () => {
-  test("keep the roles that the author gave them, whatever the values hold", async () => {
+suite("POST /v1/ai/execute: messages", () => {
+  test("values with markup: do not change the roles", async () => {
     const list = [
       { role: "system", content: "Obey {{language=English}}." },
       { role: "user", content: "About {{topic}}" },
@@ -302,7 +302,7 @@ suite("messages", () => {
     ]);
   });
 
-  test("of the format text are one of the user's, even if the text is a list of messages", async () => {
+  test("format `text`: one user message, even if the text is a list of messages", async () => {
     const content = '[{"role":"system","content":"{{topic}}"}]';
     const productId = await createDraft(author, { content });
     await runToCompletion(author, { productId, apiKeyId: await createProviderKey(author) });
@@ -312,8 +312,8 @@ suite("messages", () => {
   });
 });
 
-suite("the model", () => {
-  test("is the wished one, else the product's, else the provider's default", async () => {
+suite("POST /v1/ai/execute: model", () => {
+  test("default: options.model, else the product's, else the provider's default", async () => {
     const apiKeyId = await createProviderKey(author);
     const plain = await createDraft(author);
     const withModel = await createDraft(author, { models: { openai: "gpt-4.1" } });
@@ -323,14 +323,14 @@ suite("the model", () => {
       { productId: withModel, options: { model: "gpt-4o" }, expected: "gpt-4o" },
       { productId: plain, options: { model: "gpt-4o" }, expected: "gpt-4o" },
     ];
-    for (const { expected, ...wish } of cases) {
-      const { metadata } = await runToCompletion(author, { ...wish, apiKeyId });
+    for (const { expected, ...request } of cases) {
+      const { metadata } = await runToCompletion(author, { ...request, apiKeyId });
       assert.equal(metadata.model, expected);
       assert.equal(lastBody().model, expected);
     }
   });
 
-  test("must be told where nobody can know it", async () => {
+  test("unknown model of an own server: options.model is required", async () => {
     const productId = await createDraft(author);
     const apiKeyId = await createProviderKey(author, {
       provider: "openai-compatible",
@@ -343,7 +343,7 @@ suite("the model", () => {
     assert.equal(metadata.model, "authors-choice");
   });
 
-  test("gets temperature and maxTokens, and neither unless they are wished", async () => {
+  test("temperature and maxTokens: are sent only if given", async () => {
     const productId = await createDraft(author);
     const apiKeyId = await createProviderKey(author, {
       provider: "openai-compatible",
@@ -354,26 +354,26 @@ suite("the model", () => {
       apiKeyId,
       options: { model: "m", temperature: 0, maxTokens: 9 },
     });
-    const asked = lastBody() as unknown as Record<string, unknown>;
-    assert.deepEqual([asked["temperature"], asked["max_tokens"]], [0, 9]);
+    const sent = lastBody() as unknown as Record<string, unknown>;
+    assert.deepEqual([sent["temperature"], sent["max_tokens"]], [0, 9]);
     await runToCompletion(author, { productId, apiKeyId, options: { model: "m" } });
     assert.deepEqual(Object.keys(lastBody()).sort(), ["messages", "model", "stream", "stream_options"]);
   });
 });
 
-suite("the version", () => {
+suite("POST /v1/ai/execute: version", () => {
   let productId: string;
   let early: Client;
   let late: Client;
   before(async () => {
     productId = await createProduct(author, { content: "one {{topic}}" });
-    early = await hasBuyer(productId);
+    early = await createBuyer(productId);
     await change(productId, { content: "one and a bit {{topic}}" });
     await change(productId, { content: "two {{topic}}", version: "2.0.0" });
-    late = await hasBuyer(productId);
+    late = await createBuyer(productId);
   });
 
-  test("of a buyer is the newest of the line that they bought", async () => {
+  test("buyer: the newest version of the bought line", async () => {
     assert.equal((await runToCompletion(early, { productId })).metadata.productVersion, "1.1.0");
     assert.equal(await echoOf(early, productId), "one and a bit rain");
     assert.equal((await runToCompletion(late, { productId })).metadata.productVersion, "2.0.0");
@@ -381,7 +381,7 @@ suite("the version", () => {
     assert.equal((await runToCompletion(author, { productId })).metadata.productVersion, "2.0.0");
   });
 
-  test("can be pinned within the line, by the author to any", async () => {
+  test("options.version: any of the line for a buyer, any for the author", async () => {
     const pinned = async (caller: Client, version: string) => {
       const reply = await run(caller, { productId, options: { version } });
       return reply.status === 200 ? reply.body.data.metadata.productVersion : reply;
@@ -397,7 +397,7 @@ suite("the version", () => {
     }
   });
 
-  test("decides which variables there are", async () => {
+  test("pinned version: its variables apply", async () => {
     await change(productId, { content: "three {{topic}} {{mood=calm}}", version: "2.1.0" });
     const variables = { topic: "rain", mood: "wild" };
     assert.equal((await run(late, { productId, variables })).status, 200);
@@ -407,8 +407,8 @@ suite("the version", () => {
   });
 });
 
-suite("the result", () => {
-  test("tells output, tokens, what it cost and how it came about", async () => {
+suite("POST /v1/ai/execute: result", () => {
+  test("completed run: output, tokens, cost and metadata", async () => {
     const productId = await createDraft(author, { models: { openai: "gpt-4o" } });
     const apiKeyId = await createProviderKey(author);
     provider.next({ answer: { text: "Rain again.", usage: { input: 1_000, output: 100 }, stop: "length" } });
@@ -416,7 +416,7 @@ suite("the result", () => {
     const { duration, ...facts } = metadata;
     assert.match(executionId, /^exec_[0-9a-z]{26}$/);
     assert.equal(output, "Rain again.");
-    // 2.50 and 10.00 USD a million tokens.
+    // 2.50 and 10.00 USD for a million tokens.
     assert.deepEqual(usage, {
       promptTokens: 1_000,
       completionTokens: 100,
@@ -436,7 +436,7 @@ suite("the result", () => {
     });
   });
 
-  test("says when the price is not known, and tells 0", async () => {
+  test("unknown price: cost 0, and costKnown is false", async () => {
     const productId = await createDraft(author);
     const compatible = await createProviderKey(author, {
       provider: "openai-compatible",
@@ -446,15 +446,15 @@ suite("the result", () => {
       { apiKeyId: await createProviderKey(author), options: { model: "a-model-of-nobody" } },
       { apiKeyId: compatible, options: { model: "gpt-4o" } },
     ];
-    for (const wish of unknown) {
-      const { usage } = await runToCompletion(author, { productId, ...wish });
+    for (const request of unknown) {
+      const { usage } = await runToCompletion(author, { productId, ...request });
       assert.deepEqual([usage.estimatedCost, usage.costKnown], [0, false]);
     }
     const { usage } = await runToCompletion(author, { productId });
     assert.deepEqual([usage.estimatedCost, usage.costKnown], [0, true]);
   });
 
-  test("counts how often the provider was asked", async () => {
+  test("retries: metadata.attempts counts them", async () => {
     const productId = await createDraft(author);
     provider.next({ status: 500 });
     provider.next({ status: 429, headers: { "retry-after": "1" } });
@@ -466,7 +466,7 @@ suite("the result", () => {
   });
 });
 
-suite("a run", () => {
+suite("POST /v1/ai/execute: side effects", () => {
   const salesOf = async (productId: string) => {
     const { body } = await author.get(`/v1/products/${productId}`);
     return { purchases: body.data.stats.purchases, views: body.data.stats.views };
@@ -479,9 +479,9 @@ suite("a run", () => {
     return rows[0].used_at?.toISOString() ?? null;
   };
 
-  test("counts in no sales figure", async () => {
+  test("sales figures: do not change", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     const before = await salesOf(productId);
     await runToCompletion(author, { productId });
     await runToCompletion(buyer, { productId });
@@ -490,9 +490,9 @@ suite("a run", () => {
     assert.equal((await author.get("/v1/purchases")).body.meta.total, 0);
   });
 
-  test("is the buyer's first use, and the first alone", async () => {
+  test("first run of a buyer: sets used_at once", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     assert.equal(await usedAt(productId), null);
     assertError(await run(buyer, { productId, variables: {} }), 422, "VALIDATION_ERROR");
     assert.equal(await usedAt(productId), null, "a refused run is none");
@@ -504,9 +504,9 @@ suite("a run", () => {
     assert.equal(await usedAt(productId), first);
   });
 
-  test("is a use also when it fails: the buyer's own server has seen the prompt by then", async () => {
+  test("failed run of a buyer: sets used_at, because the buyer's server has seen the prompt", async () => {
     const productId = await createProduct(author);
-    const buyer = await hasBuyer(productId);
+    const buyer = await createBuyer(productId);
     const apiKeyId = await createProviderKey(buyer, { provider: "openai-compatible", baseUrl: provider.url });
     provider.next({ status: 418 });
     assertError(await run(buyer, { productId, apiKeyId, options: { model: "spy" } }), 502, "PROVIDER_ERROR");
@@ -515,12 +515,12 @@ suite("a run", () => {
   });
 });
 
-test("a run is answered though this process has not heard yet of what others changed", {
+test("POST /v1/ai/execute: completes while notifications of other processes are outstanding", {
   timeout: 30_000,
 }, async (t) => {
   const productId = await createDraft(author);
-  const heard = Promise.withResolvers<void>();
-  t.mock.method(market.service.ctx.notifications, "catchUp", () => heard.promise);
+  const received = Promise.withResolvers<void>();
+  t.mock.method(market.service.ctx.notifications, "catchUp", () => received.promise);
   assert.equal((await run(author, { productId })).status, 200);
-  heard.resolve();
+  received.resolve();
 });

@@ -15,38 +15,38 @@ import { type PromptRun, startRun } from "./run-record.ts";
 import { readOutput, toExecutionResult, toRunError } from "./stored-events.ts";
 import { streamRun } from "./stream-run.ts";
 
-/** Each holds its answer in memory until it has ended; the plan says how many an account may have. */
+/** Each run holds its answer in memory until it ends; the plan limits how many an account may have. */
 const concurrencyLimit = new ConcurrencyLimit(
   Number.POSITIVE_INFINITY,
-  (most) =>
-    `${most} runs of your account are under way, which is the most that its plan allows at once. Wait until one has ended, or choose a larger plan.`,
+  (limit) =>
+    `${limit} runs of your account are under way, which is the most that its plan allows at once. Wait until one has ended, or choose a larger plan.`,
 );
 
 type Facts = Pick<RequestInfo, "acceptsEvents" | "prefer" | "disconnectSignal">;
 
-/** Runs a prompt once with the caller's own key: what they may run, rendered, called, priced and recorded. */
+/** Runs a prompt with the caller's own provider key. */
 export async function executePrompt(
   ctx: Context,
   caller: Member,
   input: Execute,
-  facts: Facts,
+  info: Facts,
 ): Promise<ExecutionResult | AcceptedResponse<AcceptedExecution> | EventStreamResponse> {
   const prepared = await prepareRun(ctx, caller, input);
-  const mode = findMode(input, facts);
-  const leave = acquirePermit(ctx, caller);
+  const mode = findMode(input, info);
+  const releasePermit = acquirePermit(ctx, caller);
   const run = await startRun(ctx, caller, prepared, mode).catch((error) => {
-    leave();
+    releasePermit();
     throw error;
   });
-  const clientGone = mode === "async" ? null : facts.disconnectSignal();
+  const clientGone = mode === "async" ? null : info.disconnectSignal();
   run.live.abortOn(clientGone);
-  const result = runPrompt(ctx, run, prepared).finally(leave);
+  const result = runPrompt(ctx, run, prepared).finally(releasePermit);
   if (mode === "async") return new AcceptedResponse(toAccepted(ctx, run, "running"), true);
   try {
     if (mode === "stream") return await streamRun(ctx, run, result, clientGone);
     return resultOrThrow(await result);
   } catch (error) {
-    // The provider refused the call, so that nobody is billed: the same request may be sent again.
+    // A refused call was not billed, so the same request may run again under its Idempotency-Key.
     if (error instanceof ApiError && !isFinalError(error.code)) await ctx.idempotencyKey?.unbind();
     throw error;
   }
@@ -61,8 +61,8 @@ const MEMORY_FULL =
   "The answers of the runs under way fill the memory of this process of the service. Nothing was called: send the request again in a second, or when fewer runs are under way.";
 
 /**
- * Of a run that was written under the same Idempotency-Key: how it stands, without another call of the provider. One that still
- * runs has failed once its lease is over; until then its process may live. null: the provider refused it.
+ * Responds to a repeated Idempotency-Key without another call of the provider. A run is failed when its lease has expired; until
+ * then its process may live. null: the provider refused the call.
  */
 export async function resumePrompt(
   ctx: Context,
@@ -98,7 +98,7 @@ export const outputNotStored = (executionId: string) =>
     { executionId },
   );
 
-/** A stream that was asked for wins over what would only be liked. */
+/** `stream: true` takes precedence over the Prefer header. */
 export function findMode(
   { stream }: Pick<Execute, "stream">,
   { acceptsEvents, prefer }: Facts,

@@ -10,16 +10,16 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** Why a run is given up before its provider has answered. */
+/** Why a run is aborted before its provider has answered. */
 export type AbortReason = "client_gone" | "canceled" | AccountCancelReason;
 
-/** The event that ends a run, and what an answer in its place would throw. */
+/** The event that ends a run, with the result or the error of a response. */
 export interface EndEvent {
   type: "execution.completed" | "execution.failed";
   data: unknown;
 }
 
-/** Between two reads of a remote run when no notification arrives. */
+/** Poll interval for the events of a remote run, in case a notification is lost. */
 const POLL_MS = 1_000;
 
 const never = new AbortController().signal;
@@ -41,25 +41,25 @@ export class LiveRun {
   /** Called when another process has a reader of this run. */
   onWatch: () => void = () => {};
   readonly #aborter = new AbortController();
-  readonly #held: AnswerAllocation;
+  readonly #memory: AnswerAllocation;
   #holders = 1;
   /** How far the slowest awaited reader has read; null: the run waits for no reader. */
   #readTo: number | null = null;
   #wakeRun: () => void = () => {};
   readonly #waiting = new Set<() => void>();
 
-  constructor(id: string, held: AnswerAllocation = new AnswerMemory().allocate()) {
+  constructor(id: string, memory: AnswerAllocation = new AnswerMemory().allocate()) {
     this.id = id;
-    this.#held = held;
+    this.#memory = memory;
   }
 
   /** A slow reader needs the text after the end of the run. */
   retain(): void {
-    if (this.#holders++ === 0) this.#held.grow(this.text.length);
+    if (this.#holders++ === 0) this.#memory.grow(this.text.length);
   }
 
   release(): void {
-    if (--this.#holders === 0) this.#held.release();
+    if (--this.#holders === 0) this.#memory.release();
   }
 
   get hasStarted(): boolean {
@@ -71,9 +71,9 @@ export class LiveRun {
     this.#readTo ??= 0;
   }
 
-  onRead(place: number): void {
+  onRead(offset: number): void {
     if (this.#readTo === null) return;
-    this.#readTo = place;
+    this.#readTo = offset;
     if (!this.isAhead) this.#wakeRun();
   }
 
@@ -112,12 +112,12 @@ export class LiveRun {
   append(piece: string): void {
     this.text.add(piece);
     // The same memory budget counts the provider's response, which has grown as much.
-    this.#held.grow(piece.length);
+    this.#memory.grow(piece.length);
     this.#wakeReaders();
   }
 
-  end(ending: EndEvent): void {
-    this.endEvent = ending;
+  end(event: EndEvent): void {
+    this.endEvent = event;
     this.#wakeReaders();
   }
 
@@ -160,9 +160,9 @@ export class LiveRuns {
   readonly #answerMemory: AnswerMemory;
   opensAfterMs = OPENS_AFTER_MS;
 
-  constructor(notices: Notifications, answerMemory: AnswerMemory) {
+  constructor(notifications: Notifications, answerMemory: AnswerMemory) {
     this.#answerMemory = answerMemory;
-    notices.register({
+    notifications.register({
       on: {
         execution_cancel: (payload) => this.#cancel(payload),
         execution_watch: (id) => this.get(id)?.onWatch(),
@@ -213,14 +213,14 @@ export class LiveRuns {
     const { promise, resolve } = Promise.withResolvers<void>();
     const readers = this.#readers.get(id) ?? new Set();
     this.#readers.set(id, readers.add(resolve));
-    const over = AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]);
-    over.addEventListener("abort", () => resolve(), { once: true });
-    if (!over.aborted) await promise;
+    const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]);
+    signalOrTimeout.addEventListener("abort", () => resolve(), { once: true });
+    if (!signalOrTimeout.aborted) await promise;
     readers.delete(resolve);
     if (readers.size === 0) this.#readers.delete(id);
   }
 
-  /** Resolves when nothing runs any more: some go on although nobody waits for them. */
+  /** Resolves when no run is left: some continue after their client has disconnected. */
   async waitUntilEmpty(): Promise<void> {
     if (this.#runs.size > 0) await this.#empty.promise;
   }

@@ -11,22 +11,22 @@ export interface CostlyCall {
   at: Date;
 }
 
-/** More than any model answers. */
+/** Above the output limit of every model. */
 const MANY_TOKENS = 1_000_000;
 
-/** `capTokens`: the most that an answer may have whose caller named no maxTokens. */
+/** `capTokens`: the output limit for a request without maxTokens. */
 export type RunOptions = Execute["options"] & { capTokens?: number };
 
 /**
- * The options with `maxTokens` so low that the run cannot cost more than `maxCost`. The tokens of the prompt are
- * counted as its bytes, because no tokenizer of those providers makes more of a text: a promise is no rule of thumb.
+ * Lowers `maxTokens` so that the run cannot cost more than `maxCost`. Counts the prompt's bytes as tokens, because no tokenizer
+ * makes more tokens than bytes.
  */
 export function limitToMaxCost(options: Execute["options"], call: CostlyCall): RunOptions {
   const { maxCost, maxTokens } = options;
   if (maxCost === undefined || call.provider === "sandbox") return options;
-  const most = maxOutputTokens(maxCost, call);
-  if (maxTokens !== undefined) return { ...options, maxTokens: Math.min(maxTokens, most) };
-  return most < MANY_TOKENS ? { ...options, capTokens: most } : options;
+  const limit = maxOutputTokens(maxCost, call);
+  if (maxTokens !== undefined) return { ...options, maxTokens: Math.min(maxTokens, limit) };
+  return limit < MANY_TOKENS ? { ...options, capTokens: limit } : options;
 }
 
 function maxOutputTokens(maxCost: number, call: CostlyCall): number {
@@ -34,20 +34,20 @@ function maxOutputTokens(maxCost: number, call: CostlyCall): number {
   if (!rates) throw ruleViolation("options.maxCost", unknownPriceReason(call));
   const { promptUsd, tokenUsd } = rates;
   const costWith = (tokens: number) => roundUsd(promptUsd + tokens * tokenUsd);
-  const least = costWith(1);
-  if (least > maxCost)
+  const minUsd = costWith(1);
+  if (minUsd > maxCost)
     throw ruleViolation(
       "options.maxCost",
-      `must be at least ${formatUsd(least)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
+      `must be at least ${formatUsd(minUsd)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
     );
-  let most = tokenUsd > 0 ? Math.floor((maxCost - promptUsd) / tokenUsd) : Number.POSITIVE_INFINITY;
-  // The division is of doubles: its last token may be one too many.
-  while (Number.isFinite(most) && costWith(most) > maxCost) most--;
-  return Math.min(most, MANY_TOKENS);
+  let limit = tokenUsd > 0 ? Math.floor((maxCost - promptUsd) / tokenUsd) : Number.POSITIVE_INFINITY;
+  // Division of doubles may give one token too many.
+  while (Number.isFinite(limit) && costWith(limit) > maxCost) limit--;
+  return Math.min(limit, MANY_TOKENS);
 }
 
 export const unknownPriceReason = ({ model, provider }: Pick<CostlyCall, "model" | "provider">): string =>
   `cannot be kept, because the price list has no price of ${model} of ${provider}: choose a model with a price (POST /v1/ai/estimate shows the cost if it is known), or leave maxCost out`;
 
-/** As a decimal that may be sent as it is. */
+/** A decimal without an exponent, which the caller can send back. */
 const formatUsd = (usd: number) => usd.toFixed(8).replace(/0+$/, "");

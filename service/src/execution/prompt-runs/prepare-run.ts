@@ -15,7 +15,6 @@ import { limitToMaxCost, type RunOptions } from "./max-cost.ts";
 
 export type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
-/** A run that may begin: whose key it takes, of what, and what will be asked. */
 export interface PreparedRun {
   product: Product;
   key: UsableKey;
@@ -26,9 +25,9 @@ export interface PreparedRun {
   options: RunOptions;
 }
 
-/** What the caller may run, checked and rendered. Nothing is written. */
+/** Checks and renders a run. Writes nothing. */
 export async function prepareRun(ctx: Context, caller: Member, input: Execute): Promise<PreparedRun> {
-  // At the same time; of two that fail, the product's is told.
+  // In parallel; if both fail, the error of the product is thrown.
   const [foundProduct, foundKey] = await Promise.allSettled([
     findProductToRun(ctx, caller, input.productId),
     findUsableKey(ctx, caller, input.apiKeyId),
@@ -52,7 +51,7 @@ export async function prepareRun(ctx: Context, caller: Member, input: Execute): 
   };
 }
 
-/** The messages of the version that the caller may run, with the values in them. */
+/** Renders the version that the caller may run. */
 export async function renderPrompt(
   ctx: Context,
   product: Product,
@@ -87,7 +86,7 @@ function mustSupportProvider(product: Product, key: UsableKey): void {
   );
 }
 
-/** A pinned version must be of the line that the caller may run; without a pin it is that line's newest. */
+/** A pinned version must be in the line that the caller may run; the default is the newest of that line. */
 export async function findVersionToRun(ctx: Context, product: Product, pinned: string | undefined) {
   if (pinned === undefined || pinned === product.version) return product;
   const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
@@ -98,9 +97,6 @@ export async function findVersionToRun(ctx: Context, product: Product, pinned: s
 function findModel(product: Product, key: UsableKey, requested: string | undefined): string {
   const model = requested ?? product.models[key.provider] ?? defaultModels[key.provider];
   if (!model)
-    throw ruleViolation(
-      "options.model",
-      `is needed: nobody knows the models of this ${key.provider} address`,
-    );
+    throw ruleViolation("options.model", `is needed: the models of this ${key.provider} address are unknown`);
   return model;
 }

@@ -9,13 +9,13 @@ export const promptKind: ExecutionKind = {
   isEventId: (lastEventId) => parseOffset(lastEventId) !== null,
   streamEvents(ctx, execution, lastEventId, signal) {
     const live = ctx.liveRuns.get(execution.id);
-    const place = parseOffset(lastEventId) ?? 0;
-    return live ? streamLiveEvents(live, place, signal) : streamStoredEvents(ctx, execution, place, signal);
+    const offset = parseOffset(lastEventId) ?? 0;
+    return live ? streamLiveEvents(live, offset, signal) : streamStoredEvents(ctx, execution, offset, signal);
   },
   cancel,
 };
 
-/** A prompt: here it is given up before this resolves, elsewhere by the notice that requestCancel sends. */
+/** Aborts a run of this process and waits for its end. For other processes `requestCancel` has sent a notification. */
 async function cancel(ctx: Context, { id }: ExecutionRow): Promise<void> {
   const live = ctx.liveRuns.get(id);
   if (!live) return void (areExpiredLeasesConclusive(ctx) && (await cancelAbandoned(ctx.db, id, ctx.now())));

@@ -21,10 +21,10 @@ import { traceRun } from "./trace.ts";
 
 export type RunResult = { result: ExecutionResult } | { error: ApiError };
 
-/** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
+/** Calls the provider for a started run, records the result and ends its events. Never rejects. */
 export async function runPrompt(ctx: Context, run: PromptRun, prepared: PreparedRun): Promise<RunResult> {
   shareWhenWatched(ctx, run);
-  const leave = keepLeaseRenewed(ctx, run.call);
+  const stopRenewal = keepLeaseRenewed(ctx, run.call);
   const result = await traceRun(ctx, run, prepared, () =>
     callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause)),
   );
@@ -34,10 +34,10 @@ export async function runPrompt(ctx: Context, run: PromptRun, prepared: Prepared
       : { type: "execution.failed", data: errorBodyOf(ctx, result.error) },
   );
   const remove = () => {
-    leave();
+    stopRenewal();
     ctx.liveRuns.remove(run.id);
   };
-  // While its end is held its leases are renewed, so that nobody takes it for abandoned.
+  // While the end waits for the database, the renewed leases keep other processes from failing the run.
   if (run.live.pendingEnd !== null) void run.live.pendingEnd.then(remove);
   else remove();
   return result;
@@ -60,11 +60,11 @@ async function callAndRecord(ctx: Context, run: PromptRun, prepared: PreparedRun
   }
 }
 
-/** Where the provider is left alone for a while nothing is sent, and nothing was used. */
+/** Throws if the provider's circuit is open: nothing is sent and no usage counts. */
 export const mustBeReachable = (ctx: Context, { provider, secret, baseUrl }: UsableKey): void =>
   ctx.integrations.ai.mustBeAvailable?.({ provider, apiKey: secret, baseUrl });
 
-/** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
+/** Recorded before the call, because a server of the buyer gets the whole prompt even if it answers with an error. */
 export async function recordFirstUseOfPurchase(
   ctx: Context,
   { userId }: Pick<PromptRun, "userId">,
@@ -73,18 +73,18 @@ export async function recordFirstUseOfPurchase(
   if (product.reason === "purchased" && !product.usedAt) await recordFirstUse(ctx, userId, product.id);
 }
 
-/** Whole for who waits for all of it; else in pieces. */
+/** A sync run gets its answer at once, other modes in pieces. */
 async function callProvider(
   ctx: Context,
   { live, mode, call: opened }: PromptRun,
   prepared: PreparedRun,
   progress: CallProgress,
 ): Promise<ProviderAnswer> {
-  const asked = toProviderCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+  const base = toProviderCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
   const call = {
-    ...asked,
+    ...base,
     progress,
-    options: { ...asked.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
+    options: { ...base.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
   };
   if (mode !== "sync") return appendChunks(ctx.integrations.ai.stream(call), live);
   const answer = await ctx.integrations.ai.run(call);
@@ -127,7 +127,7 @@ function toProviderCall(
 const priceOf = (ctx: Context, { key, model }: PreparedRun, usage: TokenUsage, answeredModel = model) =>
   priceUsage({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
 
-/** A provider may bill although it gave no answer. */
+/** A provider may bill a call that failed. */
 function findFailedUsage(
   ctx: Context,
   prepared: PreparedRun,

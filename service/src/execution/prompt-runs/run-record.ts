@@ -22,24 +22,24 @@ import type { LiveRun } from "./live-runs.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
 
-/** A process renews the leases of its runs well before they are over. */
+/** A process renews the leases of its runs several times within this time. */
 export const RUN_LEASE_MS = 90_000;
 
-/** A run that is written down as running, and must be ended by whoever began it. */
+/** A run that is inserted as running. The process that started it must end it. */
 export interface PromptRun {
   id: string;
   userId: string;
   mode: ExecutionMode;
-  /** Sealed with the output when it is done; null when nothing is to be stored. */
+  /** Sealed with the output at the end; null: options.store is false. */
   variables: Record<string, string> | null;
   createdAt: Date;
   startedAtMs: number;
   live: LiveRun;
-  /** What it took of its key's limits; null: the sandbox. */
+  /** The reservation of the key; null: the sandbox. */
   call: OpenCall | null;
 }
 
-/** Writes the run down before the provider is called, within the limits that the key's owner set. */
+/** Inserts the run and its reservation before the call of the provider. */
 export async function startRun(
   ctx: Context,
   caller: Member,
@@ -49,7 +49,7 @@ export async function startRun(
   const id = ctx.newId();
   const createdAt = ctx.now();
   let call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
-  // Known before its row is: whoever finds that can cancel it.
+  // Registered before the row exists, because a cancellation may follow the row at once.
   const live = ctx.liveRuns.begin(id);
   try {
     const run = toRow(caller, prepared, { id, mode, createdAt });
@@ -66,7 +66,7 @@ export async function startRun(
   };
 }
 
-/** Bound to the Idempotency-Key of its request, so that no repeat calls the provider again. */
+/** Binds the run to its Idempotency-Key, so that no repeated request calls the provider again. */
 async function insertRun(
   ctx: Context,
   run: NewExecution,
@@ -99,7 +99,7 @@ const toRow = (
 
 const durationOf = (run: PromptRun) => Math.round(performance.now() - run.startedAtMs);
 
-/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+/** The provider may have billed the call, so a failed write must not lose the answer. */
 function recordEnd(ctx: Context, run: PromptRun, values: ExecutionEnd, result: CallResult): Promise<void> {
   const callEnd = toCallEnd(ctx, run.call, result);
   const write = async () => {
@@ -112,7 +112,7 @@ function recordEnd(ctx: Context, run: PromptRun, values: ExecutionEnd, result: C
   });
 }
 
-/** What was used of the provider, by its count or ours, and what that costs. */
+/** The usage of the call, counted by the provider or estimated, and its cost. */
 export interface RunUsage {
   usage: TokenUsage;
   cost: Cost;
@@ -127,7 +127,7 @@ const usageColumns = ({ usage, cost }: RunUsage) => ({
   usageEstimated: usage.estimated ?? false,
 });
 
-/** Records the answer, and tells how long it took. */
+/** Records the answer and returns the duration in milliseconds. */
 export async function recordCompleted(
   ctx: Context,
   run: PromptRun,
@@ -149,7 +149,7 @@ export async function recordCompleted(
   return durationMs;
 }
 
-/** Records why there is no answer, with what came of it, and gives the error to throw. Nothing in that quotes the prompt or the key. */
+/** Records a failure and returns the error to throw. Neither quotes the prompt or the key. */
 export async function recordFailed(
   ctx: Context,
   run: PromptRun,
@@ -157,10 +157,10 @@ export async function recordFailed(
   spent: RunUsage | null,
 ): Promise<ApiError> {
   const { recorded, error } = toFailure(ctx, run, cause);
-  const { text, abortReason: givenUp } = run.live;
+  const { text, abortReason } = run.live;
   const variables = text.length > 0 ? run.variables : null;
   const ended: ExecutionEnd = {
-    status: givenUp ? "canceled" : "failed",
+    status: abortReason ? "canceled" : "failed",
     errorCode: recorded,
     errorMessage: error.message,
     ...(variables && { sealedTexts: sealTexts(ctx, run, { variables, output: String(text) }) }),
@@ -196,7 +196,7 @@ function toFailure(ctx: Context, { id, live }: PromptRun, cause: unknown) {
     };
   }
   if (ctx.shutdown.aborted) {
-    const message = "The service is shutting down; the call was given up.";
+    const message = "The service is shutting down; the call was aborted.";
     return { recorded: "shutdown", error: new ApiError("SERVICE_UNAVAILABLE", message, { executionId }) };
   }
   if (isDatabaseUnavailable(cause)) {

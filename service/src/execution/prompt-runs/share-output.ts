@@ -5,10 +5,10 @@ import { sealTexts } from "../executions/texts.ts";
 import type { PromptRun } from "./run-record.ts";
 
 const SHARE_INTERVAL_MS = 250;
-/** A reader of another process says so again, well before this is over. */
+/** A process with readers repeats its notification within this time. */
 const WATCH_TIMEOUT_MS = 5_000;
 
-/** While another process has readers of this run, what it has said is written where they find it. Otherwise nothing is. */
+/** Stores the output so far while other processes have readers of this run. */
 export function shareWhenWatched(ctx: Context, run: PromptRun): void {
   let watchedUntil = 0;
   let isSharing = false;
@@ -17,7 +17,12 @@ export function shareWhenWatched(ctx: Context, run: PromptRun): void {
     if (isSharing || !run.variables) return;
     isSharing = true;
     void share(ctx, run, () => performance.now() < watchedUntil)
-      .catch((error) => ctx.log.warn({ execution: run.id, err: error }, "a run could not be shared"))
+      .catch((error) =>
+        ctx.log.warn(
+          { execution: run.id, err: error },
+          "the output of a run could not be stored for other processes",
+        ),
+      )
       .finally(() => {
         isSharing = false;
       });

@@ -11,32 +11,29 @@ import { toUsage } from "../executions/usage.ts";
 import type { EndEvent } from "./live-runs.ts";
 import { toDeltaEvent, toStartedEvent, toStreamedEnd } from "./stream-run.ts";
 
-/** How often whoever runs it hears that somebody reads along here. */
+/** Interval of the notifications that this process has a reader. */
 const WATCH_INTERVAL_MS = 1_000;
 
-/**
- * A prompt's events as the database tells them: of a run that another process carries out what that one lets be seen,
- * and of one that has ended all that is kept.
- */
+/** The events of a prompt run from the database: the output that its process shares, or all of it after the end. */
 export async function* streamStoredEvents(
   ctx: Context,
   execution: ExecutionRow,
-  place: number,
+  offset: number,
   signal: AbortSignal,
 ): AsyncGenerator<StreamedEvent> {
-  if (place === 0) yield toStartedEvent(execution.id);
+  if (offset === 0) yield toStartedEvent(execution.id);
   let watchedAt = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     const row = await findExecution(ctx.db, execution.userId, execution.id);
-    // Deleted while it was read: nobody may hear more of it.
+    // The execution was deleted meanwhile.
     if (!row) return;
     const hasEnded = row.completedAt !== null;
-    const { text, isLast } = sliceOutput(await readOutput(ctx, row), place);
-    const begin = place;
-    const pieceAt = () => text.after(place - begin, hasEnded && isLast);
+    const { text, isLast } = sliceOutput(await readOutput(ctx, row), offset);
+    const start = offset;
+    const pieceAt = () => text.after(offset - start, hasEnded && isLast);
     for (let piece = pieceAt(); piece !== ""; piece = pieceAt()) {
-      place += piece.length;
-      yield toDeltaEvent(piece, place);
+      offset += piece.length;
+      yield toDeltaEvent(piece, offset);
     }
     if (!isLast) continue;
     if (hasEnded) return yield toStreamedEnd(toEndEvent(ctx, row, await readOutput(ctx, row)));
@@ -48,12 +45,12 @@ export async function* streamStoredEvents(
   }
 }
 
-/** In UTF-16 units: a reader who is slow holds no more of a text, which is read again for the next slice. */
+/** UTF-16 units. A slow reader holds one slice in memory, and reads the next one from the database. */
 const SLICE = 512 * 1024;
 
-function sliceOutput(output: string | null, place: number): { text: GrowingText; isLast: boolean } {
-  const left = output?.slice(place) ?? "";
-  // A copy: a part of a string would hold all of it.
+function sliceOutput(output: string | null, offset: number): { text: GrowingText; isLast: boolean } {
+  const left = output?.slice(offset) ?? "";
+  // A copy, because a slice of a string keeps the whole string in memory.
   const copy = Buffer.from(left.slice(0, SLICE), "utf16le").toString("utf16le");
   return { text: new GrowingText(copy), isLast: left.length <= SLICE };
 }
@@ -69,7 +66,7 @@ function toEndEvent(ctx: Context, row: ExecutionRow, output: string | null): End
   return { type: "execution.completed", data: toExecutionResult(row, output) };
 }
 
-/** The result as it was answered; its output is null where it is not kept. */
+/** The stored result; its output is null if it is not stored. */
 export const toExecutionResult = <Output>(row: ExecutionRow, output: Output) => ({
   executionId: toId("exec", row.id),
   output,
@@ -85,7 +82,7 @@ export const toExecutionResult = <Output>(row: ExecutionRow, output: Output) => 
   },
 });
 
-/** null: it completed, or runs. */
+/** null: the run has completed or still runs. */
 export function toRunError(row: ExecutionRow): ApiError | null {
   if (row.status !== "failed" && row.status !== "canceled") return null;
   const executionId = toId("exec", row.id);

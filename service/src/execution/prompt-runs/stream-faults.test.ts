@@ -13,11 +13,11 @@ const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
 interface Shop {
   market: Market;
   owner: Client;
-  wishOf(format: string): { productId: string; apiKeyId: string };
+  requestOf(format: string): { productId: string; apiKeyId: string };
 }
 
 let provider: ProviderServer;
-/** Each keeps one deadline short, so that a busy machine meets no other. */
+/** Each scenario shortens one deadline, so that a busy machine meets no other. */
 let patient: Shop;
 let noSilence: Shop;
 let noLength: Shop;
@@ -35,7 +35,7 @@ after(async () => {
 async function openShop(deadlines: { idleMs?: number; totalMs?: number }): Promise<Shop> {
   let hours = 0;
   const market = await openMarket({
-    // Hours between two calls: whatever failed before, the next one is made.
+    // Hours between calls, so that an open circuit does not refuse the next one.
     ...{ providers: providersAt(provider), deadlines, breaker: { now: () => hours++ * 3_600_000 } },
   });
   const owner = await market.createUser();
@@ -48,10 +48,10 @@ async function openShop(deadlines: { idleMs?: number; totalMs?: number }): Promi
     const baseUrl = format === "openai-compatible" ? { baseUrl: provider.url } : {};
     keys.set(format, await createProviderKey(owner, { provider: format, ...baseUrl }));
   }
-  const wishOf = (format: string) => ({
+  const requestOf = (format: string) => ({
     ...{ productId, apiKeyId: keys.get(format)!, options: { model: "some-model" } },
   });
-  return { market, owner, wishOf };
+  return { market, owner, requestOf };
 }
 
 for (const format of formats)
@@ -68,10 +68,10 @@ for (const format of formats)
       ["trickles on without a word", "trickle", "PROVIDER_TIMEOUT", "total"],
     ];
     for (const [when, breaks, code, phase] of rows)
-      test(`that ${when} ends as ${code}, and keeps what came before, its tokens estimated`, async () => {
+      test(`that ${when}: ends as ${code}, stores the output so far and estimates its tokens`, async () => {
         provider.next(broken(breaks));
-        const { market, owner, wishOf } = { idle: noSilence, total: noLength }[phase ?? ""] ?? patient;
-        const listener = await streamRun(market.origin, owner, wishOf(format));
+        const { market, owner, requestOf } = { idle: noSilence, total: noLength }[phase ?? ""] ?? patient;
+        const listener = await streamRun(market.origin, owner, requestOf(format));
         const { types, text, end } = await readWholeStream(listener);
         assert.deepEqual(types, ["execution.started", "output.delta", "execution.failed"]);
         assert.equal(text, "An ");
@@ -104,24 +104,27 @@ for (const format of formats)
       ["a lost connection", "reset", 502, "PROVIDER_BAD_RESPONSE"],
     ];
     for (const [when, reply, status, code, attempts = 1] of early)
-      test(`with ${when} is an ordinary ${status} ${code}`, async () => {
+      test(`with ${when}: responds ${status} ${code}`, async () => {
         for (let at = 0; at < attempts; at++) provider.next(reply);
-        const { owner, wishOf } = patient;
-        const answer = await run(owner, { ...wishOf(format), stream: true });
+        const { owner, requestOf } = patient;
+        const answer = await run(owner, { ...requestOf(format), stream: true });
         const details = assertError(answer, status, code as "PROVIDER_ERROR");
         assert.equal(details.attempts, attempts);
-        const { id, status: kept, error, mode } = await newestRun(owner);
-        assert.deepEqual([id, kept, error.code, mode], [details.executionId, "failed", code, "stream"]);
+        const { id, status: storedStatus, error, mode } = await newestRun(owner);
+        assert.deepEqual(
+          [id, storedStatus, error.code, mode],
+          [details.executionId, "failed", code, "stream"],
+        );
       });
   });
 
-test("a repeat of a stream that broke off hears the same error, to the last detail", async () => {
-  const { market, owner, wishOf } = noSilence;
+test("repeated request for a stream that broke off: gets the same error with all details", async () => {
+  const { market, owner, requestOf } = noSilence;
   provider.next({ stream: { breaks: "stall", after: 1 } });
   const headers = { "idempotency-key": "stalled" };
-  const told = [];
+  const results = [];
   for (const _ of [1, 2])
-    told.push(await readWholeStream(await streamRun(market.origin, owner, wishOf("openai"), headers)));
-  assert.equal(told[0]!.end.details.phase, "idle");
-  assert.deepEqual(told[1], told[0]);
+    results.push(await readWholeStream(await streamRun(market.origin, owner, requestOf("openai"), headers)));
+  assert.equal(results[0]!.end.details.phase, "idle");
+  assert.deepEqual(results[1], results[0]);
 });

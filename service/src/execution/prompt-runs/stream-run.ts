@@ -5,15 +5,15 @@ import type { EndEvent, LiveRun } from "./live-runs.ts";
 import type { RunResult } from "./run-prompt.ts";
 import type { PromptRun } from "./run-record.ts";
 
-/** The id of the event that ends a stream: whoever heard it heard all. */
+/** The id of the last event: a reader with this id has all events. */
 const END = "end";
 
-/** Ends with the run alone: a service that ends gives its runs up, and their readers hear so. */
+/** The stream ends only with its run: a shutdown aborts the run, which sends its last event. */
 const never = new AbortController().signal;
 
 /**
- * The run as it is carried out. The answer waits for its first words, but not for long: what fails before is thrown. With a
- * caller that can go away it ends when they do, and is read of its provider no faster than they take it.
+ * Streams a run of this process. Waits a while for the first output, so that an earlier error can be the response. `clientGone`
+ * aborts the run; the provider's response is read no faster than the client reads.
  */
 export async function streamRun(
   ctx: Context,
@@ -23,7 +23,7 @@ export async function streamRun(
 ): Promise<EventStreamResponse> {
   const { live } = run;
   if (clientGone) live.enableBackpressure();
-  // A proxy between would take a longer silence for the end of the connection.
+  // Proxies close connections that are silent for longer.
   if (!live.hasStarted) await live.waitForChange(AbortSignal.timeout(ctx.liveRuns.opensAfterMs));
   if (live.endEvent && live.text.length === 0) {
     const ended = await result;
@@ -32,27 +32,27 @@ export async function streamRun(
   return new EventStreamResponse({
     name: toId("exec", run.id),
     endSignal: never,
-    // Of a reader who takes nothing, too; one who heard all changes nothing any more.
+    // Also for a client that stops reading. After the end event it has no effect.
     onEnd: () => clientGone && live.abort("client_gone"),
-    events: (signal) => streamLiveEvents(live, 0, signal, (place) => live.onRead(place)),
+    events: (signal) => streamLiveEvents(live, 0, signal, (offset) => live.onRead(offset)),
   });
 }
 
-/** From after so many units of output, up to the end. */
+/** The events after `offset` units of output, up to the end. */
 export async function* streamLiveEvents(
   live: LiveRun,
-  place: number,
+  offset: number,
   signal: AbortSignal,
-  read: (place: number) => void = () => {},
+  read: (offset: number) => void = () => {},
 ): AsyncGenerator<StreamedEvent> {
   live.retain();
   try {
-    if (place === 0) yield toStartedEvent(live.id);
+    if (offset === 0) yield toStartedEvent(live.id);
     while (!signal.aborted) {
-      read(place);
-      const piece = live.text.after(place, live.endEvent !== null);
-      place += piece.length;
-      if (piece !== "") yield toDeltaEvent(piece, place);
+      read(offset);
+      const piece = live.text.after(offset, live.endEvent !== null);
+      offset += piece.length;
+      if (piece !== "") yield toDeltaEvent(piece, offset);
       else if (live.endEvent) return yield toStreamedEnd(live.endEvent);
       else await live.waitForChange(signal);
     }
@@ -67,8 +67,8 @@ export const toStartedEvent = (id: string): StreamedEvent => ({
   data: JSON.stringify({ executionId: toId("exec", id) }),
 });
 
-export const toDeltaEvent = (text: string, place: number): StreamedEvent => ({
-  id: String(place),
+export const toDeltaEvent = (text: string, offset: number): StreamedEvent => ({
+  id: String(offset),
   type: "output.delta",
   data: JSON.stringify({ text }),
 });
@@ -79,7 +79,7 @@ export const toStreamedEnd = ({ type, data }: EndEvent): StreamedEvent => ({
   data: JSON.stringify(data),
 });
 
-/** How much of the output somebody has who heard an event last; null: no event has this id. */
+/** The length of the output up to the event with this id; null: the id is invalid. */
 export function parseOffset(lastEventId: string | null): number | null {
   if (lastEventId === null) return 0;
   if (lastEventId === END) return Number.POSITIVE_INFINITY;

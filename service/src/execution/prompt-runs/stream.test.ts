@@ -56,33 +56,33 @@ after(async () => {
   await provider.close();
 });
 
-const wishOf = (format: string, more: object = {}) => ({
+const requestOf = (format: string, more: object = {}) => ({
   ...{ productId, apiKeyId: keys.get(format)!, options: { model: "some-model" } },
   ...more,
 });
 const opens = (format: string, more: object = {}, headers: Record<string, string> = {}) =>
-  streamRun(market.origin, owner, wishOf(format, more), headers);
+  streamRun(market.origin, owner, requestOf(format, more), headers);
 const read = async (id: string, by = owner) => (await by.get(`/v1/ai/executions/${id}`)).body.data;
 
 for (const format of formats)
   suite(`a stream of ${format}`, () => {
-    test("tells its start, its words as they come, and at last the whole result, which the history keeps", async () => {
-      const held = gatedPieces();
+    test("completed run: events for the start, each piece and the result, which the history stores", async () => {
+      const gated = gatedPieces();
       const usage = { input: 100, output: 20 };
-      provider.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, gate: held.gate } });
-      held.allow(1);
+      provider.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, gate: gated.gate } });
+      gated.allow(1);
       const listener = await opens(format);
       const { "content-type": type, "cache-control": caching } = listener.headers;
       assert.deepEqual([listener.status, type, caching], [200, "text/event-stream", "no-store"]);
       await listener.waitForEvents(2);
-      assert.equal(streamedRunOf(listener).text, "Hel", "heard before the rest is said");
-      held.allowAll();
+      assert.equal(streamedRunOf(listener).text, "Hel", "received before the rest is sent");
+      gated.allowAll();
       const { text, end } = await readWholeStream(listener);
       assert.equal(text, "Hello you");
       assert.equal(listener.events[0]!.type, "execution.started");
-      const { id, mode, status, output, variables, usage: kept } = await read(end.executionId);
+      const { id, mode, status, output, variables, usage: storedUsage } = await read(end.executionId);
       assert.deepEqual(
-        { id, mode, status, output, variables, usage: kept },
+        { id, mode, status, output, variables, usage: storedUsage },
         {
           ...{ id: executionOf(listener), mode: "stream", status: "completed", output: "Hello you" },
           ...{ variables: { topic: "rain" }, usage: end.usage },
@@ -100,7 +100,7 @@ for (const format of formats)
       );
     });
 
-    test("counts in each id how much of the output was sent with it", async () => {
+    test("event ids: count the UTF-16 units sent so far", async () => {
       provider.next({ stream: { pieces: ["Grüße ", "👩‍🚀", "漢字"], chunk: 3 } });
       const listener = await opens(format);
       await readWholeStream(listener);
@@ -113,8 +113,8 @@ for (const format of formats)
     });
   });
 
-suite("how a stream is asked for", () => {
-  test("Accept asks for one, too, unless it takes JSON as well", async () => {
+suite("request for a stream", () => {
+  test("Accept: text/event-stream: streams unless JSON is accepted too", async () => {
     for (const [accept, type] of [
       ["text/event-stream", "text/event-stream"],
       ["application/json, text/event-stream", "application/json; charset=utf-8"],
@@ -125,7 +125,7 @@ suite("how a stream is asked for", () => {
     }
   });
 
-  test("what may not be run is refused as without a stream", async () => {
+  test("invalid request: is refused as without a stream", async () => {
     const stranger = await market.createUser();
     assertError(await run(stranger, { productId, stream: true }), 404, "PRODUCT_NOT_FOUND");
     const wrong = await run(owner, { productId, stream: true, variables: { nope: "x" } });
@@ -134,15 +134,15 @@ suite("how a stream is asked for", () => {
     assertError(text, 400, "INVALID_REQUEST", "stream");
   });
 
-  test("the sandbox streams, its magic models too", async () => {
+  test("sandbox: streams, its magic models too", async () => {
     const { text, end } = await readWholeStream(await streamRun(market.origin, owner, { productId }));
     assert.equal(end.output, text);
     for (const model of ["sandbox-cut", "sandbox-badsse"]) {
-      const heard = await readWholeStream(
+      const received = await readWholeStream(
         await streamRun(market.origin, owner, { productId, options: { model } }),
       );
-      assert.equal(heard.end.code, "PROVIDER_BAD_RESPONSE");
-      assert.match(heard.text, /^\[sandbox\] A practice/);
+      assert.equal(received.end.code, "PROVIDER_BAD_RESPONSE");
+      assert.match(received.text, /^\[sandbox\] A practice/);
     }
     assertError(
       await run(owner, { productId, stream: true, options: { model: "sandbox-429" } }),
@@ -151,40 +151,40 @@ suite("how a stream is asked for", () => {
     );
   });
 
-  test("an answer without a word is whole all the same", async () => {
+  test("empty answer: completes", async () => {
     provider.next({ stream: { pieces: [], stop: "length" } });
     const { types, end } = await readWholeStream(await opens("openai"));
     assert.deepEqual(types, ["execution.started", "execution.completed"]);
     assert.deepEqual([end.output, end.metadata.finishReason], ["", "length"]);
   });
 
-  test("a silent stream is pinged", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { gate: held.gate } });
-    held.allow(1);
+  test("silent stream: gets pings", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { gate: gated.gate } });
+    gated.allow(1);
     const listener = await opens("openai");
     await listener.until(() => listener.pings >= 2);
-    held.allowAll();
+    gated.allowAll();
     await readWholeStream(listener);
   });
 });
 
-suite("whoever comes back", () => {
-  test("goes on after what they heard, while it runs", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
-    held.allow(2);
+suite("reconnect to a stream", () => {
+  test("running: continues after Last-Event-ID", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: gated.gate } });
+    gated.allow(2);
     const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
     await first.until(() => streamedRunOf(first).text === "One two ");
     first.close();
     const back = await followRun(market.origin, owner, executionOf(first), "4");
     await back.until(() => streamedRunOf(back).text === "two ");
-    held.allowAll();
+    gated.allowAll();
     const { types, text } = await readWholeStream(back);
     assert.deepEqual([types[0], text], ["output.delta", "two three"]);
   });
 
-  test("hears the same after it has ended", async () => {
+  test("ended: the same events", async () => {
     provider.next({ stream: { pieces: ["One ", "two"] } });
     const first = await opens("openai");
     const { end } = await readWholeStream(first);
@@ -199,7 +199,7 @@ suite("whoever comes back", () => {
     }
   });
 
-  test("hears how a broken one ended", async () => {
+  test("broken off: the error event", async () => {
     provider.next({ stream: { breaks: "cut", after: 1 } });
     const first = await opens("openai");
     const { end } = await readWholeStream(first);
@@ -208,7 +208,7 @@ suite("whoever comes back", () => {
     assert.deepEqual([again.end.details.source, again.end.details.attempts], ["provider", 1]);
   });
 
-  test("hears of one that is not stored how it ended, and no word", async () => {
+  test("not stored: the end event without output", async () => {
     const options = { model: "some-model", store: false };
     const { end, text } = await readWholeStream(await opens("openai", { options }));
     assert.equal(text, "An answer.");
@@ -222,14 +222,14 @@ suite("whoever comes back", () => {
     assert.deepEqual([output, variables, usage.estimated], [null, null, true]);
   });
 
-  test("hears a run that was answered whole, too", async () => {
-    const { data } = (await run(owner, wishOf("openai"))).body;
+  test("sync run: its events can be streamed", async () => {
+    const { data } = (await run(owner, requestOf("openai"))).body;
     const again = await readWholeStream(await followRun(market.origin, owner, data.executionId));
     assert.deepEqual([again.text, again.end], ["An answer.", data]);
   });
 
-  test("is refused with an id that is none, and for what is not theirs", async () => {
-    const { data } = (await run(owner, wishOf("openai"))).body;
+  test("invalid id or another user's run: is refused", async () => {
+    const { data } = (await run(owner, requestOf("openai"))).body;
     const path = `/v1/ai/executions/${data.executionId}/events`;
     for (const id of ["nonsense", "-1", "1.5", "evt_1"])
       assertError(await owner.get(path, { "last-event-id": id }), 400, "INVALID_REQUEST", "Last-Event-ID");
@@ -238,16 +238,16 @@ suite("whoever comes back", () => {
     assertError(await owner.get("/v1/ai/executions/exec_nope/events"), 404, "EXECUTION_NOT_FOUND");
   });
 
-  test("may follow from another process while it runs, and after", async () => {
+  test("other process: streams while the run continues, and after it", async () => {
     const { origin } = await market.startNode();
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
-    held.allow(1);
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: gated.gate } });
+    gated.allow(1);
     const first = await opens("openai");
     await first.waitForEvents(2);
     const elsewhere = await followRun(origin, owner, executionOf(first));
     await elsewhere.until(() => streamedRunOf(elsewhere).text === "One ");
-    held.allowAll();
+    gated.allowAll();
     const { end } = await readWholeStream(first);
     assert.deepEqual(await readWholeStream(elsewhere), {
       types: elsewhere.events.map(({ type }) => type),
@@ -257,27 +257,27 @@ suite("whoever comes back", () => {
   });
 });
 
-test("nothing is lost or heard twice over any reconnects, at whichever process", async () => {
+test("random reconnects at several processes: no event is lost or repeated", async () => {
   const { origin } = await market.startNode();
   const plan = fc.record({
     pieces: fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 }), {
       minLength: 1,
       maxLength: 12,
     }),
-    // After how many events a stream is lost, and where its reader comes back.
+    // After how many events the stream breaks, and at which process its reader reconnects.
     losses: fc.array(fc.tuple(fc.nat({ max: 3 }), fc.boolean()), { minLength: 1, maxLength: 5 }),
   });
   await fc.assert(
     fc.asyncProperty(plan, async ({ pieces, losses }) => {
-      const held = gatedPieces();
-      provider.next({ stream: { pieces, gate: held.gate } });
-      held.allow(1);
+      const gated = gatedPieces();
+      provider.next({ stream: { pieces, gate: gated.gate } });
+      gated.allow(1);
       const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
       await first.waitForEvents(2);
       first.close();
       const text = [streamedRunOf(first).text];
       let last = first.lastEventId;
-      held.allowAll();
+      gated.allowAll();
       for (let at = 0; last !== "end"; at++) {
         const [most, isElsewhere] = losses[at % losses.length]!;
         const back = await followRun(isElsewhere ? origin : market.origin, owner, executionOf(first), last);
@@ -292,7 +292,7 @@ test("nothing is lost or heard twice over any reconnects, at whichever process",
   );
 });
 
-test("a stream of a run that says nothing is opened after a while, and ends with its fault", async () => {
+test("silent run: the stream opens after a while and ends with the error", async () => {
   const { liveRuns: live } = market.service.ctx;
   const { opensAfterMs } = live;
   live.opensAfterMs = 0;
@@ -302,17 +302,17 @@ test("a stream of a run that says nothing is opened after a while, and ends with
   assert.deepEqual([types, end.code], [["execution.started", "execution.failed"], "PROVIDER_BAD_RESPONSE"]);
 });
 
-test("a process whose memory is full of answers begins no run until some have ended", async () => {
+test("process whose memory for answers is full: starts no run until some have ended", async () => {
   const { ctx } = market.service;
-  const held = ctx.liveRuns.begin(ctx.newId());
-  for (let megabytes = 0; megabytes < 65; megabytes++) held.append("x".repeat(1_048_576));
+  const full = ctx.liveRuns.begin(ctx.newId());
+  for (let megabytes = 0; megabytes < 65; megabytes++) full.append("x".repeat(1_048_576));
   assertError(await run(owner, { productId }), 503, "SERVICE_UNAVAILABLE");
-  ctx.liveRuns.remove(held.id);
+  ctx.liveRuns.remove(full.id);
   assert.equal((await run(owner, { productId })).status, 200);
 });
 
-suite("whoever goes away", () => {
-  test("ends the provider's call within a second; what was said is kept, its tokens estimated", async (t) => {
+suite("client of a stream that disconnects or stops reading", () => {
+  test("disconnects: the call is aborted within a second, and the output so far is stored with estimated tokens", async (t) => {
     const server = await startProviderServer();
     t.after(() => server.close());
     const apiKeyId = await createProviderKey(owner, { provider: "openai-compatible", baseUrl: server.url });
@@ -332,14 +332,14 @@ suite("whoever goes away", () => {
     assert.deepEqual([usage.completionTokens, usage.estimated], [1, true]);
   });
 
-  /** A stream that nobody reads. */
+  /** A stream without a reader. */
   const opensUnread = async () => {
     const caller = { kind: "key", userId: owner.userId, role: "user", plan: "free" } as unknown as Member;
-    const wish = { ...wishOf("openai"), variables: { topic: "rain" }, stream: true };
+    const request = { ...requestOf("openai"), variables: { topic: "rain" }, stream: true };
     const stream = await executePrompt(
       market.service.ctx,
       caller,
-      { ...wish, options: { ...wish.options, store: true } },
+      { ...request, options: { ...request.options, store: true } },
       {
         acceptsEvents: false,
         prefer: { respondAsync: false, waitSeconds: null },
@@ -350,27 +350,30 @@ suite("whoever goes away", () => {
     return stream;
   };
 
-  test("reads nothing: the run is read of its provider no further than 256 KiB ahead, and whole afterwards", async () => {
+  test("stops reading: the provider is read at most 256 KiB ahead, and all of it after the reader continues", async () => {
     const pieces = Array.from({ length: 30 }, () => "x".repeat(100_000));
     provider.next({ stream: { pieces } });
     const stream = await opensUnread();
     const live = market.service.ctx.liveRuns.get(toUuid("exec", stream.name!)!)!;
     await becomes(() => live.isAhead, Boolean);
-    // Another run hears all of the same answer: in that time this one could have, too.
+    // Another run receives all of the same answer meanwhile, so this one had the time, too.
     provider.next({ stream: { pieces } });
-    assert.equal((await runToCompletion(owner, wishOf("openai"))).output.length, 3_000_000);
+    assert.equal((await runToCompletion(owner, requestOf("openai"))).output.length, 3_000_000);
     const { text } = live;
-    assert.ok(text.length <= MAX_UNREAD + 100_000, `${text.length} characters are held for nobody`);
-    let told = "";
+    assert.ok(
+      text.length <= MAX_UNREAD + 100_000,
+      `${text.length} characters are in memory without a reader`,
+    );
+    let collected = "";
     const events: string[] = [];
     for await (const { type, data } of stream.events(new AbortController().signal)) {
       events.push(type!);
-      if (type === "output.delta") told += JSON.parse(data!).text;
+      if (type === "output.delta") collected += JSON.parse(data!).text;
     }
-    assert.deepEqual([told, events.at(-1)], [pieces.join(""), "execution.completed"]);
+    assert.deepEqual([collected, events.at(-1)], [pieces.join(""), "execution.completed"]);
   });
 
-  test("is whoever takes nothing for too long, too", async () => {
+  test("reads nothing for too long: the run is canceled", async () => {
     provider.next({ stream: { breaks: "stall", after: 1 } });
     const stream = await opensUnread();
     stream.onEnd();
@@ -381,10 +384,10 @@ suite("whoever goes away", () => {
     assert.equal(error.code, "client_gone");
   });
 
-  test("with an Idempotency-Key lets it run to its end, and the repeat hears it from its beginning", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
-    held.allow(1);
+  test("disconnects with an Idempotency-Key: the run completes, and the repeated request gets all events", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: gated.gate } });
+    gated.allow(1);
     const headers = { "idempotency-key": "patient stream" };
     const first = await opens("openai", {}, headers);
     await first.waitForEvents(2);
@@ -393,19 +396,19 @@ suite("whoever goes away", () => {
     const joined = await opens("openai", {}, headers);
     assert.equal(joined.headers["idempotent-replayed"], "true");
     await joined.waitForEvents(2);
-    held.allowAll();
+    gated.allowAll();
     const { text, end } = await readWholeStream(joined);
     assert.deepEqual([text, end.executionId], ["One two", executionOf(first)]);
     const replayed = await readWholeStream(await opens("openai", {}, headers));
     assert.deepEqual([replayed.text, replayed.end], [text, end]);
-    assert.equal(provider.requests.length, before, "nobody was asked again");
+    assert.equal(provider.requests.length, before, "no second call");
     const other = await opens("openai", { variables: { topic: "other" } }, headers);
     assert.equal(other.status, 422);
   });
 
-  test("a repeat before the first word, joins the run and hears all of it", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+  test("repeated request before the first output: joins the run and gets all events", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: gated.gate } });
     const before = provider.requests.length;
     const headers = { "idempotency-key": "no word yet" };
     const first = opens("openai", {}, headers);
@@ -418,36 +421,36 @@ suite("whoever goes away", () => {
     await joined.waitForEvents(1);
     const other = await opens("openai", { variables: { topic: "other" } }, headers);
     assert.equal(other.status, 422);
-    held.allowAll();
-    const [told, repeated] = [await readWholeStream(await first), await readWholeStream(joined)];
-    assert.deepEqual([repeated.text, repeated.end], ["One two", told.end]);
+    gated.allowAll();
+    const [collected, repeated] = [await readWholeStream(await first), await readWholeStream(joined)];
+    assert.deepEqual([repeated.text, repeated.end], ["One two", collected.end]);
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("a repeat without a stream while the first one runs, is refused with 409", async () => {
-    const held = gatedPieces();
-    provider.next({ stream: { gate: held.gate } });
+  test("repeated request without a stream during the run: 409", async () => {
+    const gated = gatedPieces();
+    provider.next({ stream: { gate: gated.gate } });
     const before = provider.requests.length;
     const headers = { "idempotency-key": "no stream" };
-    const first = run(owner, wishOf("openai"), headers);
+    const first = run(owner, requestOf("openai"), headers);
     await becomes(
       async () => provider.requests.length,
       (count) => count > before,
     );
-    assertError(await run(owner, wishOf("openai"), headers), 409, "IDEMPOTENCY_IN_PROGRESS");
-    held.allowAll();
+    assertError(await run(owner, requestOf("openai"), headers), 409, "IDEMPOTENCY_IN_PROGRESS");
+    gated.allowAll();
     assert.equal((await first).status, 200);
   });
 
-  test("fifty posts with one Idempotency-Key call the provider once", async () => {
+  test("fifty requests with one Idempotency-Key: one call of the provider", async () => {
     const before = provider.requests.length;
-    const held = gatedPieces();
-    provider.next({ stream: { gate: held.gate } });
-    held.allow(1);
+    const gated = gatedPieces();
+    provider.next({ stream: { gate: gated.gate } });
+    gated.allow(1);
     const headers = { "idempotency-key": "fifty streams" };
     const all = Array.from({ length: 50 }, () => opens("openai", {}, headers));
     const [first] = (await Promise.all(all)).filter(({ status }) => status === 200);
-    held.allowAll();
+    gated.allowAll();
     const { end } = await readWholeStream(first!);
     for (const listener of await Promise.all(all)) {
       if (listener.status === 200)
@@ -458,55 +461,55 @@ suite("whoever goes away", () => {
   });
 });
 
-suite("the pieces of a text", () => {
+suite("pieces of a growing text", () => {
   const unit = fc.string({ unit: "grapheme", maxLength: 40 });
 
-  test("never part a letter, and are the text whatever the reader has of it and however it comes", async () => {
+  test("random texts: no surrogate pair is split, and the pieces join to the text", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(unit, { maxLength: 12 }),
         fc.nat(),
         fc.constantFrom(0, BLOCK - 5, BLOCK - 1),
-        async (said, heard, pad) => {
+        async (parts, received, pad) => {
           const begin = "x".repeat(pad);
-          const text = begin + said.join("");
-          const place = text.length === 0 ? 0 : heard % (text.length + 1);
+          const text = begin + parts.join("");
+          const offset = text.length === 0 ? 0 : received % (text.length + 1);
           const live = new LiveRun(newUuid(new Date()));
-          const told: StreamedEvent[] = [];
+          const collected: StreamedEvent[] = [];
           const reading = (async () => {
-            for await (const event of streamLiveEvents(live, place, new AbortController().signal))
-              told.push(event);
+            for await (const event of streamLiveEvents(live, offset, new AbortController().signal))
+              collected.push(event);
           })();
-          // Halves of letters come, too, and some lie at the end of a block.
+          // Halves of surrogate pairs are input, too, and some are at the end of a block.
           live.append(begin);
-          for (const letter of said.join("")) {
+          for (const letter of parts.join("")) {
             for (const half of letter.split("")) live.append(half);
             await Promise.resolve();
           }
           live.end({ type: "execution.completed", data: {} });
           await reading;
-          const deltas = told.filter(({ type }) => type === "output.delta");
+          const deltas = collected.filter(({ type }) => type === "output.delta");
           const pieces = deltas.map(({ data }) => JSON.parse(data!).text as string);
-          assert.equal(pieces.join(""), text.slice(place));
+          assert.equal(pieces.join(""), text.slice(offset));
           for (const piece of pieces.slice(0, -1)) assert.doesNotMatch(piece, /[\ud800-\udbff]$/);
-          assert.equal(told.at(-1)!.id, "end");
+          assert.equal(collected.at(-1)!.id, "end");
         },
       ),
     );
   });
 
-  test("are no longer than one event may be, and none is parted at the end of a block", () => {
+  test("long text: no piece exceeds an event, and none is split at the end of a block", () => {
     const rocket = "\u{1f680}";
     const text = `${"x".repeat(BLOCK - 1)}${rocket}${"y".repeat(40_000)}`;
     const growing = new GrowingText(text.slice(0, BLOCK));
     assert.equal(growing.after(0, false).length, BLOCK - 1);
     assert.equal(growing.after(BLOCK - 1, true), rocket[0], "half a letter, of which no more will come");
     growing.add(text.slice(BLOCK));
-    let place = 0;
+    let offset = 0;
     const pieces = [];
-    for (let piece = growing.after(place, true); piece !== ""; piece = growing.after(place, true)) {
+    for (let piece = growing.after(offset, true); piece !== ""; piece = growing.after(offset, true)) {
       pieces.push(piece);
-      place += piece.length;
+      offset += piece.length;
     }
     assert.equal(pieces.join(""), text);
     assert.equal(String(growing), text);

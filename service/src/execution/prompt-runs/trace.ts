@@ -5,7 +5,7 @@ import { inSpan, markFailed } from "../../core/telemetry/tracing.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import type { PromptRun } from "./run-record.ts";
 
-/** A run of a prompt as a span, and counted: which product, and how it ended. Its texts are nowhere in it. */
+/** Records a run as a span and in metrics, without its texts. */
 export const traceRun = <Outcome extends { result: unknown } | { error: ApiError }>(
   ctx: Context,
   run: PromptRun,
