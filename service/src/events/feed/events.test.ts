@@ -19,8 +19,8 @@ const eventsOf = async (who: Client, query = "limit=100") => (await who.get(`/v1
 const typesOf = async (who: Client, query?: string) =>
   (await eventsOf(who, query)).data.map(({ type }: { type: string }) => type);
 
-/** A seller who has told one event of each kind that the rooms make. */
-async function hasStory(): Promise<{ seller: Client; buyer: Client }> {
+/** A seller with one event of each kind that the rooms publish. */
+async function createStory(): Promise<{ seller: Client; buyer: Client }> {
   const [seller, buyer] = [await market.createUser(), await market.createUser()];
   const productId = await createProduct(seller);
   await seller.patch(`/v1/products/${productId}`, {
@@ -36,8 +36,8 @@ async function hasStory(): Promise<{ seller: Client; buyer: Client }> {
   return { seller, buyer };
 }
 
-test("a story is told in order, newest first, to those whom it concerns", async () => {
-  const { seller, buyer } = await hasStory();
+test("GET /v1/events: own events, newest first", async () => {
+  const { seller, buyer } = await createStory();
   assert.deepEqual(await typesOf(seller), [
     "product.unpublished",
     "review.created",
@@ -48,8 +48,8 @@ test("a story is told in order, newest first, to those whom it concerns", async 
   assert.deepEqual(await typesOf(buyer), ["purchase.completed"]);
 });
 
-test("every event has the shape that the contract gives its type", async () => {
-  const { seller } = await hasStory();
+test("event data: match the schema of their type", async () => {
+  const { seller } = await createStory();
   for (const { id, type, created, data, ...others } of (await eventsOf(seller)).data) {
     assert.match(id, /^evt_[0-9a-z]{26}$/);
     assert.equal(created, market.clock.now.toISOString());
@@ -58,8 +58,8 @@ test("every event has the shape that the contract gives its type", async () => {
   }
 });
 
-test("a list shows the very bytes that are kept, and one event is read alike", async () => {
-  const { seller } = await hasStory();
+test("list and single event: return the stored bytes", async () => {
+  const { seller } = await createStory();
   const { text, body } = await seller.get("/v1/events?limit=100");
   for (const event of body.data) {
     const { rows } = await market.query("select body from events where id = $1", [toUuid("evt", event.id)]);
@@ -70,8 +70,8 @@ test("a list shows the very bytes that are kept, and one event is read alike", a
   }
 });
 
-test("events are listed by type and page by page", async () => {
-  const { seller } = await hasStory();
+test("type and page: filter and page the list", async () => {
+  const { seller } = await createStory();
   assert.deepEqual(await typesOf(seller, "type=product.updated"), ["product.updated"]);
   assert.deepEqual(await eventsOf(seller, "type=no.such").then(({ data, meta }) => [data, meta.total]), [
     [],
@@ -87,8 +87,8 @@ test("events are listed by type and page by page", async () => {
   assertError(await seller.get("/v1/events?types=x"), 400, "INVALID_REQUEST", "types");
 });
 
-test("another's event is not found", async () => {
-  const { seller } = await hasStory();
+test("another user's event: 404", async () => {
+  const { seller } = await createStory();
   const stranger = await market.createUser();
   const [event] = (await eventsOf(seller)).data;
   for (const id of [event.id, toId("evt", newUuid(new Date())), "nonsense"]) {
@@ -97,12 +97,12 @@ test("another's event is not found", async () => {
   assert.deepEqual((await eventsOf(stranger)).data, []);
 });
 
-test("events need their own permission", async () => {
+test("key without the events permission: 403", async () => {
   const reader = await market.createUser({ permissions: ["products:read", "purchases:read"] });
   assert.equal(assertError(await reader.get("/v1/events"), 403, "UNAUTHORIZED").required, "webhooks:write");
 });
 
-test("an event exists if and only if its change does", async () => {
+test("change that is rolled back: publishes no event", async () => {
   const { ctx } = market.service;
   const user = await market.createUser();
   const failing = ctx.db.transaction().execute(async (tx) => {
@@ -113,7 +113,7 @@ test("an event exists if and only if its change does", async () => {
   assert.deepEqual((await eventsOf(user)).data, []);
 });
 
-test("who is named twice is told once", async () => {
+test("recipient named twice: gets one event", async () => {
   const { ctx } = market.service;
   const user = await market.createUser();
   await ctx.db
@@ -122,24 +122,24 @@ test("who is named twice is told once", async () => {
   assert.equal((await eventsOf(user)).meta.total, 1);
 });
 
-test("events of one moment keep the order in which they were made", async () => {
+test("events of one moment: are in the order of their creation", async () => {
   const seller = await market.createUser();
   const ids: string[] = [];
   for (let at = 0; at < 30; at++) ids.push(await createProduct(seller));
-  const told = (await eventsOf(seller)).data.map(
+  const listed = (await eventsOf(seller)).data.map(
     (event: { data: { product: { id: string } } }) => event.data.product.id,
   );
-  assert.deepEqual(told.toReversed(), ids);
+  assert.deepEqual(listed.toReversed(), ids);
 });
 
-test("creating a product tells nothing", async () => {
+test("draft created: publishes nothing", async () => {
   const seller = await market.createUser();
   await createDraft(seller);
   assert.deepEqual((await eventsOf(seller)).data, []);
 });
 
-test("events are forgotten after 30 days, with their receivers", async () => {
-  const { seller, buyer } = await hasStory();
+test("events older than 30 days: are deleted with their recipients", async () => {
+  const { seller, buyer } = await createStory();
   const [event] = (await eventsOf(buyer)).data;
   market.clock.forward(30 * DAY_MS);
   await deleteOldEvents(market.service.ctx);

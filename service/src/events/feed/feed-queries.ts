@@ -32,7 +32,7 @@ export async function listEventsAfter(
   readers: readonly { userId: string; after: number; types: readonly EventType[] | null }[],
   head: number,
 ): Promise<FeedEvent[][]> {
-  const asked = readers.map(({ userId, after, types }, n) => ({ n, user_id: userId, after, types }));
+  const rowsByReader = readers.map(({ userId, after, types }, n) => ({ n, user_id: userId, after, types }));
   const { rows } = await pool.query<FeedEvent & { n: number }>({
     name: "list-events-ahead",
     text: `
@@ -46,7 +46,7 @@ export async function listEventsAfter(
           left join events e on e.id = r.event_id and (reader.types is null or r.type = any (reader.types))) ahead
        where coalesce(bytes_so_far, 0) - coalesce(bytes, 0) < ${MAX_BYTES_PER_READER}
        order by n, seq`,
-    values: [JSON.stringify(asked), head],
+    values: [JSON.stringify(rowsByReader), head],
   });
   const pages: FeedEvent[][] = readers.map(() => []);
   for (const { n, ...event } of rows) required(pages[n], "the page of a reader").push(event);

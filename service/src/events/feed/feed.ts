@@ -21,9 +21,8 @@ export interface FeedReader {
 }
 
 /**
- * Delivers events to the open streams of this process. One statement asks for the last number for all readers, and
- * only when it has moved are rows read. A reader that has not consumed its last page is not polled, and without
- * readers nothing is queried.
+ * Delivers events to the open streams of this process. Each poll asks for the last event number once for all readers, and reads
+ * rows only when it has moved. A reader with an unread page is not polled; without readers nothing is queried.
  */
 export class EventFeed {
   readonly #pool: pg.Pool;
@@ -49,7 +48,7 @@ export class EventFeed {
     await this.#polling;
   }
 
-  /** The next events of a reader. Resolves with none when the signal aborts. */
+  /** The next events of a reader; none when the signal aborts. */
   next(reader: FeedReader, signal: AbortSignal): Promise<FeedEvent[]> {
     if (signal.aborted) return Promise.resolve([]);
     const { promise, resolve } = Promise.withResolvers<FeedEvent[]>();
@@ -95,13 +94,13 @@ export class EventFeed {
    * its types.
    */
   #deliver(reader: FeedReader, page: FeedEvent[], head: number): void {
-    const take = this.#waiting.get(reader);
-    if (!take) return;
+    const resolveReader = this.#waiting.get(reader);
+    if (!resolveReader) return;
     reader.after = page.at(-1)?.seq ?? head;
     const wanted = page.filter(({ body }) => body !== null);
     this.#waiting.delete(reader);
-    if (wanted.length > 0) take(wanted);
-    // To the end of the line, so that the readers take turns.
-    else this.#waiting.set(reader, take);
+    if (wanted.length > 0) resolveReader(wanted);
+    // Goes to the end of the map, so that readers take turns.
+    else this.#waiting.set(reader, resolveReader);
   }
 }

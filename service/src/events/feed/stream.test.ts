@@ -20,7 +20,7 @@ const BEGINNING = "evt_00000000000000000000000000";
 
 let market: Market;
 let owner: Client;
-/** Those of this test, and how many there were in all. */
+/** Open streams of this test, and the number of all that were opened. */
 const open: EventReader[] = [];
 let opened = 0;
 before(async () => {
@@ -35,22 +35,22 @@ afterEach(async () => {
 });
 after(() => market.close());
 
-async function opens(query = "", headers: Record<string, string> = {}, who = owner, at = market.origin) {
+async function openStream(query = "", headers: Record<string, string> = {}, who = owner, at = market.origin) {
   const listener = await openEventStream(at, who.key, `/v1/events/stream${query}`, headers);
   open.push(listener);
   if (listener.status === 200) opened++;
   return listener;
 }
 
-/** Resolves when the service has no more than so many. */
+/** Resolves when the service has at most this many open streams. */
 async function untilOpen(count: number): Promise<void> {
   const over = () => market.logs.filter((line) => line.includes("a stream is over")).length;
   await until("the streams are over", () => opened - over() <= count);
 }
 const after_ = (id: string) => ({ "last-event-id": id });
 
-/** An event of somebody's, past the rooms; its id is answered. */
-async function happens(comment = "hello", who = owner, pause = 0): Promise<string> {
+/** Publishes an event directly and returns its id. */
+async function publishReview(comment = "hello", who = owner, pause = 0): Promise<string> {
   const { ctx } = market.service;
   const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
   const id = await ctx.db.transaction().execute(async (tx) => {
@@ -61,8 +61,8 @@ async function happens(comment = "hello", who = owner, pause = 0): Promise<strin
   return toId("evt", id);
 }
 
-/** An event of another type. */
-async function passes(type: EventType, who = owner): Promise<string> {
+/** Publishes an event of another type. */
+async function publishType(type: EventType, who = owner): Promise<string> {
   const { ctx } = market.service;
   return toId(
     "evt",
@@ -72,10 +72,10 @@ async function passes(type: EventType, who = owner): Promise<string> {
   );
 }
 
-const handOut = () => drain(() => createDeliveries(market.service.ctx));
+const fanOut = () => drain(() => createDeliveries(market.service.ctx));
 const idsOf = ({ events }: Pick<EventReader, "events">) => events.map(({ id }) => id);
 
-/** All of an account, in the order in which they were handed out. */
+/** The ids of an account's events, in the order of their numbers. */
 async function inOrder(who = owner): Promise<string[]> {
   const { rows } = await market.query(
     `select e.id from events e join event_recipients r on r.event_id = e.id where r.user_id = $1 order by e.seq`,
@@ -84,79 +84,83 @@ async function inOrder(who = owner): Promise<string[]> {
   return rows.map(({ id }) => toId("evt", id));
 }
 
-test("what happens is events with its id, its type and the bytes that webhooks deliver, and nothing of others", async () => {
-  const listener = await opens();
+test("new event: is sent with id, type and the webhook's bytes, and no event of others", async () => {
+  const listener = await openStream();
   const { "content-type": type, "cache-control": caching, "x-accel-buffering": buffering } = listener.headers;
   assert.deepEqual([listener.status, type, caching, buffering], [200, "text/event-stream", "no-store", "no"]);
-  await happens("of another", await market.createUser());
-  const id = await happens("Schön\n— “wirklich” \u2028\r ✓");
-  await handOut();
+  await publishReview("of another", await market.createUser());
+  const id = await publishReview("Schön\n— “wirklich” \u2028\r ✓");
+  await fanOut();
   const [event] = await listener.waitForEvents(1);
   const { rows } = await market.query("select body from events where body like $1", [`%${id}%`]);
   assert.deepEqual(event, { id, type: "review.created", data: rows[0].body });
 });
 
-test("what happened before is not events, and what was written before but not handed out is", async () => {
-  await happens("before");
-  await handOut();
-  const id = await happens("under way");
-  const listener = await opens();
-  await handOut();
+test("older events: are not sent; events without a number are", async () => {
+  await publishReview("before");
+  await fanOut();
+  const id = await publishReview("under way");
+  const listener = await openStream();
+  await fanOut();
   await listener.waitForEvents(1);
   assert.deepEqual(idsOf(listener), [id]);
 });
 
-test("a stream of one process hears what another one hands out", async () => {
+test("event numbered by another process: is sent", async () => {
   const { origin } = await market.startNode();
-  const listener = await opens("", {}, owner, origin);
-  const id = await happens();
-  await handOut();
+  const listener = await openStream("", {}, owner, origin);
+  const id = await publishReview();
+  await fanOut();
   await listener.waitForEvents(1);
   assert.deepEqual(idsOf(listener), [id]);
 });
 
-test("whoever comes back with the last id hears what came after it", async () => {
-  const ids = [await happens("1"), await happens("2"), await happens("3")];
-  await handOut();
+test("Last-Event-ID: resumes after that event", async () => {
+  const ids = [await publishReview("1"), await publishReview("2"), await publishReview("3")];
+  await fanOut();
   for (const [query, headers] of [
     ["", after_(ids[0]!)],
     [`?lastEventId=${ids[0]}`, {}],
-    // A browser asks its old address again, and brings what it heard since.
+    // A browser repeats its first URL, with the id of the last event.
     [`?lastEventId=${ids[1]}`, after_(ids[0]!)],
     [`?lastEventId=${ids[0]}`, after_("")],
   ] as const) {
-    const listener = await opens(query, headers);
+    const listener = await openStream(query, headers);
     assert.deepEqual(idsOf({ events: await listener.waitForEvents(2) }), ids.slice(1), query);
   }
-  assert.deepEqual(idsOf({ events: await (await opens("", after_(BEGINNING))).waitForEvents(3) }), ids);
+  assert.deepEqual(idsOf({ events: await (await openStream("", after_(BEGINNING))).waitForEvents(3) }), ids);
 });
 
-test("a stream that is lost before its first event can be resumed, too", async () => {
+test("stream lost before its first event: can be resumed", async () => {
   for (const input of ["a fresh account", "one with a past"]) {
-    const listener = await opens();
+    const listener = await openStream();
     await listener.until(() => listener.lastEventId !== "");
     listener.close();
-    const id = await happens(input);
-    await handOut();
-    const back = await opens("", after_(listener.lastEventId));
+    const id = await publishReview(input);
+    await fanOut();
+    const back = await openStream("", after_(listener.lastEventId));
     assert.deepEqual(idsOf({ events: await back.waitForEvents(1) }), [id], input);
   }
 });
 
-test("an id that was read in the list, and not handed out yet, is not told again", async () => {
-  await happens("handed out");
-  await handOut();
-  const [earlier, read, later] = [await happens("1"), await happens("2"), await happens("3")];
-  const listener = await opens("", after_(read));
-  await handOut();
+test("Last-Event-ID of an event without a number: is not sent again", async () => {
+  await publishReview("handed out");
+  await fanOut();
+  const [earlier, read, later] = [
+    await publishReview("1"),
+    await publishReview("2"),
+    await publishReview("3"),
+  ];
+  const listener = await openStream("", after_(read));
+  await fanOut();
   await listener.waitForEvents(2);
   assert.deepEqual(idsOf(listener), [earlier, later]);
 });
 
-test("an id that is unknown, another's, or older than what is kept is refused", async () => {
-  const others = await happens("of another", await market.createUser());
-  const old = await happens("old");
-  await handOut();
+test("unknown, deleted or another user's Last-Event-ID: is refused", async () => {
+  const others = await publishReview("of another", await market.createUser());
+  const old = await publishReview("old");
+  await fanOut();
   market.clock.forward(30 * DAY_MS + 1);
   await deleteOldEvents(market.service.ctx);
   for (const id of [others, old, toId("evt", newUuid(market.clock.now)), "nonsense", "17"]) {
@@ -169,13 +173,13 @@ test("an id that is unknown, another's, or older than what is kept is refused", 
   assertError(await owner.get(long), 400, "INVALID_REQUEST", "lastEventId");
 });
 
-test("only the types that are asked for are events, however many others lie between", async () => {
-  const first = await happens("first");
-  for (let many = 0; many < 250; many++) await passes("purchase.completed");
-  const [test_, last] = [await passes("test"), await happens("last")];
-  await handOut();
+test("types: only these are sent, whatever lies between", async () => {
+  const first = await publishReview("first");
+  for (let many = 0; many < 250; many++) await publishType("purchase.completed");
+  const [test_, last] = [await publishType("test"), await publishReview("last")];
+  await fanOut();
   for (const query of ["?types=review.created,test", "?types=review.created&types=test"]) {
-    const listener = await opens(query, after_(BEGINNING));
+    const listener = await openStream(query, after_(BEGINNING));
     await listener.waitForEvents(3);
     assert.deepEqual(idsOf(listener), [first, test_, last]);
   }
@@ -188,22 +192,22 @@ test("only the types that are asked for are events, however many others lie betw
   assertError(await owner.get("/v1/events/stream?type=test"), 400, "INVALID_REQUEST", "type");
 });
 
-test("large events are read some at a time, and all are heard", async () => {
+test("large events: are read in pages, and all are sent", async () => {
   const ids = [];
-  for (let at = 0; at < 12; at++) ids.push(await happens(String(at).repeat(120_000)));
-  await handOut();
-  const listener = await opens("", after_(BEGINNING));
+  for (let at = 0; at < 12; at++) ids.push(await publishReview(String(at).repeat(120_000)));
+  await fanOut();
+  const listener = await openStream("", after_(BEGINNING));
   await listener.waitForEvents(12);
   assert.deepEqual(idsOf(listener), ids);
 });
 
-test("nothing is lost or events twice over any reconnects, while several write and hand out at once", async () => {
+test("random reconnects with concurrent writers: no event is lost or repeated", async () => {
   const plan = fc.record({
     writers: fc.array(fc.array(fc.nat({ max: 15 }), { minLength: 1, maxLength: 8 }), {
       minLength: 2,
       maxLength: 6,
     }),
-    // After how many events the stream is lost, again and again.
+    // After how many events the stream breaks, again and again.
     losses: fc.array(fc.nat({ max: 4 }), { minLength: 1, maxLength: 6 }),
   });
   await fc.assert(
@@ -211,79 +215,79 @@ test("nothing is lost or events twice over any reconnects, while several write a
       const who = await market.createUser();
       const total = writers.flat().length;
       let isWriting = true;
-      const told: string[] = [];
+      const received: string[] = [];
       const hearing = (async () => {
         let last = BEGINNING;
-        for (let at = 0; told.length < total; at++) {
-          const listener = await opens("", after_(last), who);
+        for (let at = 0; received.length < total; at++) {
+          const listener = await openStream("", after_(last), who);
           const most = losses[at % losses.length]! + 1;
-          await listener.waitForEvents(Math.min(most, total - told.length));
+          await listener.waitForEvents(Math.min(most, total - received.length));
           listener.close();
-          told.push(...idsOf(listener));
-          last = told.at(-1)!;
+          received.push(...idsOf(listener));
+          last = received.at(-1)!;
         }
       })();
       const handingOut = (async () => {
-        while (isWriting) await Promise.all([handOut(), handOut()]);
+        while (isWriting) await Promise.all([fanOut(), fanOut()]);
       })();
       await Promise.all(
         writers.map(async (pauses) => {
-          for (const pause of pauses) await happens("x", who, pause);
+          for (const pause of pauses) await publishReview("x", who, pause);
         }),
       ).finally(() => {
         isWriting = false;
       });
       await handingOut;
-      await handOut();
+      await fanOut();
       await hearing;
-      assert.deepEqual(told, await inOrder(who));
+      assert.deepEqual(received, await inOrder(who));
     }),
     { numRuns: runs(12), endOnFailure: true },
   );
 });
 
-test("a silent stream is pinged", { timeout: 20_000 }, async () => {
-  const listener = await opens();
+test("silent stream: gets pings", { timeout: 20_000 }, async () => {
+  const listener = await openStream();
   await listener.until(() => listener.pings >= 3);
   assert.deepEqual(listener.events, []);
 });
 
-test("whoever reads nothing is not read for, is cut off, and can go on where it stood", async () => {
+test("client that does not read: is not polled for, disconnected, and can resume", async () => {
   const { feed } = market.service.ctx;
   const COUNT = 120;
-  for (let at = 0; at < COUNT; at++) await happens("x".repeat(200_000));
-  await handOut();
+  for (let at = 0; at < COUNT; at++) await publishReview("x".repeat(200_000));
+  await fanOut();
   let read = 0;
   const next = feed.next;
-  feed.next = async (...asked) => {
-    const page = await next.apply(feed, asked);
+  feed.next = async (...args) => {
+    const page = await next.apply(feed, args);
     read += page.length;
     return page;
   };
-  const listener = await opens("", after_(BEGINNING));
+  const listener = await openStream("", after_(BEGINNING));
   listener.pause();
   await untilOpen(0);
   feed.next = next;
-  // What the operating system takes of a connection is its own matter, and far less than all.
+  // The operating system buffers some of a connection, but far less than all events.
   assert.ok(read < COUNT / 2, `${read} were read for nobody`);
   listener.resume();
   assert.equal(await listener.ended, false);
   assert.ok(listener.events.length < COUNT / 2);
-  const back = await opens("", after_(listener.lastEventId));
+  const back = await openStream("", after_(listener.lastEventId));
   await back.waitForEvents(COUNT - listener.events.length);
   assert.deepEqual([...idsOf(listener), ...idsOf(back)], await inOrder());
 });
 
-test("whoever goes away is forgotten", async () => {
-  const listener = await opens();
+test("client that disconnects: frees its stream", async () => {
+  const listener = await openStream();
   listener.close();
   await untilOpen(0);
-  await happens();
-  await handOut();
+  await publishReview();
+  await fanOut();
   assert.deepEqual(await statementsOf(() => sleep(500)), []);
 });
 
-test("a stream ends within seconds of the key, the session or the permission that opened it", async () => {
+test("key, session or permission ends: the stream ends within seconds", async () => {
   const [key, less, others] = [
     await market.createUser(),
     await market.createUser(),
@@ -291,8 +295,8 @@ test("a stream ends within seconds of the key, the session or the permission tha
   ];
   const session = await market.createSession((await market.createUser()).userId);
   const listeners = [];
-  for (const who of [key, less, session]) listeners.push(await opens("", {}, who));
-  const undisturbed = await opens("", {}, others);
+  for (const who of [key, less, session]) listeners.push(await openStream("", {}, who));
+  const undisturbed = await openStream("", {}, others);
   await market.query("update api_keys set revoked_at = $2 where user_id = $1", [
     key.userId,
     market.clock.now,
@@ -300,14 +304,14 @@ test("a stream ends within seconds of the key, the session or the permission tha
   await market.query("update api_keys set permissions = '{products:read}' where user_id = $1", [less.userId]);
   assert.equal((await session.post("/api/auth/logout")).status, 200);
   for (const listener of listeners) assert.equal(await listener.ended, true);
-  const id = await happens("still heard", others);
-  await handOut();
+  const id = await publishReview("still received", others);
+  await fanOut();
   assert.deepEqual(idsOf({ events: await undisturbed.waitForEvents(1) }), [id]);
 });
 
-test("an account has ten streams at a time", async () => {
+test("ten streams: the limit of an account", async () => {
   const other = await market.createUser();
-  const attempts = await Promise.all(Array.from({ length: 25 }, () => opens()));
+  const attempts = await Promise.all(Array.from({ length: 25 }, () => openStream()));
   const refused = attempts.filter(({ status }) => status !== 200);
   assert.deepEqual(
     refused.map(({ status }) => status),
@@ -319,48 +323,48 @@ test("an account has ten streams at a time", async () => {
   assert.equal(error.code, "RATE_LIMIT_EXCEEDED");
   assert.match(error.message, /10 streams/);
   assert.equal(first.headers["retry-after"], "1");
-  assert.equal((await opens("", {}, other)).status, 200);
+  assert.equal((await openStream("", {}, other)).status, 200);
   attempts.find(({ status }) => status === 200)!.close();
   await untilOpen(10);
-  assert.equal((await opens()).status, 200);
+  assert.equal((await openStream()).status, 200);
 });
 
-test("many streams that hear nothing ask the database for one number, a few times a second", async () => {
+test("many idle streams: one small query several times a second", async () => {
   const others = await Promise.all(Array.from({ length: 5 }, () => market.createUser()));
-  for (const who of others) for (let at = 0; at < 5; at++) await opens("", {}, who);
+  for (const who of others) for (let at = 0; at < 5; at++) await openStream("", {}, who);
   await sleep(300);
   const statements = await statementsOf(() => sleep(1_000));
-  const looks = statements.filter(
+  const pollStatements = statements.filter(
     (text) => text.includes("from events") || text.includes("event_recipients"),
   );
-  assert.ok(looks.length >= 3 && looks.length <= 6, `${looks.length} looks`);
-  assert.ok(looks.every((text) => text.includes("max(seq)")));
+  assert.ok(pollStatements.length >= 3 && pollStatements.length <= 6, `${pollStatements.length} polls`);
+  assert.ok(pollStatements.every((text) => text.includes("max(seq)")));
 });
 
-test("streams go on when the database was away, also those whose credential was asked for meanwhile", async () => {
-  const listeners = [await opens(), await opens("", {}, await market.createSession(owner.userId))];
+test("database outage: streams continue, also those whose credential was checked meanwhile", async () => {
+  const listeners = [await openStream(), await openStream("", {}, await market.createSession(owner.userId))];
   const { pool } = market.service.ctx;
   const { query } = pool;
-  const refused = { looks: 0, proofs: 0 };
+  const refused = { polls: 0, authChecks: 0 };
   pool.query = (async ({ name }: { name?: string }) => {
-    refused[name === "find_session" ? "proofs" : "looks"]++;
+    refused[name === "find_session" ? "authChecks" : "polls"]++;
     throw Object.assign(new Error("away"), { code: "ECONNREFUSED" });
   }) as unknown as typeof query;
   try {
-    for (let tries = 0; refused.looks < 2 || refused.proofs < 2; tries++) {
-      assert.ok(tries < 1_000, `it was asked for too little: ${JSON.stringify(refused)}`);
+    for (let tries = 0; refused.polls < 2 || refused.authChecks < 2; tries++) {
+      assert.ok(tries < 1_000, `too few queries failed: ${JSON.stringify(refused)}`);
       await sleep(20);
     }
   } finally {
     pool.query = query;
   }
-  const id = await happens();
-  await handOut();
+  const id = await publishReview();
+  await fanOut();
   for (const listener of listeners)
     assert.deepEqual(idsOf({ events: await listener.waitForEvents(1) }), [id]);
 });
 
-test("all streams end at once when the service does, also those that nobody reads", async () => {
+test("shutdown: all streams end at once, also those without a reader", async () => {
   const closing = await openMarket();
   const who = await closing.createUser();
   const { ctx } = closing.service;

@@ -38,7 +38,7 @@ async function readPosition(
   if (position) return position;
   throw new ApiError(
     "EVENT_NOT_FOUND",
-    `No event of yours of the last ${EVENT_RETENTION_DAYS} days has the id that you heard last: begin without Last-Event-ID, and look at GET /v1/events for what you may have missed.`,
+    `No event of yours of the last ${EVENT_RETENTION_DAYS} days has this Last-Event-ID: reconnect without it, and read GET /v1/events for events that you may have missed.`,
   );
 }
 

@@ -10,14 +10,14 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-test("administrators list the endpoints of everybody, without a secret, by owner and by how they stand", async () => {
+test("GET /v1/admin/webhooks: endpoints of all owners without secrets, filtered by owner and status", async () => {
   const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
     secondFactor: true,
   });
   const other = await market.createUser({ name: "Other" });
-  const off = await hasEndpoint(owner, { enabled: false });
+  const disabled = await hasEndpoint(owner, { enabled: false });
   const failing = await hasEndpoint(other, { url: `${receiver.url}/failing` });
-  const well = await hasEndpoint(owner);
+  const healthy = await hasEndpoint(owner);
   await owner.delete(`/v1/webhooks/${(await hasEndpoint(owner)).id}`);
   receiver.answer = 500;
   await happens(other);
@@ -27,17 +27,17 @@ test("administrators list the endpoints of everybody, without a secret, by owner
     assert.equal(reply.body.data.length, reply.body.meta.total);
     return reply.body.data.map(({ id }: { id: string }) => id);
   };
-  assert.deepEqual(await found(""), [well.id, failing.id, off.id]);
-  assert.deepEqual(await found("status=enabled"), [well.id, failing.id]);
+  assert.deepEqual(await found(""), [healthy.id, failing.id, disabled.id]);
+  assert.deepEqual(await found("status=enabled"), [healthy.id, failing.id]);
   assert.deepEqual(await found("status=failing"), [failing.id]);
-  assert.deepEqual(await found("status=disabled"), [off.id]);
-  assert.deepEqual(await found(`owner=${toId("usr", owner.userId)}`), [well.id, off.id]);
+  assert.deepEqual(await found("status=disabled"), [disabled.id]);
+  assert.deepEqual(await found(`owner=${toId("usr", owner.userId)}`), [healthy.id, disabled.id]);
   assert.deepEqual(await found("owner=nobody"), []);
   const { body } = await admin.get("/v1/admin/webhooks?status=failing&limit=1");
-  const { secret, ...said } = failing;
+  const { secret, ...fields } = failing;
   assert.deepEqual(body.data, [
     {
-      ...said,
+      ...fields,
       owner: { id: toId("usr", other.userId), name: "Other" },
       failingSince: market.clock.now.toISOString(),
       failedDeliveries: 0,

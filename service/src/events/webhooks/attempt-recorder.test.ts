@@ -36,17 +36,17 @@ async function record(results: RecordedAttempt[]): Promise<void> {
   await recorder.flush();
 }
 
-test("a result that cannot be kept keeps none of the others from being recorded", async () => {
+test("row that PostgreSQL refuses: the other results of the batch are recorded", async () => {
   const endpoint = await hasEndpoint(owner);
   for (let n = 0; n < 5; n++) await happens(owner);
   const results = await Promise.all((await claim()).map(attempt));
-  results[2]!.attempt.response!.body = "no database keeps \0";
+  results[2]!.attempt.response!.body = "PostgreSQL cannot store \0";
   await record(results);
   const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
   assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);
 });
 
-test("a result and a late one of the same delivery in one batch are told apart", async () => {
+test("late and valid result of one delivery in one batch: only the valid one counts", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
   const [delivery] = await claim();
@@ -68,10 +68,10 @@ test("a result and a late one of the same delivery in one batch are told apart",
     ],
   );
   const now = await owner.get(`/v1/webhooks/${endpoint.id}`);
-  assert.equal(now.body.data.enabled, true, "a late 410 switches nothing off");
+  assert.equal(now.body.data.enabled, true, "a late 410 does not disable the endpoint");
 });
 
-test("of more queues than are begun at once none is left to sleep", async () => {
+test("more queues than one batch claims: no queue stays asleep", async () => {
   const owners = await Promise.all(Array.from({ length: 24 }, () => market.createUser()));
   for (const one of owners) await hasEndpoint(one);
   for (const one of owners) await happens(one);
@@ -79,7 +79,7 @@ test("of more queues than are begun at once none is left to sleep", async () => 
   assert.equal(receiver.received.length, owners.length);
 });
 
-test("what is in flight when the service gives up goes back, however often, and is attempted under the same number", async () => {
+test("attempts aborted by shutdown: are repeated under the same number", async () => {
   const { ctx } = market.service;
   const RESTARTS = 6;
   const endpoint = await hasEndpoint(owner);
@@ -102,6 +102,6 @@ test("what is in flight when the service gives up goes back, however often, and 
   const [{ id }] = await deliveriesOf(owner, endpoint);
   const { status, attempts } = await detailOf(owner, { id });
   assert.deepEqual([status, attempts.map(({ n }: { n: number }) => n)], ["succeeded", [1]]);
-  const told = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
-  assert.deepEqual(told, Array(RESTARTS + 1).fill("1"));
+  const attemptNumbers = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.deepEqual(attemptNumbers, Array(RESTARTS + 1).fill("1"));
 });

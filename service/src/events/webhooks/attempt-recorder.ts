@@ -3,11 +3,11 @@ import type { Context } from "../../core/context.ts";
 import { type RecordedAttempt, recordAttempts } from "./delivery-queries.ts";
 import { disableGoneEndpoint } from "./endpoint-health.ts";
 
-/** A transaction for each result would be most of the work. */
+/** One transaction for each result would be most of the work. */
 const BATCH_SIZE = 50;
 const FLUSH_AFTER_MS = 5;
 
-/** A value that PostgreSQL refuses, a broken reference or a deadlock: the fault of a row, not of the connection. */
+/** PostgreSQL refused a value, a reference is broken or a deadlock occurred: a fault of a row, not of the connection. */
 const isRowError = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
 
@@ -30,10 +30,7 @@ export class AttemptRecorder {
     else this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
   }
 
-  /**
-   * Resolves when all added attempts are recorded or dropped. A dropped attempt is repeated after its lease has run
-   * out.
-   */
+  /** Resolves when all added attempts are recorded or dropped. A dropped attempt is repeated when its lease has expired. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -51,8 +48,8 @@ export class AttemptRecorder {
   async #record(batch: RecordedAttempt[]): Promise<void> {
     try {
       await this.#ctx.db.transaction().execute(async (tx) => {
-        const believed = await recordAttempts(tx, batch);
-        const gone = batch.filter(({ attempt, result }) => result.isGone && believed.has(attempt.id));
+        const accepted = await recordAttempts(tx, batch);
+        const gone = batch.filter(({ attempt, result }) => result.isGone && accepted.has(attempt.id));
         for (const { delivery } of gone)
           await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
       });

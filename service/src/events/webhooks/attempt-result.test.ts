@@ -10,31 +10,31 @@ const first: LeasedDelivery = {
 const outcomeAt = (status: number, headers = {}) =>
   toAttemptResult(first, { response: { status, headers, body: "" }, problem: null }, now, () => 0);
 
-test("any 2xx takes a delivery, and nothing else does", () => {
-  const taken = Array.from({ length: 500 }, (_, n) => n + 100).filter(
+test("response status: any 2xx succeeds, and nothing else", () => {
+  const successes = Array.from({ length: 500 }, (_, n) => n + 100).filter(
     (status) => outcomeAt(status).status === "succeeded",
   );
   assert.deepEqual(
-    taken,
+    successes,
     Array.from({ length: 100 }, (_, n) => n + 200),
   );
 });
 
-test("410 alone ends it at once", () => {
+test("410: ends the delivery at once", () => {
   const ended = Array.from({ length: 200 }, (_, n) => n + 400).filter((status) => outcomeAt(status).isGone);
   assert.deepEqual(ended, [410]);
   assert.equal(outcomeAt(410).status, "failed");
 });
 
-test("429 and 503 may ask to be left alone, and no other answer", () => {
-  const asks = { "retry-after": "600" };
-  const heard = Array.from({ length: 400 }, (_, n) => n + 200).filter(
-    (status) => outcomeAt(status, asks).blockedUntil !== null,
+test("Retry-After: counts for 429 and 503 only", () => {
+  const retryAfter = { "retry-after": "600" };
+  const statuses = Array.from({ length: 400 }, (_, n) => n + 200).filter(
+    (status) => outcomeAt(status, retryAfter).blockedUntil !== null,
   );
-  assert.deepEqual(heard, [429, 503]);
+  assert.deepEqual(statuses, [429, 503]);
 });
 
-test("a 200 whose body broke off is not taken", () => {
+test("200 with a broken body: is retried", () => {
   const broken = { response: { status: 200, headers: {}, body: "" }, problem: "connection" } as const;
   const { status, error } = toAttemptResult(first, broken, now, () => 0);
   assert.deepEqual([status, error], ["retrying", "connection"]);

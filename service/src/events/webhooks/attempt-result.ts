@@ -7,7 +7,7 @@ export interface LeasedDelivery {
   eventId: string;
   endpointId: string;
   status: DeliveryStatus;
-  /** Before this one. */
+  /** Attempts before this one. */
   attempts: number;
   scheduledAttempts: number;
   isManual: boolean;

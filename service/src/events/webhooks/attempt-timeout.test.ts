@@ -6,7 +6,7 @@ import type { WebhookReceiver } from "../../../test/webhook-receiver.ts";
 import { MINUTE_MS, openWebhookMarket } from "../../../test/webhooks.ts";
 import type { DeliveryWorker } from "./delivery-worker.ts";
 
-// Each of these tests waits for it.
+// Each of these tests waits for the timeout.
 const postDeadlines = { totalMs: 1_500 };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newDeliveryWorker, receiver } =
   await openWebhookMarket({ postDeadlines });
@@ -20,7 +20,7 @@ const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: str
   ["drips", (response) => void setInterval(() => response.write("."), 50).unref(), "timeout"],
 ];
 for (const [name, answer, code] of misbehaviours)
-  test(`a receiver that ${name} is tried again later, and the log says why`, async () => {
+  test(`receiver that ${name}: is retried, and the log has the reason`, async () => {
     const endpoint = await hasEndpoint(owner);
     receiver.answer = answer;
     await happens(owner);
@@ -32,9 +32,9 @@ for (const [name, answer, code] of misbehaviours)
     assert.equal(receiver.received.length, 1);
   });
 
-test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
-  const held: (() => void)[] = [];
-  const hang: WebhookReceiver["answer"] = (response) => void held.push(() => response.end());
+test("hanging endpoint: gets one attempt at a time, and eight again when it answers", async () => {
+  const pending: (() => void)[] = [];
+  const hang: WebhookReceiver["answer"] = (response) => void pending.push(() => response.end());
   const beginAll = async (worker: DeliveryWorker) => {
     await drain(() => worker.runOnce());
     const { rows } = await market.query(
@@ -57,7 +57,7 @@ test("an endpoint that hangs gets one at a time, and eight again when it answers
   receiver.answer = hang;
   for (let n = 0; n < 9; n++) await happens(owner, `again ${n}`);
   assert.equal(await beginAll(worker), 8);
-  for (const end of held) end();
+  for (const end of pending) end();
   receiver.answer = 200;
   await deliver(worker);
   await worker.idle();

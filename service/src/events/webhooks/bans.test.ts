@@ -15,10 +15,10 @@ before(async () => {
   adminId = (await market.createUser({ role: "admin" })).userId;
 });
 
-async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
+async function setBan(action: "ban" | "unban", { userId }: Client): Promise<void> {
   const admin = await market.createSession(adminId, { secondFactor: true });
-  const input = verdict === "ban" ? { reason: "Fraud" } : undefined;
-  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, input);
+  const input = action === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${action}`, input);
   assert.equal(reply.status, 200, reply.text);
 }
 
@@ -32,7 +32,7 @@ async function recover(owner: Client, { id }: { id: string }, since: Date): Prom
   await runRecovery(ctx, toUuid("rcv", reply.body.data.id)!, new AbortController().signal);
 }
 
-test("nothing is posted for somebody who is banned, and all of it can be recovered once they are let in again", async () => {
+test("banned owner: nothing is sent, and a recovery after the unban resends it", async () => {
   const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   const begun = market.clock.now;
@@ -40,7 +40,7 @@ test("nothing is posted for somebody who is banned, and all of it can be recover
   await happens(owner, "tried once");
   await deliver();
   await happens(owner, "not handed out");
-  await judge("ban", owner);
+  await setBan("ban", owner);
   receiver.answer = 200;
   await happens(owner, "after the ban");
   for (let days = 0; days < 6; days++) {
@@ -50,7 +50,7 @@ test("nothing is posted for somebody who is banned, and all of it can be recover
   }
   assert.equal(receiver.received.length, 1);
 
-  await judge("unban", owner);
+  await setBan("unban", owner);
   const { enabled } = (await owner.get(`/v1/webhooks/${endpoint.id}`)).body.data;
   assert.ok(enabled, "the ban is no fault of the endpoint");
   assert.deepEqual(await statusesOf(owner, endpoint), ["skipped", "skipped", "skipped"]);
@@ -61,7 +61,7 @@ test("nothing is posted for somebody who is banned, and all of it can be recover
   assert.equal(receiver.received.length, 5);
 });
 
-test("a recovery that is under way when its owner is banned brings nothing back", async () => {
+test("ban during a recovery: the recovery resends nothing", async () => {
   const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
@@ -70,14 +70,14 @@ test("a recovery that is under way when its owner is banned brings nothing back"
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
   const since = new Date(market.clock.now.getTime() - HOUR_MS).toISOString();
   const { body } = await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since });
-  await judge("ban", owner);
+  await setBan("ban", owner);
   const { ctx } = market.service;
   await runRecovery(ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
   await deliver();
   assert.equal(receiver.received.length, 0);
 });
 
-test("after the answer to a ban nothing new is posted, whatever workers do beside it", async () => {
+test("ban with busy workers: nothing is sent after its response", async () => {
   const owner = await market.createUser();
   const endpoint = await hasEndpoint(owner);
   let isBanned = false;
@@ -87,7 +87,7 @@ test("after the answer to a ban nothing new is posted, whatever workers do besid
     await worker.idle();
   };
   const ban = async () => {
-    await judge("ban", owner).finally(() => {
+    await setBan("ban", owner).finally(() => {
       isBanned = true;
     });
   };
@@ -96,7 +96,7 @@ test("after the answer to a ban nothing new is posted, whatever workers do besid
   receiver.received.length = 0;
   await deliver();
   assert.equal(receiver.received.length, 0);
-  await judge("unban", owner);
+  await setBan("unban", owner);
   const statuses: string[] = await statusesOf(owner, endpoint);
   assert.equal(statuses.length, 40);
   assert.ok(statuses.every((status) => ["succeeded", "skipped"].includes(status)));

@@ -26,16 +26,16 @@ export async function findOrCreateCallback(ctx: Context, userId: string, text: s
   return ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, userId);
     const signsAs = await findOrCreateSigner(ctx, tx, userId);
-    const known = await findCallback(tx, userId, url);
-    if (known) await enableCallback(tx, known, ctx.now());
-    return known ?? insertRow(ctx, tx, userId, url, signsAs);
+    const existing = await findCallback(tx, userId, url);
+    if (existing) await enableCallback(tx, existing, ctx.now());
+    return existing ?? insertRow(ctx, tx, userId, url, signsAs);
   });
 }
 
 /** The caller holds the lock of the account. */
 async function findOrCreateSigner(ctx: Context, tx: Tx, userId: string): Promise<string> {
-  const known = await findCallback(tx, userId, SIGNER_URL);
-  if (known) return known;
+  const existing = await findCallback(tx, userId, SIGNER_URL);
+  if (existing) return existing;
   const id = await insertRow(ctx, tx, userId, SIGNER_URL, null);
   await createSecret(ctx, tx, { id, userId }, ctx.now());
   return id;

@@ -17,15 +17,15 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-/** `by`: on whose connection. */
-async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<ClaimedDelivery[]> {
+/** `by`: the connection that claims. */
+async function claim(maxCount: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<ClaimedDelivery[]> {
   const now = ctx.now();
   const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + MINUTE_MS), worker: null };
-  return claimDeliveries(by as pg.Pool, lease, { isSlow: false, limit: most, perAccount: most });
+  return claimDeliveries(by as pg.Pool, lease, { isSlow: false, limit: maxCount, perAccount: maxCount });
 }
 
-/** How they went, written at once. */
-async function answer(claimed: ClaimedDelivery[], status: number, headers: Record<string, string> = {}) {
+/** Records the same response for all attempts, in one batch. */
+async function recordAll(claimed: ClaimedDelivery[], status: number, headers: Record<string, string> = {}) {
   const post = { response: { status, headers, body: "" }, problem: null };
   const recorded = claimed.map((delivery) => ({
     delivery,
@@ -35,8 +35,8 @@ async function answer(claimed: ClaimedDelivery[], status: number, headers: Recor
   await recordAttempts(ctx.db, recorded);
 }
 
-/** Events at one moment each, handed out to the endpoints; their ids are answered. */
-async function happenInTurn(count: number): Promise<string[]> {
+/** Publishes events at distinct times and creates their deliveries. Returns the ids of the events. */
+async function publishInTurn(count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n++) {
     ids.push(await happens(owner, `${n}`));
@@ -46,7 +46,7 @@ async function happenInTurn(count: number): Promise<string[]> {
   return ids;
 }
 
-/** Has so many queues pass for asleep, and awake again. */
+/** Makes this many queues sleep; `wake` wakes them. */
 const sleep = (count: number) =>
   market.query(
     `update webhook_queues set next_due = 'infinity' where endpoint_id in (select endpoint_id from webhook_queues limit ${count})`,
@@ -54,8 +54,10 @@ const sleep = (count: number) =>
 const wake = () =>
   market.query("update webhook_queues set next_due = '-infinity' where next_due = 'infinity'");
 
-/** Endpoints of the owner's, as many as no account may have, with a delivery each that came due one after another; their order. */
-async function haveWaited(count: number): Promise<string[]> {
+/**
+ * Inserts more endpoints than an account may have, each with a delivery due at another time. Returns the deliveries in that order.
+ */
+async function insertDueDeliveries(count: number): Promise<string[]> {
   await hasEndpoint(owner);
   await happens(owner);
   await deliver();
@@ -74,22 +76,22 @@ async function haveWaited(count: number): Promise<string[]> {
   return rows.toSorted((a, b) => a.due_at - b.due_at).map((row) => row.id);
 }
 
-test("of many queues what has waited longest is handed out first", async () => {
-  const waited = await haveWaited(80);
+test("many due queues: the longest waiting ones are claimed first", async () => {
+  const waited = await insertDueDeliveries(80);
   const claimed = (await claim(20)).map(({ id }) => id);
   assert.deepEqual(claimed.sort(), waited.slice(0, 20).sort());
 });
 
-test("of an endpoint the oldest eight are handed out first", async () => {
+test("one endpoint: its eight oldest deliveries are claimed first", async () => {
   await hasEndpoint(owner);
-  const ids = await happenInTurn(12);
+  const ids = await publishInTurn(12);
   const claimed = (await claim(32)).map(({ eventId }) => eventId);
   assert.deepEqual(claimed.sort(), ids.slice(0, 8).sort());
 });
 
-test("two workers that hand out at once give an account no more than 32 together", async () => {
+test("two concurrent claims: at most 32 deliveries of one account", async () => {
   for (let n = 0; n < 6; n++) await hasEndpoint(owner);
-  await happenInTurn(8);
+  await publishInTurn(8);
   await sleep(3);
   const first = await ctx.pool.connect();
   try {
@@ -97,7 +99,7 @@ test("two workers that hand out at once give an account no more than 32 together
     const one = await claim(48, first);
     assert.equal(one.length, 24);
     await wake();
-    assert.deepEqual(await claim(48), [], "it cannot see what the other one handed out");
+    assert.deepEqual(await claim(48), [], "the claims of the other worker are not visible yet");
     await first.query("commit");
   } finally {
     first.release();
@@ -105,20 +107,20 @@ test("two workers that hand out at once give an account no more than 32 together
   assert.equal((await claim(48)).length, 8);
 });
 
-test("a queue that finds its account full is looked at again a moment after, though nothing of its own ends", async () => {
+test("queue of an account at its limit: is due again after a moment", async () => {
   for (let n = 0; n < 5; n++) await hasEndpoint(owner);
-  await happenInTurn(8);
+  await publishInTurn(8);
   await sleep(1);
   const others = await claim(48);
   assert.equal(others.length, 32);
   await wake();
   assert.deepEqual(await claim(48), []);
-  await answer(others, 200);
+  await recordAll(others, 200);
   market.clock.forward(250);
   assert.equal((await claim(48)).length, 8);
 });
 
-test("what is written while a worker begins to look is handed out by it, or by the next one", async () => {
+test("event inserted while a claim begins: is claimed by it or by the next one", async () => {
   await hasEndpoint(owner);
   const writer = await ctx.pool.connect();
   try {
@@ -144,20 +146,20 @@ test("what is written while a worker begins to look is handed out by it, or by t
   }
 });
 
-test("of two answers that ask for patience the longer one holds, whichever comes last", async () => {
+test("two Retry-After responses: the longer one applies", async () => {
   await hasEndpoint(owner);
-  await happenInTurn(3);
+  await publishInTurn(3);
   const [first, second, third] = (await claim(8)).map((one) => [one]);
-  await answer(first!, 429, { "retry-after": "60" });
-  await answer(second!, 503, { "retry-after": "600" });
-  await answer(third!, 429, { "retry-after": "60" });
+  await recordAll(first!, 429, { "retry-after": "60" });
+  await recordAll(second!, 503, { "retry-after": "600" });
+  await recordAll(third!, 429, { "retry-after": "60" });
   market.clock.forward(10 * MINUTE_MS - 1);
   assert.deepEqual(await claim(8), []);
   market.clock.forward(1);
   assert.equal((await claim(8)).length, 3);
 });
 
-test("only workers that die one after another are held against a delivery, not those of its earlier attempts", async () => {
+test("leases of earlier attempts: do not count as dead workers of a delivery", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -178,9 +180,9 @@ test("only workers that die one after another are held against a delivery, not t
   assert.equal(attempts.at(-1).error.code, "status");
 });
 
-test("a queue that sleeps past its delivery is woken, and one that sleeps rightly is not", async () => {
+test("repairQueues: wakes a queue that sleeps past its delivery, and no other", async () => {
   await hasEndpoint(owner);
-  await happenInTurn(1);
+  await publishInTurn(1);
   await market.query("update webhook_queues set next_due = 'infinity'");
   await deliver();
   assert.equal(receiver.received.length, 0);
@@ -191,9 +193,9 @@ test("a queue that sleeps past its delivery is woken, and one that sleeps rightl
   assert.equal(await repairQueues(ctx.db, ctx.now()), 0);
 });
 
-test("repairQueues: a full queue in a backlog of minutes does not sleep", async () => {
+test("repairQueues: a full queue with a backlog of minutes is not asleep", async () => {
   await hasEndpoint(owner);
-  await happenInTurn(12);
+  await publishInTurn(12);
   market.clock.forward(5 * MINUTE_MS);
   assert.equal((await claim(48)).length, 8);
   assert.equal(await repairQueues(ctx.db, ctx.now()), 0);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 
 const url = "https://hooks.example.com/stoa";
 
-test("who closes their account gets nothing more, and their endpoints and secrets are gone", async () => {
+test("closed account: its endpoints and secrets are deleted, and nothing is sent", async () => {
   receiver.answer = 500;
   await hasEndpoint(owner);
   await hasEndpoint(owner, { enabled: false });
@@ -35,7 +35,7 @@ test("who closes their account gets nothing more, and their endpoints and secret
   assert.deepEqual(rows, [{ endpoints: 0, secrets: 0, deliveries: "canceled" }]);
 });
 
-test("what was sent to the endpoints of a closed account, and answered, is deleted soon after", async () => {
+test("closed account: its delivery log is deleted by a job", async () => {
   receiver.answer = (response) => response.writeHead(500).end("ANSWERMARK");
   const other = await market.createUser();
   for (const who of [owner, other]) {
@@ -46,11 +46,11 @@ test("what was sent to the endpoints of a closed account, and answered, is delet
   const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-  const { rows: asked } = await market.query(
+  const { rows: jobs } = await market.query(
     "select from pgboss.job where name = $1 and data ->> 'userId' = $2",
     [deleteWebhookLogJob.name, owner.userId],
   );
-  assert.equal(asked.length, 1);
+  assert.equal(jobs.length, 1);
   await deleteWebhookLog(market.service.ctx, owner.userId, new AbortController().signal);
   const { rows } = await market.query(
     `select e.user_id as "userId", a.url, a.response_body as answer from webhook_attempts a
@@ -59,29 +59,29 @@ test("what was sent to the endpoints of a closed account, and answered, is delet
   assert.deepEqual(rows, [{ userId: other.userId, url: `${receiver.url}/PATHMARK`, answer: "ANSWERMARK" }]);
 });
 
-test("who has no endpoint can close their account", async () => {
+test("account without endpoints: can be closed", async () => {
   const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
   const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
   assert.equal(closed.status, 200, closed.text);
 });
 
-test("an endpoint that is made while its account is closed is not there afterwards", async () => {
+test("endpoint created while its account is closing: does not remain", async () => {
   const session = await market.createSession(owner.userId);
   const { email } = (await session.get("/v1/account")).body.data;
-  const held = await market.service.ctx.pool.connect();
+  const locker = await market.service.ctx.pool.connect();
   try {
-    await held.query("begin");
-    await held.query("select from users where id = $1 for update", [owner.userId]);
+    await locker.query("begin");
+    await locker.query("select from users where id = $1 for update", [owner.userId]);
     const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
     await waitForBlockedStatements(market);
     const making = owner.post("/v1/webhooks", { url });
     await waitForBlockedStatements(market, 2);
-    await held.query("commit");
+    await locker.query("commit");
     assert.equal((await closing).status, 200);
     assertError(await making, 401, "INVALID_API_KEY");
   } finally {
-    held.release();
+    locker.release();
   }
   const { rows } = await market.query("select from webhook_endpoints where deleted_at is null");
   assert.equal(rows.length, 0);

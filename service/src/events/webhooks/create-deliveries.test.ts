@@ -6,7 +6,7 @@ import { drain } from "../../../test/until.ts";
 import { openWebhookMarket } from "../../../test/webhooks.ts";
 import { createDeliveries } from "./create-deliveries.ts";
 
-/** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
+/** Short, so that no test waits long for a frozen process, but longer than the pauses of a busy machine between two statements. */
 const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
 const { deliver, happens, hasEndpoint, market, newDeliveryWorker, receiver } = await openWebhookMarket({
   transactionTimeouts,
@@ -18,9 +18,9 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-const HOLD_LANES = "begin; select from webhook_queues for no key update";
+const LOCK_QUEUES = "begin; select from webhook_queues for no key update";
 
-test("fan-out: an event that no endpoint wants is handled, and holds up no other", async () => {
+test("fan-out: an event without subscribers is numbered and delays no other", async () => {
   await happens(owner);
   assert.equal(await createDeliveries(ctx), 1);
   assert.equal(await createDeliveries(ctx), 0);
@@ -34,20 +34,20 @@ for (const [name, change, expected] of [
   ["its endpoint is removed", "deleted_at = created_at", []],
   ["its endpoint is switched off", "disabled_by = 'owner'", ["skipped"]],
 ] as const)
-  test(`fan-out: an event waits while its queue is locked; when ${name} meanwhile, nothing is sent`, async () => {
+  test(`fan-out: an event waits while its queue is locked; if ${name} meanwhile, nothing is sent`, async () => {
     await hasEndpoint(owner);
     await happens(owner);
-    const held = new pg.Client({ connectionString: market.target });
-    await held.connect();
-    await held.query(HOLD_LANES);
+    const locker = new pg.Client({ connectionString: market.target });
+    await locker.connect();
+    await locker.query(LOCK_QUEUES);
     assert.equal(await createDeliveries(ctx), 0);
-    await held.query(`update webhook_endpoints set ${change}; commit`);
-    await held.end();
+    await locker.query(`update webhook_endpoints set ${change}; commit`);
+    await locker.end();
     assert.equal(await createDeliveries(ctx), 1);
     assert.deepEqual(await statuses(), expected);
   });
 
-test("fan-out: while one worker fans out another does not, so that no event gets two numbers", async () => {
+test("fan-out: one worker at a time, so that no event gets two numbers", async () => {
   await happens(owner);
   const other = await ctx.pool.connect();
   try {
@@ -60,7 +60,7 @@ test("fan-out: while one worker fans out another does not, so that no event gets
   assert.equal(await createDeliveries(ctx), 1);
 });
 
-test("fan-out: ids of deliveries of one round are distinct, and in the order of their events", async () => {
+test("fan-out: ids of deliveries of one batch are distinct and in the order of their events", async () => {
   for (let n = 0; n < 3; n++) await hasEndpoint(owner);
   for (let n = 0; n < 20; n++) await happens(owner, `${n}`);
   assert.equal(await createDeliveries(ctx), 20);
@@ -71,17 +71,17 @@ test("fan-out: ids of deliveries of one round are distinct, and in the order of 
   assert.match(rows[0].id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/);
 });
 
-test("fan-out: a burst of one account, another account's event comes with the first round", async () => {
-  const loud = await market.createUser();
+test("fan-out: a burst of one account does not delay an event of another", async () => {
+  const busy = await market.createUser();
   const quiet = await market.createUser();
   await market.query(
     `with burst as (
        insert into events (id, type, body, created_at)
        select gen_random_uuid(), 'review.created', '{}', now() from generate_series(1, 2000) returning id)
      insert into event_recipients (user_id, event_id, type) select $1, id, 'review.created' from burst`,
-    [loud.userId],
+    [busy.userId],
   );
-  // After all others, as later ids are.
+  // The greatest id, as of the newest event.
   const last = "ffffffff-ffff-7fff-bfff-ffffffffffff";
   await market.query(
     `with event as (insert into events (id, type, body, created_at) values ($2, 'review.created', '{}', now()) returning id)
@@ -99,7 +99,7 @@ test("fan-out: a burst of one account, another account's event comes with the fi
   }
 });
 
-test("a worker is frozen in a transaction: others are delivered to, and the server ends it", async () => {
+test("worker frozen in a transaction: other endpoints get deliveries, and PostgreSQL ends the transaction", async () => {
   const endpoint = await hasEndpoint(owner);
   const frozen = await ctx.pool.connect();
   frozen.on("error", () => {});
@@ -129,12 +129,12 @@ test("a worker is frozen in a transaction: others are delivered to, and the serv
   }
 });
 
-test("PATCH /webhooks/{id} and POST …/test: the endpoint stays locked, 503 with Retry-After", async () => {
+test("PATCH /webhooks/{id} and POST …/test: endpoint locked for too long, 503 with Retry-After", async () => {
   const endpoint = await hasEndpoint(owner);
   const other = new pg.Client({ connectionString: market.target });
   await other.connect();
   try {
-    await other.query(HOLD_LANES);
+    await other.query(LOCK_QUEUES);
     const replies = await Promise.all([
       owner.patch(`/v1/webhooks/${endpoint.id}`, { description: "while it is locked" }),
       owner.post(`/v1/webhooks/${endpoint.id}/test`),

@@ -12,7 +12,7 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-async function hasDelivered(input: object = {}) {
+async function createDelivered(input: object = {}) {
   const endpoint = await hasEndpoint(owner, input);
   await happens(owner);
   await deliver();
@@ -20,8 +20,8 @@ async function hasDelivered(input: object = {}) {
   return { endpoint, delivery };
 }
 
-test("a delivery whose endpoint was removed is read, and not repeated", async () => {
-  const { endpoint, delivery } = await hasDelivered();
+test("delivery of a deleted endpoint: is readable and cannot be retried", async () => {
+  const { endpoint, delivery } = await createDelivered();
   await owner.delete(`/v1/webhooks/${endpoint.id}`);
   assert.equal((await detailOf(owner, delivery)).attempts.length, 1);
   const refused = await owner.post(`/v1/deliveries/${delivery.id}/retry`);
@@ -32,12 +32,12 @@ for (const [name, end] of [
   ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
   ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
   [
-    "no longer told of such",
+    "unsubscribed from its event type",
     (id: string) => owner.patch(`/v1/webhooks/${id}`, { eventTypes: ["payout.completed"] }),
   ],
 ] as const)
-  test(`what was delivered stays so, though its endpoint is ${name} before it is repeated`, async () => {
-    const { endpoint, delivery } = await hasDelivered();
+  test(`succeeded delivery stays succeeded if its endpoint is ${name} during a manual retry`, async () => {
+    const { endpoint, delivery } = await createDelivered();
     await owner.post(`/v1/deliveries/${delivery.id}/retry`);
     assert.equal((await end(endpoint.id)).status, 200);
     await deliver();
@@ -50,18 +50,18 @@ for (const [name, end] of [
 const retry = ({ id }: { id: string }) => owner.post(`/v1/deliveries/${id}/retry`);
 const numbersOf = ({ attempts }: { attempts: { n: number }[] }) => attempts.map(({ n }) => n);
 
-test("a delivery that succeeded is repeated when it is asked for, and stays succeeded where that fails", async () => {
-  const { delivery } = await hasDelivered();
+test("manual retry of a succeeded delivery: sends again, and a failure does not change the status", async () => {
+  const { delivery } = await createDelivered();
   receiver.answer = 500;
-  const asked = await retry(delivery);
-  assert.deepEqual([asked.status, asked.body.data.nextAttemptAt], [200, market.clock.now.toISOString()]);
+  const reply = await retry(delivery);
+  assert.deepEqual([reply.status, reply.body.data.nextAttemptAt], [200, market.clock.now.toISOString()]);
   await deliver();
   const after = await detailOf(owner, delivery);
   assert.deepEqual([after.status, after.nextAttemptAt, numbersOf(after)], ["succeeded", null, [1, 2]]);
   assert.equal(receiver.received[1]!.headers["x-service-attempt"], "2");
 });
 
-test("one that waits for its first attempt has that, and then the schedule begins", async () => {
+test("manual retry before the first attempt: is the first attempt, and the schedule follows", async () => {
   const endpoint = await hasEndpoint(owner);
   const { id } = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
   receiver.answer = 500;
@@ -69,12 +69,12 @@ test("one that waits for its first attempt has that, and then the schedule begin
   await deliver();
   const after = await detailOf(owner, { id });
   assert.deepEqual([after.status, numbersOf(after)], ["retrying", [1, 2]]);
-  const told = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
-  assert.deepEqual(told, ["1", "2"], "the header counts as the log does");
+  const attemptNumbers = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.deepEqual(attemptNumbers, ["1", "2"], "the header counts as the log does");
   assert.equal(Date.parse(after.nextAttemptAt) - market.clock.now.getTime(), MINUTE_MS);
 });
 
-test("one that failed after its whole schedule has one attempt more, and fails again or succeeds", async () => {
+test("manual retry of a failed delivery: makes one more attempt", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
   receiver.answer = 500;
@@ -95,7 +95,7 @@ test("one that failed after its whole schedule has one attempt more, and fails a
   assert.deepEqual([status, attempt, endedAt], ["succeeded", 3, market.clock.now.toISOString()]);
 });
 
-test("one that was skipped or canceled is attempted when it is asked for", async () => {
+test("manual retry of a skipped or canceled delivery: makes an attempt", async () => {
   const endpoint = await hasEndpoint(owner);
   for (const [status, change] of [
     ["skipped", { enabled: false }],
@@ -118,8 +118,8 @@ test("one that was skipped or canceled is attempted when it is asked for", async
   }
 });
 
-test("a disabled endpoint gets no repeat", async () => {
-  const { endpoint, delivery } = await hasDelivered();
+test("manual retry at a disabled endpoint: is refused", async () => {
+  const { endpoint, delivery } = await createDelivered();
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
   assert.deepEqual(assertError(await retry(delivery), 409, "INVALID_STATE"), { current: "disabled" });
   assertError(
@@ -129,15 +129,15 @@ test("a disabled endpoint gets no repeat", async () => {
   );
 });
 
-test("asked for twenty times at once it is attempted once", async () => {
-  const { delivery } = await hasDelivered();
+test("20 concurrent manual retries: one attempt", async () => {
+  const { delivery } = await createDelivered();
   const replies = await Promise.all(Array.from({ length: 20 }, () => retry(delivery)));
   assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200]);
   await deliver();
   assert.deepEqual(numbersOf(await detailOf(owner, delivery)), [1, 2]);
 });
 
-test("asked for twice before it is attempted, the schedule still goes on where it stood", async () => {
+test("two manual retries before an attempt: the schedule continues from its old time", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -149,19 +149,19 @@ test("asked for twice before it is attempted, the schedule still goes on where i
   assert.deepEqual([attempt, nextAttemptAt], [2, delivery.nextAttemptAt]);
 });
 
-test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not attempted twice", async () => {
+test("POST /deliveries/{id}/retry: delivery in flight, 409 and no second attempt", async () => {
   const endpoint = await hasEndpoint(owner);
-  const held: (() => void)[] = [];
-  receiver.answer = (response) => void held.push(() => response.writeHead(200).end());
+  const blocked: (() => void)[] = [];
+  receiver.answer = (response) => void blocked.push(() => response.writeHead(200).end());
   await happens(owner);
   const worker = newDeliveryWorker();
   await worker.runOnce();
-  await until("it arrives", () => held.length > 0);
+  await until("it arrives", () => blocked.length > 0);
   const [delivery] = await deliveriesOf(owner, endpoint);
   const refused = await retry(delivery);
   assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");
   await newDeliveryWorker().runOnce();
-  held[0]!();
+  blocked[0]!();
   await worker.idle();
   receiver.answer = 200;
   await deliver();
@@ -169,7 +169,7 @@ test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not
   assert.deepEqual([after.status, after.nextAttemptAt, numbersOf(after)], ["succeeded", null, [1]]);
 });
 
-test("a log is filtered by status and by event, and paged newest first", async () => {
+test("GET /v1/webhooks/:id/deliveries: filters by status and event, newest first in pages", async () => {
   const endpoint = await hasEndpoint(owner);
   const eventIds: string[] = [];
   for (let n = 0; n < 5; n++) {
@@ -201,7 +201,7 @@ test("a log is filtered by status and by event, and paged newest first", async (
     assertError(await owner.get(`${path}?${query}`), 400, "INVALID_REQUEST", field!);
 });
 
-test("statistics count deliveries of the last days by status, and how long attempts took", async () => {
+test("GET /v1/webhooks/:id/stats: counts deliveries by status and measures durations", async () => {
   const endpoint = await hasEndpoint(owner);
   const path = `/v1/webhooks/${endpoint.id}/stats`;
   const none = (await owner.get(path)).body.data;
@@ -239,7 +239,7 @@ test("statistics count deliveries of the last days by status, and how long attem
     assertError(await owner.get(`${path}?days=${days}`), 400, "INVALID_REQUEST", "days");
 });
 
-test("GET /webhooks/{id}/deliveries?before: with the last id of a page, the next page", async () => {
+test("GET /webhooks/{id}/deliveries?before: the last id of a page returns the next page", async () => {
   const endpoint = await hasEndpoint(owner);
   for (let n = 0; n < 5; n++) await happens(owner, `${n}`);
   await deliver();
@@ -254,7 +254,7 @@ for (const [answer, status] of [
   [200, "succeeded"],
   [500, "skipped"],
 ] as const)
-  test(`an endpoint is switched off while a delivery is in flight: its answer ${answer} leaves it ${status}, with one attempt`, async () => {
+  test(`endpoint disabled during an attempt: the response ${answer} makes the delivery ${status} with one attempt`, async () => {
     const endpoint = await hasEndpoint(owner);
     receiver.answer = async (response) => {
       await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });

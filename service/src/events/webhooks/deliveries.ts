@@ -18,13 +18,9 @@ import { insertDelivery, wakeQueues } from "./delivery-queries.ts";
 import { lockAnyEndpoint, lockEndpoint, mustBeEnabled, mustFindEndpoint } from "./endpoints.ts";
 
 const deliveryInFlight = () =>
-  new ApiError(
-    "INVALID_STATE",
-    "The delivery is being attempted at this moment: read how it ends, then ask again.",
-    {
-      current: "in_flight",
-    },
-  );
+  new ApiError("INVALID_STATE", "An attempt of this delivery is running: read its result, then try again.", {
+    current: "in_flight",
+  });
 
 const notFound = () => new ApiError("DELIVERY_NOT_FOUND");
 
@@ -128,19 +124,19 @@ const toAttempt = (row: AttemptRow, body: string): DeliveryAttempt => ({
 });
 
 const ERROR_MESSAGES: Record<string, string> = {
-  blocked_address: "The address is private, or refused here for another reason.",
-  timeout: "There was no whole answer within 15 seconds.",
-  dns: "The host's name has no address.",
+  blocked_address: "The address is private, or this marketplace does not allow it.",
+  timeout: "The endpoint did not send a complete response within 15 seconds.",
+  dns: "The host name has no address.",
   connection: "The connection failed or broke.",
-  tls: "The certificate or the encryption of the connection is not valid.",
-  invalid_response: "What came back is no HTTP, or has too large headers.",
-  secret_unreadable: "The marketplace cannot open the endpoint's secret: draw a new one.",
-  worker_lost: "Several workers ended before they could say how it went.",
+  tls: "The TLS certificate or connection is not valid.",
+  invalid_response: "The response is not valid HTTP, or its headers are too large.",
+  secret_unreadable: "The marketplace cannot open the endpoint's secret: rotate it.",
+  worker_lost: "Several workers stopped during this attempt.",
 };
 
 function toErrorMessage(error: string, status: number | null): string {
   if (error !== "status") return ERROR_MESSAGES[error] ?? error;
   if (status !== null && status >= 300 && status < 400)
-    return `The answer was ${status}: redirects are not followed.`;
-  return `The answer was ${status}; any 2xx takes a delivery.`;
+    return `The response was ${status}: redirects are not followed.`;
+  return `The response was ${status}; any 2xx accepts a delivery.`;
 }

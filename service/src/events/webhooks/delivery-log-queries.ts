@@ -59,16 +59,16 @@ export async function listDeliveries(
 ): Promise<Page<DeliveryRow>> {
   const { before } = filter;
   if (filter.eventId === null || before === null) return { items: [], total: 0 };
-  const fitting = () => {
+  const matching = () => {
     const own = db.selectFrom("webhookDeliveries").where("endpointId", "=", endpointId);
     const older = before ? own.where("id", "<", before) : own;
     const ofStatus = filter.status ? older.where("status", "=", filter.status) : older;
     return (filter.eventId ? ofStatus.where("eventId", "=", filter.eventId) : ofStatus).select("id");
   };
-  const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  const page = matching().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The index finds the page first, so that only its rows are read.
   const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
-  return { items, ...(await countRows(db, fitting())) };
+  return { items, ...(await countRows(db, matching())) };
 }
 
 export interface AttemptRow {

@@ -23,7 +23,7 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-test("what nobody wants is handed out to nobody, and the next event as ever", async () => {
+test("event without subscribers: creates no delivery and delays no other event", async () => {
   await happens(owner, "for nobody");
   await deliver();
   const { rows } = await market.query("select count(*) from events where seq is null");
@@ -34,7 +34,7 @@ test("what nobody wants is handed out to nobody, and the next event as ever", as
   assert.equal(receiver.received.length, 1);
 });
 
-test("what happens is posted to who wants it, signed, with the very bytes that are kept", async () => {
+test("event with a subscriber: the stored bytes are posted, signed", async () => {
   const endpoint = await hasEndpoint(owner);
   const productId = await createProduct(owner);
   await deliver();
@@ -53,7 +53,7 @@ test("what happens is posted to who wants it, signed, with the very bytes that a
   assert.deepEqual([headers["x-service-attempt"], headers["webhook-id"]], ["1", event.id]);
 });
 
-test("an endpoint gets the types that it names, and nothing from before it was there", async () => {
+test("endpoint with event types: gets only these, and no older events", async () => {
   await happens(owner, "before");
   market.clock.forward(1);
   const picky = await hasEndpoint(owner, { eventTypes: ["product.published"] });
@@ -67,7 +67,7 @@ test("an endpoint gets the types that it names, and nothing from before it was t
   assert.deepEqual(await typesOf(all), ["product.published", "review.created"]);
 });
 
-test("the eight attempts come exactly when the specification says, and then no more", async () => {
+test("failing endpoint: eight attempts at the specified times, then none", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -93,7 +93,7 @@ test("the eight attempts come exactly when the specification says, and then no m
   assert.deepEqual([delivery.status, delivery.attempt, delivery.nextAttemptAt], ["failed", 8, null]);
 });
 
-test("an endpoint that recovers gets what waited", async () => {
+test("endpoint that recovers: gets the waiting deliveries", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 503;
   await happens(owner);
@@ -108,7 +108,7 @@ test("an endpoint that recovers gets what waited", async () => {
   assert.deepEqual([delivery.status, delivery.attempt, delivery.nextAttemptAt], ["succeeded", 2, null]);
 });
 
-test("the log shows each attempt with its request and its answer", async () => {
+test("delivery log: shows each attempt with request and response", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(422, { "x-why": "no" }).end("not like this");
   await happens(owner);
@@ -123,7 +123,7 @@ test("the log shows each attempt with its request and its answer", async () => {
   assert.equal(error.code, "status");
 });
 
-test("the log keeps no header that would be a prototype to whoever reads it", async () => {
+test("response headers named like Object.prototype: are not logged", async () => {
   const endpoint = await hasEndpoint(owner);
   const names = ["__proto__", "constructor", "toString"];
   receiver.answer = (response) =>
@@ -143,7 +143,7 @@ test("the log keeps no header that would be a prototype to whoever reads it", as
   );
 });
 
-test("a receiver that is no more is left alone, and its owner is told", async () => {
+test("410 response: disables the endpoint and emails its owner", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 410;
   await happens(owner);
@@ -157,7 +157,7 @@ test("a receiver that is no more is left alone, and its owner is told", async ()
   assert.deepEqual(statuses, ["skipped", "failed"]);
 });
 
-test("a receiver that is no more says so for its own address alone: whoever has moved stays on", async () => {
+test("410 response of an old URL: does not disable the endpoint at its new URL", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = async (response) => {
     await owner.patch(`/v1/webhooks/${endpoint.id}`, { url: `${receiver.url}/moved` });
@@ -175,7 +175,7 @@ test("a receiver that is no more says so for its own address alone: whoever has 
   );
 });
 
-test("Retry-After lengthens the wait, and nothing else goes there meanwhile", async () => {
+test("Retry-After: delays all deliveries of the endpoint", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(429, { "retry-after": "600" }).end();
   await happens(owner);
@@ -192,7 +192,7 @@ test("Retry-After lengthens the wait, and nothing else goes there meanwhile", as
   assert.deepEqual(statuses, ["succeeded", "succeeded"]);
 });
 
-test("what a dead worker held is attempted again under the same number, and a late word of it moves nothing", async () => {
+test("dead worker: its attempts are repeated under the same numbers, and its late results change nothing", async () => {
   const endpoint = await hasEndpoint(owner);
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.writeHead(500).end());
@@ -219,7 +219,7 @@ test("what a dead worker held is attempted again under the same number, and a la
   );
 });
 
-test("a worker is killed: another one takes its leases over in two seconds, though they would last a minute", async () => {
+test("worker is killed: another takes over its leases in two seconds instead of a minute", async () => {
   const endpoint = await hasEndpoint(owner);
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.end());
@@ -243,7 +243,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
     await reapTwice();
     assert.equal(receiver.received.length, 1, "it lives");
   } finally {
-    // Of a process that is killed nothing else is left.
+    // A killed process leaves nothing else.
     await presence.stop();
   }
   await until("the lock is free", async () => !(await listPresentWorkers(pool, [key])).has(key));
@@ -254,7 +254,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
   await killed.idle();
 });
 
-test("a worker loses the connection of its session lock: it holds the lock again, under the same key", async () => {
+test("worker loses the connection of its session lock: it locks again under the same key", async () => {
   const presence = newPresence();
   await presence.start();
   try {
@@ -266,13 +266,13 @@ test("a worker loses the connection of its session lock: it holds the lock again
     const isHeld = async () =>
       presence.key === key && (await listPresentWorkers(market.service.ctx.pool, [key])).has(key);
     await until("the lock is lost", async () => !(await isHeld()));
-    await until("the lock is held again", isHeld);
+    await until("the lock is acquired again", isHeld);
   } finally {
     await presence.stop();
   }
 });
 
-test("another session holds the lock of a worker: the worker has no key until that session lets it go", async () => {
+test("another session has the lock of a worker: the worker has no key until the lock is free", async () => {
   const presence = newPresence();
   const other = await market.service.ctx.pool.connect();
   try {
@@ -294,7 +294,7 @@ test("another session holds the lock of a worker: the worker has no key until th
     await market.query("select pg_terminate_backend($1)", [rows[0].pid]);
     await waiting;
     await until("a new session asks", () => presence.sessions !== sessions);
-    await hasAskedAgain();
+    await untilLockRefused();
     assert.equal(presence.key, null);
     await other.query("select pg_advisory_unlock($1, $2)", [classid, key]);
     await until("the worker has its key again", () => presence.key === key);
@@ -304,17 +304,17 @@ test("another session holds the lock of a worker: the worker has no key until th
   }
 });
 
-/** Resolves when a worker has asked for its lock in vain. */
-async function hasAskedAgain(): Promise<void> {
-  const asked = () =>
+/** Resolves when a worker has failed to get its lock. */
+async function untilLockRefused(): Promise<void> {
+  const waitingLocks = () =>
     market.query(
       `select 1 from pg_stat_activity a where application_name = 'stoa worker' and datname = current_database() and state = 'idle'
           and query like '%pg_try_advisory_lock%' and not exists (select from pg_locks l where l.pid = a.pid and locktype = 'advisory')`,
     );
-  await until("it asked in vain", async () => (await asked()).rowCount! > 0);
+  await until("the lock was refused", async () => (await waitingLocks()).rowCount! > 0);
 }
 
-test("the pool leads to another database than the session lock: a worker has no key, and says so once", async () => {
+test("pool leads to another database than the session lock: the worker has no key and logs it once", async () => {
   const url = new URL(market.target);
   url.pathname = "/postgres";
   const pool = openPool({ target: url.href, maxConnections: 1 });
@@ -331,7 +331,7 @@ test("the pool leads to another database than the session lock: a worker has no 
   }
 });
 
-test("a worker that has just reconnected counts no other one as dead for three seconds", async () => {
+test("worker that just reconnected: counts no other worker as dead for three seconds", async () => {
   const endpoint = await hasEndpoint(owner);
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.end());
@@ -359,7 +359,7 @@ test("a worker that has just reconnected counts no other one as dead for three s
   assert.equal((await deliveriesOf(owner, endpoint))[0].status, "succeeded");
 });
 
-test("a delivery that ends every worker who takes it counts as attempted after five", async () => {
+test("delivery that kills five workers: counts as attempted", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
   await createDeliveries(market.service.ctx);
@@ -378,7 +378,7 @@ test("a delivery that ends every worker who takes it counts as attempted after f
   assert.equal((await detailOf(owner, delivery)).attempts[0].error.code, "worker_lost");
 });
 
-test("a delivery whose secret no key opens is not posted unsigned, and its log says why", async () => {
+test("secret that cannot be opened: nothing is posted, and the log has the reason", async () => {
   const endpoint = await hasEndpoint(owner);
   await market.query(
     "update webhook_secrets set sealed_secret = replace(sealed_secret, 'v1.test.', 'v1.lost.')",
@@ -403,8 +403,8 @@ test("a delivery whose secret no key opens is not posted unsigned, and its log s
   );
 });
 
-test("no more than eight are in flight to an endpoint, and 32 of an account, however many workers there are", async () => {
-  const held: (() => void)[] = [];
+test("any number of workers: at most eight deliveries in flight for an endpoint, 32 for an account", async () => {
+  const pending: (() => void)[] = [];
   const inFlight = new Map<string, number>();
   const most = { ofOne: 0, ofAll: 0 };
   const count = (path: string, change: number) => {
@@ -418,7 +418,7 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   };
   receiver.answer = (response, { path }) => {
     count(path, 1);
-    held.push(() => {
+    pending.push(() => {
       count(path, -1);
       response.end();
     });
@@ -434,7 +434,7 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   );
   assert.equal(rows[0].count, 32);
   const release = setInterval(() => {
-    for (const end of held.splice(0)) end();
+    for (const end of pending.splice(0)) end();
   }, 5);
   await Promise.all(workers.map((worker) => worker.idle()));
   await Promise.all(workers.map(deliver));

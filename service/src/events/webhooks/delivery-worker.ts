@@ -17,37 +17,31 @@ import {
   repairQueues,
 } from "./delivery-queries.ts";
 
-/** Endpoints of one pool cannot exhaust the other. */
+/** Two pools, so that slow endpoints do not use all capacity. */
 interface AttemptPool {
   isSlow: boolean;
   capacity: number;
-  /**
-   * The pool starts so many attempts and waits until some are recorded, so that a worker that is killed has few to
-   * repeat.
-   */
+  /** Attempts that the pool starts before it waits for results: few, so that a killed worker repeats few. */
   batchSize: number;
   inFlight: Set<Promise<void>>;
 }
 
 const createPools = (): Record<"quick" | "slow", AttemptPool> => ({
   quick: { isSlow: false, capacity: 192, batchSize: 16, inFlight: new Set() },
-  /** For endpoints that have been slow, until they are quick again. */
+  /** For endpoints that answered slowly, until they answer quickly again. */
   slow: { isSlow: true, capacity: 64, batchSize: 4, inFlight: new Set() },
 });
 
-/** Of the free capacity. However many endpoints of an account hang at once, the others keep some. */
+/** Share of the free capacity for one account, so that its hanging endpoints leave some for others. */
 const MAX_SHARE_PER_ACCOUNT = 1 / 4;
 const BUSY_POLL_INTERVAL_MS = 10;
-/** Longer than a post and its record take together. */
+/** Longer than a post and the recording of its result. */
 const LEASE_MS = 60_000;
 const IDLE_POLL_INTERVAL_MS = 100;
 const RECLAIM_INTERVAL_MS = 1_000;
-/** A worker that only lost its connection has its session lock back sooner. */
+/** A worker that only lost its connection has its session lock back before this time. */
 const DEAD_AFTER_MS = 1_000;
-/**
- * After a restart of PostgreSQL all workers reconnect. Until this time has passed, a worker does not count others as
- * absent.
- */
+/** After a restart of PostgreSQL all workers reconnect. For this time a worker does not count others as absent. */
 const RECONNECT_GRACE_MS = 3_000;
 const REPAIR_INTERVAL_MS = 30_000;
 
@@ -111,7 +105,7 @@ export class DeliveryWorker {
     ]);
   }
 
-  /** Starts nothing new and waits for the running attempts. Attempts that shutdown aborts are released. */
+  /** Claims nothing more and waits for the running attempts. Releases attempts that shutdown aborts. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#working;
@@ -135,7 +129,7 @@ export class DeliveryWorker {
     return created + started > 0;
   }
 
-  /** A delivery that killed several workers counts as attempted. */
+  /** A delivery that killed several workers gets a recorded attempt. */
   async reclaimLeases(): Promise<void> {
     const poison = await reclaimDeliveries(
       this.#ctx.pool,
@@ -163,7 +157,7 @@ export class DeliveryWorker {
     );
   }
 
-  /** A worker that lost its own session lock cannot tell who else is absent. */
+  /** A worker that lost its own session lock cannot detect dead workers. */
   #canDetectDeadWorkers(at: number): boolean {
     if (!this.#presence) return true;
     const { key, sessions } = this.#presence;
@@ -183,16 +177,16 @@ export class DeliveryWorker {
     return { now, token: this.#ctx.newId(), until, worker: this.#presence?.key ?? null };
   }
 
-  async #startAttempts(part: AttemptPool): Promise<number> {
-    const free = part.capacity - part.inFlight.size;
+  async #startAttempts(attemptPool: AttemptPool): Promise<number> {
+    const free = attemptPool.capacity - attemptPool.inFlight.size;
     if (free === 0) return 0;
     const limits = {
-      isSlow: part.isSlow,
-      limit: Math.min(free, part.batchSize),
+      isSlow: attemptPool.isSlow,
+      limit: Math.min(free, attemptPool.batchSize),
       perAccount: Math.ceil(free * MAX_SHARE_PER_ACCOUNT),
     };
     const claimed = await claimDeliveries(this.#ctx.pool, this.#createLease(), limits);
-    for (const delivery of claimed) this.#startAttempt(delivery, part.inFlight);
+    for (const delivery of claimed) this.#startAttempt(delivery, attemptPool.inFlight);
     return claimed.length;
   }
 
@@ -206,9 +200,9 @@ export class DeliveryWorker {
   }
 
   async #attempt(delivery: ClaimedDelivery): Promise<void> {
-    const made = await attemptDelivery(this.#ctx, delivery);
-    if (made.post.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
-    else this.#record(delivery, made);
+    const posted = await attemptDelivery(this.#ctx, delivery);
+    if (posted.post.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
+    else this.#record(delivery, posted);
   }
 
   #record(delivery: ClaimedDelivery, { attempt, post }: PostedAttempt): void {

@@ -15,11 +15,11 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-const judge = (times = 1) =>
+const checkEndpoints = (times = 1) =>
   Promise.all(Array.from({ length: times }, () => checkFailingEndpoints(market.service.ctx)));
 
-/** But for the one that confirms the endpoint. */
-const lettersTo = async ({ userId }: Client): Promise<string[]> =>
+/** Without the email that confirms the endpoint. */
+const subjectsTo = async ({ userId }: Client): Promise<string[]> =>
   (await emailsToUser(market, userId))
     .map(({ subject }) => subject)
     .filter((subject) => subject !== "A new webhook endpoint was registered")
@@ -29,7 +29,7 @@ const SWITCHED_OFF = "Your webhook endpoint is switched off";
 
 const read = async ({ id }: { id: string }) => (await owner.get(`/v1/webhooks/${id}`)).body.data;
 
-/** Events whose whole schedule fails: almost two days. */
+/** Publishes events that fail in all attempts, which takes almost two days. */
 async function fail(count: number): Promise<void> {
   receiver.answer = 500;
   for (let n = 0; n < count; n++) await happens(owner, `${n}`);
@@ -43,14 +43,14 @@ async function fail(count: number): Promise<void> {
   }
 }
 
-test("its owner hears of it on days 1 and 3, and on day 5 it is switched off: once each, whoever asks", async () => {
+test("failing endpoint: its owner gets one email on days 1 and 3, and it is disabled on day 5", async () => {
   const endpoint = await hasEndpoint(owner);
   const begin = market.clock.now.getTime();
   const to = async (ms: number) => {
     market.clock.now = new Date(begin + ms);
     await deliver();
-    await judge(5);
-    return (await lettersTo(owner)).length;
+    await checkEndpoints(5);
+    return (await subjectsTo(owner)).length;
   };
   receiver.answer = 500;
   for (let n = 0; n < 10; n++) await happens(owner, `${n}`);
@@ -67,7 +67,7 @@ test("its owner hears of it on days 1 and 3, and on day 5 it is switched off: on
   const { enabled, disabledReason } = await read(endpoint);
   assert.deepEqual([enabled, disabledReason], [false, "failing"]);
   assert.equal(await to(9 * DAY_MS), 3);
-  assert.deepEqual(await lettersTo(owner), [DOES_NOT_ANSWER, DOES_NOT_ANSWER, SWITCHED_OFF]);
+  assert.deepEqual(await subjectsTo(owner), [DOES_NOT_ANSWER, DOES_NOT_ANSWER, SWITCHED_OFF]);
 
   await happens(owner, "meanwhile");
   await deliver();
@@ -75,11 +75,11 @@ test("its owner hears of it on days 1 and 3, and on day 5 it is switched off: on
   receiver.answer = 200;
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
   assert.equal((await owner.get(`/v1/webhooks/${endpoint.id}/stats`)).body.data.failingSince, null);
-  await judge();
+  await checkEndpoints();
   assert.equal((await read(endpoint)).enabled, true);
 });
 
-test("an endpoint that cannot be judged keeps no other from being judged", async () => {
+test("endpoint whose check fails: the others are still checked", async () => {
   const [stuck, other] = [await hasEndpoint(owner), await hasEndpoint(await market.createUser())];
   await fail(1);
   const since = new Date(market.clock.now.getTime() - 3 * DAY_MS);
@@ -89,7 +89,7 @@ test("an endpoint that cannot be judged keeps no other from being judged", async
     create trigger stuck before update of emailed_day on webhook_endpoints for each row
       when (old.id = '${toUuid("whk", stuck.id)}') execute function be_stuck()`);
   try {
-    await judge();
+    await checkEndpoints();
   } finally {
     await market.query("drop function be_stuck cascade");
   }
@@ -99,18 +99,18 @@ test("an endpoint that cannot be judged keeps no other from being judged", async
   assert.equal(rows[0].emailed_day, 3);
 });
 
-test("one that takes something while it is about to be judged is not judged", async () => {
+test("endpoint that succeeds during its check: stays enabled", async () => {
   const endpoint = await hasEndpoint(owner);
   await fail(10);
-  const held = await market.service.ctx.pool.connect();
+  const locker = await market.service.ctx.pool.connect();
   try {
-    await held.query("begin; select from webhook_queues for no key update");
-    const judging = judge();
+    await locker.query("begin; select from webhook_queues for no key update");
+    const checking = checkEndpoints();
     await waitForBlockedStatements(market);
-    await held.query("update webhook_endpoints set failing_since = null, failed_deliveries = 0; commit");
-    await judging;
+    await locker.query("update webhook_endpoints set failing_since = null, failed_deliveries = 0; commit");
+    await checking;
   } finally {
-    held.release();
+    locker.release();
   }
   assert.equal((await read(endpoint)).enabled, true);
   assert.ok(
@@ -120,17 +120,17 @@ test("one that takes something while it is about to be judged is not judged", as
   );
 });
 
-test("nine failed deliveries switch nothing off, however long it lasts; the tenth does", async () => {
+test("nine exhausted deliveries: the endpoint stays enabled; the tenth disables it", async () => {
   const endpoint = await hasEndpoint(owner);
   await fail(9);
-  await judge();
+  await checkEndpoints();
   assert.equal((await read(endpoint)).enabled, true);
   await fail(1);
-  await judge();
+  await checkEndpoints();
   assert.deepEqual((await read(endpoint)).disabledReason, "failing");
 });
 
-test("one delivery that is asked for again and again is one failed delivery", async () => {
+test("one delivery retried manually: counts as one exhausted delivery", async () => {
   const endpoint = await hasEndpoint(owner);
   await fail(1);
   const [{ id }] = await deliveriesOf(owner, endpoint);
@@ -138,11 +138,11 @@ test("one delivery that is asked for again and again is one failed delivery", as
     await owner.post(`/v1/deliveries/${id}/retry`);
     await deliver();
   }
-  await judge();
+  await checkEndpoints();
   assert.equal((await read(endpoint)).enabled, true);
 });
 
-test("one success makes up for all that failed before", async () => {
+test("one success: resets the failures", async () => {
   const endpoint = await hasEndpoint(owner);
   await fail(10);
   receiver.answer = 200;
@@ -151,14 +151,14 @@ test("one success makes up for all that failed before", async () => {
   receiver.answer = 500;
   await happens(owner, "not so well");
   await deliver();
-  await judge();
+  await checkEndpoints();
   assert.equal((await read(endpoint)).enabled, true);
-  assert.deepEqual(await lettersTo(owner), []);
+  assert.deepEqual(await subjectsTo(owner), []);
   const { failingSince } = (await owner.get(`/v1/webhooks/${endpoint.id}/stats`)).body.data;
   assert.equal(failingSince, market.clock.now.toISOString());
 });
 
-test("410 ends the delivery, switches the endpoint off and is told once, though eight answers say it at once", async () => {
+test("eight concurrent 410 responses: end the delivery, disable the endpoint and send one email", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 410;
   for (let n = 0; n < 12; n++) await happens(owner, `${n}`);
@@ -166,15 +166,15 @@ test("410 ends the delivery, switches the endpoint off and is told once, though 
   await Promise.all(workers.map(deliver));
   await deliver();
   assert.deepEqual((await read(endpoint)).disabledReason, "gone");
-  assert.deepEqual(await lettersTo(owner), [SWITCHED_OFF]);
-  assert.ok(receiver.received.length <= 8, "what had not gone out stays here");
+  assert.deepEqual(await subjectsTo(owner), [SWITCHED_OFF]);
+  assert.ok(receiver.received.length <= 8, "deliveries that were not sent yet are not sent");
   const { rows } = await market.query(
     "select count(*) from webhook_deliveries where status not in ('failed', 'skipped') or due_at is not null or lease_token is not null",
   );
   assert.equal(rows[0].count, 0);
 });
 
-test("of several endpoints the one that fails is switched off alone", async () => {
+test("one failing endpoint of several: only this one is disabled", async () => {
   const bad = await hasEndpoint(owner);
   const good = await hasEndpoint(owner, { url: `${receiver.url}/good` });
   receiver.answer = (response, { path }) => response.writeHead(path === "/good" ? 200 : 500).end();
@@ -185,18 +185,21 @@ test("of several endpoints the one that fails is switched off alone", async () =
     receiver.answer = answer;
     await deliver();
   }
-  await judge();
+  await checkEndpoints();
   assert.deepEqual([(await read(bad)).disabledReason, (await read(good)).disabledReason], ["failing", null]);
 });
 
-test("deliveries are given up after eight attempts: the owner of an endpoint that takes others is told, once a day", async () => {
+test("exhausted deliveries of a working endpoint: one email a day", async () => {
   await hasEndpoint(owner);
   await fail(2);
   receiver.answer = 200;
   await happens(owner, "well");
   await deliver();
-  await judge();
-  await judge();
-  const told = await lettersTo(owner);
-  assert.equal(told.filter((subject: string) => subject === "Webhook deliveries were given up").length, 1);
+  await checkEndpoints();
+  await checkEndpoints();
+  const subjects = await subjectsTo(owner);
+  assert.equal(
+    subjects.filter((subject: string) => subject === "Webhook deliveries were given up").length,
+    1,
+  );
 });

@@ -26,7 +26,7 @@ import { endPendingDeliveries } from "./pending-delivery-queries.ts";
 /** On day 5 the endpoint is disabled. */
 const EMAIL_DAYS = [1, 3];
 const DISABLE_DAY = 5;
-/** With few events, bad luck is likely. */
+/** With fewer deliveries, bad luck is likely. */
 const MIN_EXHAUSTED_DELIVERIES = 10;
 
 /** The endpoint answered 410. Runs in the transaction that records the answer. */
@@ -98,15 +98,15 @@ async function disableEndpoint(
   ctx: Context,
   tx: Tx,
   endpoint: Pick<FailingEndpoint, "id" | "userId" | "url">,
-  why: "gone" | "failing",
+  reason: "gone" | "failing",
 ): Promise<void> {
-  await updateEndpoint(tx, endpoint.id, { disabledBy: why, updatedAt: ctx.now() });
+  await updateEndpoint(tx, endpoint.id, { disabledBy: reason, updatedAt: ctx.now() });
   await endPendingDeliveries(tx, endpoint.id, "skipped", ctx.now());
   await emailOwner(
     ctx,
     tx,
     endpoint,
-    why === "gone" ? endpointGoneEmail(endpoint) : endpointDisabledEmail(endpoint),
+    reason === "gone" ? endpointGoneEmail(endpoint) : endpointDisabledEmail(endpoint),
   );
 }
 

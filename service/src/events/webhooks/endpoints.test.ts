@@ -15,10 +15,10 @@ beforeEach(async () => {
 
 const url = "https://hooks.example.com/stoa";
 
-test("an endpoint is made with what was said, read, listed newest first, changed and removed", async () => {
+test("POST, GET, PATCH and DELETE /v1/webhooks: the fields are stored, listed newest first, changed and deleted", async () => {
   const plain = await owner.post("/v1/webhooks", { url });
   assert.equal(plain.status, 201, plain.text);
-  const { id, secret, createdAt, ...said } = plain.body.data;
+  const { id, secret, createdAt, ...fields } = plain.body.data;
   assert.match(id, /^whk_/);
   assert.match(secret, /^whsec_/);
   assert.equal(createdAt, market.clock.now.toISOString());
@@ -28,7 +28,7 @@ test("an endpoint is made with what was said, read, listed newest first, changed
     signatureContent: "timestamp_body",
     signaturePrefix: false,
   };
-  assert.deepEqual(said, { url, description: "", disabledReason: null, ...byDefault });
+  assert.deepEqual(fields, { url, description: "", disabledReason: null, ...byDefault });
 
   const input = {
     url: `${url}/2`,
@@ -39,19 +39,21 @@ test("an endpoint is made with what was said, read, listed newest first, changed
     signaturePrefix: true,
   };
   const full = (await owner.post("/v1/webhooks", input)).body.data;
-  const { secret: shownOnce, ...kept } = full;
-  assert.deepEqual(kept, { id: full.id, createdAt: full.createdAt, disabledReason: "owner", ...input });
+  const { secret: shownOnce, ...stored } = full;
+  assert.deepEqual(stored, { id: full.id, createdAt: full.createdAt, disabledReason: "owner", ...input });
   assert.ok(shownOnce);
   const list = await owner.get("/v1/webhooks?limit=1");
-  assert.deepEqual([list.body.data, list.body.meta.total], [[kept], 2]);
-  assert.deepEqual((await owner.get("/v1/webhooks?page=2&limit=1")).body.data, [{ id, createdAt, ...said }]);
-  assert.deepEqual((await owner.get(`/v1/webhooks/${full.id}`)).body.data, kept);
+  assert.deepEqual([list.body.data, list.body.meta.total], [[stored], 2]);
+  assert.deepEqual((await owner.get("/v1/webhooks?page=2&limit=1")).body.data, [
+    { id, createdAt, ...fields },
+  ]);
+  assert.deepEqual((await owner.get(`/v1/webhooks/${full.id}`)).body.data, stored);
 
   const changed = await owner.patch(`/v1/webhooks/${id}`, {
     description: "First",
     eventTypes: ["review.created"],
   });
-  const now = { id, createdAt, ...said, description: "First", eventTypes: ["review.created"] };
+  const now = { id, createdAt, ...fields, description: "First", eventTypes: ["review.created"] };
   assert.deepEqual([changed.status, changed.body.data], [200, now]);
   assert.deepEqual(
     (await owner.patch(`/v1/webhooks/${id}`, { eventTypes: null })).body.data.eventTypes,
@@ -68,7 +70,7 @@ test("an endpoint is made with what was said, read, listed newest first, changed
   );
 });
 
-test("POST /webhooks: each of the nine event types, alone and all together, is taken", async () => {
+test("POST /webhooks: accepts each of the nine event types, alone and together", async () => {
   assert.equal(eventTypes.length, 9);
   for (const types of [eventTypes, ...eventTypes.map((type) => [type])]) {
     const { id, eventTypes: chosen } = await hasEndpoint(owner, { eventTypes: types });
@@ -113,7 +115,7 @@ const refusals: [name: string, input: object, field: string][] = [
   ["a field that there is not", { url, events: [] }, "events"],
 ];
 for (const [name, input, field] of refusals)
-  test(`an endpoint with ${name} is refused, made or changed`, async () => {
+  test(`${name}: 400 at creation and change`, async () => {
     assertError(await owner.post("/v1/webhooks", input), 400, "INVALID_REQUEST", field);
     assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 0);
     if (name === "no url") return;
@@ -122,13 +124,13 @@ for (const [name, input, field] of refusals)
     assert.equal((await owner.get(`/v1/webhooks/${id}`)).body.data.url, `${receiver.url}/hook`);
   });
 
-test("what a refused address is told does not repeat its password", async () => {
+test("refused URL: the error does not quote its password", async () => {
   const { text } = await owner.post("/v1/webhooks", { url: "https://user:hunter2@hooks.example.com/" });
   assert.ok(!text.includes("hunter2"));
   assert.ok(!market.logs.some((line) => line.includes("hunter2")));
 });
 
-test("an account has twenty endpoints, and a removed one makes room", async () => {
+test("20 endpoints: the next one is refused until one is deleted", async () => {
   const made = [];
   for (let n = 0; n < 20; n++) made.push(await hasEndpoint(owner));
   assertError(await owner.post("/v1/webhooks", { url }), 422, "VALIDATION_ERROR", "url");
@@ -138,7 +140,7 @@ test("an account has twenty endpoints, and a removed one makes room", async () =
   assertError(await owner.post("/v1/webhooks", { url }), 422, "VALIDATION_ERROR", "url");
 });
 
-test("of thirty endpoints made at once twenty are", async () => {
+test("30 concurrent creations: 20 succeed", async () => {
   const replies = await Promise.all(Array.from({ length: 30 }, () => owner.post("/v1/webhooks", { url })));
   assert.equal(replies.filter(({ status }) => status === 201).length, 20);
   for (const reply of replies.filter(({ status }) => status !== 201))
@@ -146,7 +148,7 @@ test("of thirty endpoints made at once twenty are", async () => {
   assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 20);
 });
 
-test("another's endpoint, delivery and recovery are not found, and neither is what no id names", async () => {
+test("unknown id or another user's endpoint, delivery and recovery: 404", async () => {
   const endpoint = await hasEndpoint(owner);
   const { id: deliveryId } = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
   const since = market.clock.now.toISOString();
@@ -169,7 +171,7 @@ test("another's endpoint, delivery and recovery are not found, and neither is wh
   ];
   for (const id of mayBe(endpoint.id)) {
     const path = `/v1/webhooks/${id}`;
-    const asked = [
+    const calls = [
       stranger.get(path),
       stranger.patch(path, { enabled: false }),
       stranger.delete(path),
@@ -180,7 +182,7 @@ test("another's endpoint, delivery and recovery are not found, and neither is wh
       stranger.get(`${path}/stats`),
       stranger.get(`${path}/recoveries/${recovery.id}`),
     ];
-    for (const reply of await Promise.all(asked)) assertError(reply, 404, "WEBHOOK_NOT_FOUND");
+    for (const reply of await Promise.all(calls)) assertError(reply, 404, "WEBHOOK_NOT_FOUND");
   }
   for (const id of mayBe(deliveryId)) {
     assertError(await stranger.get(`/v1/deliveries/${id}`), 404, "DELIVERY_NOT_FOUND");
@@ -191,7 +193,7 @@ test("another's endpoint, delivery and recovery are not found, and neither is wh
   assert.equal((await owner.get(`/v1/webhooks/${endpoint.id}`)).body.data.enabled, true);
 });
 
-test("a key needs the permission webhooks:write, and one without a key none of it", async () => {
+test("key without webhooks:write: 403", async () => {
   const { id } = await hasEndpoint(owner);
   const deliveryId = (await owner.post(`/v1/webhooks/${id}/test`)).body.data.id;
   const others = [
@@ -229,7 +231,7 @@ test("a key needs the permission webhooks:write, and one without a key none of i
   assert.equal((await (await market.createSession(owner.userId)).get("/v1/webhooks")).status, 200);
 });
 
-test("whoever changes an endpoint from an older state is told", async () => {
+test("If-Match with an old ETag: 412", async () => {
   const { id } = await hasEndpoint(owner);
   const path = `/v1/webhooks/${id}`;
   const seen = (await owner.get(path)).headers.get("etag")!;
@@ -250,7 +252,7 @@ test("whoever changes an endpoint from an older state is told", async () => {
   assert.equal((await owner.patch(path, {}, { "if-match": "*" })).status, 200);
 });
 
-test("another address holds for what waits, and nothing that the old one asked for does", async () => {
+test("new URL: pending deliveries go there, and Retry-After of the old one ends", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(503, { "retry-after": "3600" }).end();
   await happens(owner);
@@ -266,7 +268,7 @@ test("another address holds for what waits, and nothing that the old one asked f
   assert.equal(
     receiver.received.at(-1)!.path,
     "/moved",
-    "what is new does not wait for what the old address asked",
+    "new deliveries ignore the Retry-After of the old URL",
   );
   market.clock.forward(HOUR_MS);
   await deliver();
@@ -282,7 +284,7 @@ test("another address holds for what waits, and nothing that the old one asked f
   );
 });
 
-test("of types that are left out what waits is canceled, and an event of them goes nowhere", async () => {
+test("event types removed: their pending deliveries are canceled, and new events are not delivered", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -303,7 +305,7 @@ test("of types that are left out what waits is canceled, and an event of them go
   ]);
 });
 
-test("while an endpoint is off what waits and what happens is skipped; switched on it gets what happens then", async () => {
+test("disabled endpoint: pending and new deliveries are skipped; enabled, it gets new events", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner, "waits");
@@ -322,7 +324,7 @@ test("while an endpoint is off what waits and what happens is skipped; switched 
   assert.equal(receiver.received.length, 2);
 });
 
-test("what waits for an endpoint that is removed is canceled, and its log stays", async () => {
+test("deleted endpoint: pending deliveries are canceled, and its log stays", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -339,7 +341,7 @@ test("what waits for an endpoint that is removed is canceled, and its log stays"
   assert.equal(rows.length, 0);
 });
 
-test("in production every address is https, whatever the operator allows", async (t) => {
+test("production: every URL must be https", async (t) => {
   const production = await openMarket({
     config: { environment: "production", mail: "off", allowedTargets: "loopback, 10.0.0.0/8" },
   });
@@ -361,20 +363,20 @@ test("in production every address is https, whatever the operator allows", async
   );
 });
 
-test("the addresses that deliveries come from are told to everybody", async (t) => {
-  const nobody = market.as(null);
-  const none = await nobody.get("/v1/webhooks/egress");
+test("GET /v1/webhooks/egress: public, lists the source addresses of deliveries", async (t) => {
+  const anonymous = market.as(null);
+  const none = await anonymous.get("/v1/webhooks/egress");
   assert.deepEqual([none.status, none.body.data], [200, { addresses: [] }]);
   assert.deepEqual((await market.as("stoa_test_wrong").get("/v1/webhooks/egress")).status, 200);
-  assertError(await nobody.get("/v1/webhooks/egress?x=1"), 400, "INVALID_REQUEST", "x");
+  assertError(await anonymous.get("/v1/webhooks/egress?x=1"), 400, "INVALID_REQUEST", "x");
   const egressAddresses = ["192.0.2.1", "192.0.2.2"];
   const other = await openMarket({ config: { egressAddresses } });
   t.after(() => other.close());
-  const told = await other.as(null).get("/v1/webhooks/egress");
-  assert.deepEqual(told.body.data, { addresses: egressAddresses });
+  const egress = await other.as(null).get("/v1/webhooks/egress");
+  assert.deepEqual(egress.body.data, { addresses: egressAddresses });
 });
 
-test("text that no database can hold is refused or kept without it, and never an error of ours", async () => {
+test("text that PostgreSQL cannot store: is refused or cleaned, never a 500", async () => {
   for (const input of [
     { url, description: "a\u0000b" },
     { url: `${url}/\u0000` },
@@ -393,10 +395,10 @@ test("text that no database can hold is refused or kept without it, and never an
     assert.ok((await owner.get(`/v1/${path}`)).status < 500, path);
 });
 
-test("a removed endpoint is forgotten with the last of its log", async () => {
+test("deleted endpoint: its row is deleted after the last delivery in its log", async () => {
   const { ctx } = market.service;
   const { id } = await hasEndpoint(owner);
-  const kept = await hasEndpoint(owner);
+  const stored = await hasEndpoint(owner);
   await happens(owner);
   await deliver();
   await owner.delete(`/v1/webhooks/${id}`);
@@ -413,27 +415,27 @@ test("a removed endpoint is forgotten with the last of its log", async () => {
   await deleteOldEvents(ctx);
   await purgeDeletedEndpoints(ctx);
   assert.ok(!(await isThere()));
-  assert.equal((await owner.get(`/v1/webhooks/${kept.id}`)).status, 200);
+  assert.equal((await owner.get(`/v1/webhooks/${stored.id}`)).status, 200);
 });
 
-test("an address is kept and shown as it will be called", async () => {
-  const written: [given: string, kept: string][] = [
+test("URL: is stored and shown in its normalized form", async () => {
+  const written: [typed: string, stored: string][] = [
     [" https://hooks.example.com/a b ", "https://hooks.example.com/a%20b"],
     ["HTTPS://Hooks.Example.COM:443", "https://hooks.example.com/"],
     ["https://hooks.example.com./x/../y", "https://hooks.example.com/y"],
     ["https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"],
   ];
-  for (const [given, kept] of written) {
-    const made = await owner.post("/v1/webhooks", { url: given });
-    assert.equal(made.body.data?.url, kept, made.text);
+  for (const [typed, stored] of written) {
+    const made = await owner.post("/v1/webhooks", { url: typed });
+    assert.equal(made.body.data?.url, stored, made.text);
     const path = `/v1/webhooks/${made.body.data.id}`;
     await owner.patch(path, { url: "https://hooks.example.com/other" });
-    assert.equal((await owner.patch(path, { url: given })).body.data.url, kept);
+    assert.equal((await owner.patch(path, { url: typed })).body.data.url, stored);
     await owner.delete(path);
   }
 });
 
-test("an address with a control character is refused, and the answer names it", async () => {
+test("URL with a control character: 400 that names it", async () => {
   for (const [character, name] of [
     ["\n", "U+000A"],
     ["\r", "U+000D"],
@@ -448,7 +450,7 @@ test("an address with a control character is refused, and the answer names it", 
     }
 });
 
-test("an address that grows too long as it will be called is refused", async () => {
+test("URL that is too long when normalized: 400", async () => {
   const reply = await owner.post("/v1/webhooks", { url: `${url}/${"ü".repeat(1_000)}` });
   assertError(reply, 400, "INVALID_REQUEST", "url");
 });

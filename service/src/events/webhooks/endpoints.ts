@@ -99,11 +99,11 @@ export async function lockAnyEndpoint(
 
 export function mustBeEnabled(endpoint: EndpointRow | undefined): void {
   if (endpoint === undefined)
-    throw new ApiError("INVALID_STATE", "The endpoint was removed: nothing is sent there any more.", {
+    throw new ApiError("INVALID_STATE", "The endpoint was deleted, so it receives nothing any more.", {
       current: "removed",
     });
   if (endpoint.disabledBy === null) return;
-  throw new ApiError("INVALID_STATE", "The endpoint is switched off: switch it on first.", {
+  throw new ApiError("INVALID_STATE", "The endpoint is disabled: enable it first.", {
     current: "disabled",
   });
 }
@@ -158,10 +158,10 @@ export async function updateOwnEndpoint(
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockEndpoint(tx, caller, webhookId);
     mustMatch(ifMatch, etagOf(toEndpoint(before)));
-    const isSwitchedOn = change.enabled === true && before.disabledBy !== null;
+    const isEnabledAgain = change.enabled === true && before.disabledBy !== null;
     await updateEndpoint(tx, before.id, {
       ...toEndpointValues(change, before),
-      ...(isSwitchedOn && HEALTHY),
+      ...(isEnabledAgain && HEALTHY),
       updatedAt: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) {

@@ -33,7 +33,7 @@ const { deliver, forgetAll, hasEndpoint } = webhookHelpers(
   () => receiver,
 );
 before(async () => {
-  // It tells nobody of what it did: a notice that is refused comes again, and would settle in a later test what an earlier one left.
+  // The provider sends no webhooks: a repeated one would settle the payment of another test.
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
     payments: withConnectionTrouble(line, createFakePayments({ origin: provider.origin })),
@@ -57,37 +57,37 @@ after(async () => {
   await receiver.close();
 });
 
-/** What it takes before, and the operation itself. */
-type Story = () => Promise<() => Promise<Reply | undefined>>;
-type Told = Partial<Record<"seller" | "buyer", EventType>>;
+/** Prepares an operation and returns it. */
+type Scenario = () => Promise<() => Promise<Reply | undefined>>;
+type EventsOf = Partial<Record<"seller" | "buyer", EventType>>;
 
 const asPerson = ({ userId }: Client) => market.createSession(userId);
 const withProduct =
-  (operation: (productId: string) => Promise<Reply>, input?: ProductInput): Story =>
+  (operation: (productId: string) => Promise<Reply>, input?: ProductInput): Scenario =>
   async () => {
     const productId = await createProduct(seller, input);
     return () => operation(productId);
   };
 const withOrder =
-  (operation: (orderId: string) => Promise<Reply>): Story =>
+  (operation: (orderId: string) => Promise<Reply>): Scenario =>
   async () => {
     const orderId = await buyProduct(buyer, await createProduct(seller));
     return () => operation(orderId);
   };
-const asksBack = (orderId: string) => buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
-/** A request that the seller has to decide: the buyer has seen what they bought. */
-async function hasRequest(): Promise<string> {
+const requestRefund = (orderId: string) => buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
+/** A refund that the seller must decide, because the buyer has seen the content. */
+async function createPendingRefund(): Promise<string> {
   const productId = await createProduct(seller);
   const orderId = await buyProduct(buyer, productId);
   assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
-  const reply = await asksBack(orderId);
+  const reply = await requestRefund(orderId);
   assert.equal(reply.body.data.status, "pending", reply.text);
   return reply.body.data.id;
 }
 
-const both = (type: EventType): Told => ({ seller: type, buyer: type });
+const both = (type: EventType): EventsOf => ({ seller: type, buyer: type });
 
-const causes: [name: string, story: Story, told: Told][] = [
+const eventCauses: [name: string, prepare: Scenario, expected: EventsOf][] = [
   [
     "a draft is published",
     async () => {
@@ -180,7 +180,7 @@ const causes: [name: string, story: Story, told: Told][] = [
     both("purchase.completed"),
   ],
   [
-    "a product is had for nothing",
+    "a product is bought for nothing",
     async () => {
       const productId = await createProduct(seller);
       await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });
@@ -189,7 +189,7 @@ const causes: [name: string, story: Story, told: Told][] = [
     both("purchase.completed"),
   ],
   [
-    "a charge is found that nobody heard of",
+    "a charge is found by reconciliation",
     async () => {
       const productId = await createProduct(seller);
       line.trouble = "answers get lost";
@@ -204,17 +204,17 @@ const causes: [name: string, story: Story, told: Told][] = [
     },
     both("purchase.completed"),
   ],
-  ["a refund needs no decision", withOrder(asksBack), both("purchase.refunded")],
+  ["a refund needs no decision", withOrder(requestRefund), both("purchase.refunded")],
   [
     "the seller approves a refund",
     async () => {
-      const refundId = await hasRequest();
+      const refundId = await createPendingRefund();
       return () => seller.post(`/v1/refunds/${refundId}/approve`);
     },
     both("purchase.refunded"),
   ],
   [
-    "an administrator gives a part back",
+    "an administrator refunds a part",
     withOrder((id) => admin.post(`/v1/admin/orders/${id}/refund`, { amount: 1, reason: "other" })),
     both("purchase.refunded"),
   ],
@@ -240,7 +240,7 @@ const causes: [name: string, story: Story, told: Told][] = [
     { seller: "review.created" },
   ],
   [
-    "somebody chooses a dearer plan",
+    "a user upgrades the plan",
     async () => {
       const session = await asPerson(buyer);
       return () => session.put("/v1/account/subscription", { plan: "pro" });
@@ -248,7 +248,7 @@ const causes: [name: string, story: Story, told: Told][] = [
     { buyer: "user.subscription.updated" },
   ],
   [
-    "a cheaper plan comes due",
+    "a downgrade becomes due",
     async () => {
       const session = await asPerson(buyer);
       await session.put("/v1/account/subscription", { plan: "pro" });
@@ -268,28 +268,28 @@ const causes: [name: string, story: Story, told: Told][] = [
     { buyer: "user.subscription.updated" },
   ],
   [
-    "somebody who sells leaves",
+    "a seller closes the account",
     async () => {
       await createProduct(seller);
       const session = await asPerson(seller);
       const { email } = (await session.get("/v1/account")).body.data;
       return () => session.request("DELETE", "/v1/account", { json: { confirm: email } });
     },
-    // What their products caused is an event; nobody is there to hear it.
+    // The event of their products has no receiver any more.
     {},
   ],
 ];
 
-suite("what happens is delivered to those whom it concerns, in the bytes that are kept, when", () => {
-  for (const [name, story, told] of causes)
+suite("operation with an event: its receivers get the stored bytes when", () => {
+  for (const [name, prepare, expected] of eventCauses)
     test(name, async () => {
-      const operation = await story();
+      const operation = await prepare();
       await deliver();
       receiver.received.length = 0;
       const reply = await operation();
       if (reply) assert.ok(reply.status < 300, reply.text);
       await deliver();
-      const came: Told = {};
+      const came: EventsOf = {};
       for (const { path, body, headers } of receiver.received) {
         const { id, type, created, data, ...others } = JSON.parse(body);
         const who = path.slice(1) as "seller" | "buyer";
@@ -307,18 +307,18 @@ suite("what happens is delivered to those whom it concerns, in the bytes that ar
         const list = await (who === "seller" ? seller : buyer).get(`/v1/events/${id}`);
         assert.deepEqual(list.body.data, JSON.parse(body));
       }
-      assert.deepEqual(came, told);
+      assert.deepEqual(came, expected);
     });
 
-  test("every type has a cause", () => {
-    const types = new Set(causes.flatMap(([, , told]) => Object.values(told)));
+  test("every event type: has a cause", () => {
+    const types = new Set(eventCauses.flatMap(([, , expected]) => Object.values(expected)));
     assert.deepEqual([...types, "test"].sort(), [...eventTypes].sort());
   });
 });
 
-const quiet: [name: string, story: Story][] = [
+const withoutEvents: [name: string, prepare: Scenario][] = [
   [
-    "a draft is made",
+    "a draft is created",
     async () => () => seller.post("/v1/products", { title: "A", type: "PROMPT", price: 1, content: "x" }),
   ],
   [
@@ -339,7 +339,7 @@ const quiet: [name: string, story: Story][] = [
     ),
   ],
   [
-    "the bank asks first",
+    "the bank requires an action first",
     withProduct((productId) =>
       buyer.post("/v1/purchases", { productId, paymentMethodId: "pm_test_requires_action" }),
     ),
@@ -350,18 +350,18 @@ const quiet: [name: string, story: Story][] = [
       const productId = await createProduct(seller);
       const orderId = await buyProduct(buyer, productId);
       await buyer.get(`/v1/products/${productId}`);
-      return () => asksBack(orderId);
+      return () => requestRefund(orderId);
     },
   ],
   [
-    "a refund is refused",
+    "a refund is rejected",
     async () => {
-      const refundId = await hasRequest();
+      const refundId = await createPendingRefund();
       return () => seller.post(`/v1/refunds/${refundId}/reject`, { reason: "It was used" });
     },
   ],
   [
-    "a cheaper plan is chosen",
+    "a downgrade is chosen",
     async () => {
       const session = await asPerson(buyer);
       await session.put("/v1/account/subscription", { plan: "pro" });
@@ -390,10 +390,10 @@ const quiet: [name: string, story: Story][] = [
   ],
 ];
 
-suite("nothing is delivered when", () => {
-  for (const [name, story] of quiet)
+suite("operation without an event: nothing is delivered when", () => {
+  for (const [name, prepare] of withoutEvents)
     test(name, async () => {
-      const operation = await story();
+      const operation = await prepare();
       await deliver();
       receiver.received.length = 0;
       const reply = await operation();
@@ -403,7 +403,7 @@ suite("nothing is delivered when", () => {
     });
 });
 
-/** All that operations change, in short. */
+/** The state that the operations change. */
 const state = async () =>
   (
     await market.query(`
@@ -417,15 +417,15 @@ const state = async () =>
              (select count(*) from events) as events`)
   ).rows[0];
 
-suite("the change is undone with its event when", () => {
-  for (const [name, story] of causes)
+suite("event that cannot be inserted: the change is rolled back when", () => {
+  for (const [name, prepare] of eventCauses)
     test(name, async () => {
-      const operation = await story();
+      const operation = await prepare();
       const before = await state();
       await market.query("alter table event_recipients add constraint no_events check (false) not valid");
       try {
         const reply = await operation().catch(() => undefined);
-        // A purchase, a refund and a payout go on later: they are asked for, and then settled.
+        // Purchases, refunds and payouts are settled later, after their request was accepted.
         assert.ok(!reply || [201, 202, 500].includes(reply.status), reply?.text);
       } finally {
         await market.query("alter table event_recipients drop constraint no_events");
@@ -434,7 +434,7 @@ suite("the change is undone with its event when", () => {
     });
 });
 
-test("the largest change of a product makes an event of less than 256 KiB", async () => {
+test("largest change of a product: its event is smaller than 256 KiB", async () => {
   const long = (length: number, letter: string) => letter.repeat(length);
   const largest = (letter: string) => ({
     title: long(120, letter),

@@ -17,7 +17,7 @@ const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: str
   ["sends elsewhere", (response) => response.writeHead(302, { location: "/hook" }).end(), "status"],
 ];
 for (const [name, answer, code] of misbehaviours)
-  test(`a receiver that ${name} is tried again later, and the log says why`, async () => {
+  test(`receiver that ${name}: is retried, and the log has the reason`, async () => {
     const endpoint = await hasEndpoint(owner);
     receiver.answer = answer;
     await happens(owner);
@@ -29,7 +29,7 @@ for (const [name, answer, code] of misbehaviours)
     assert.equal(receiver.received.length, 1);
   });
 
-test("of a gigabyte 16 KiB are kept, and the rest is not read", async () => {
+test("response of a gigabyte: 16 KiB are stored, and the rest is not read", async () => {
   const endpoint = await hasEndpoint(owner);
   let sent = 0;
   receiver.answer = (response) => {
@@ -49,10 +49,10 @@ test("of a gigabyte 16 KiB are kept, and the rest is not read", async () => {
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.equal(delivery.status, "succeeded");
   assert.equal((await detailOf(owner, delivery)).attempts[0].response.body.length, 16 * 1024);
-  assert.ok(sent < 64 * 1024 ** 2, `${sent} bytes were taken`);
+  assert.ok(sent < 64 * 1024 ** 2, `${sent} bytes were read`);
 });
 
-test("of a bomb the bytes that came are kept, and nothing is unpacked", async () => {
+test("compressed bomb: the received bytes are stored and not decompressed", async () => {
   const endpoint = await hasEndpoint(owner);
   const bomb = gzipSync(Buffer.alloc(20 * 1024 ** 2));
   receiver.answer = (response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb);
@@ -64,7 +64,7 @@ test("of a bomb the bytes that came are kept, and nothing is unpacked", async ()
   assert.ok(body.length <= 16 * 1024 && !/^\s*$/.test(body), `${body.length} characters`);
 });
 
-test("an answer that is no text is kept as what a database can hold of it", async () => {
+test("binary response: is stored as far as PostgreSQL can store it", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(200).end(Buffer.from([0x61, 0, 0xff, 0, 0x62]));
   await happens(owner);

@@ -7,13 +7,13 @@ import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhoo
 import { webhookHelpers } from "../../../test/webhooks.ts";
 import { toUuid } from "../../core/ids.ts";
 
-/** Where nothing private is allowed: what users' addresses reach all the same, from POST /webhooks to the socket. */
+/** Allows one loopback address: private targets must be refused from POST /webhooks to the socket. */
 let market: Market;
-/** On loopback, as a service that trusts its neighbours. */
+/** A service on loopback that must not be reached. */
 let inside: WebhookReceiver;
 let owner: Client;
 let addresses: string[][] = [];
-let asked = 0;
+let lookups = 0;
 const { deliver, deliveriesOf, detailOf, forgetAll, happens } = webhookHelpers(
   () => market,
   () => inside,
@@ -24,7 +24,7 @@ before(async () => {
     config: { allowedTargets: "127.0.0.2" },
     postDeadlines: { connectMs: 1_000, totalMs: 1_500 },
     resolve: async () => {
-      asked++;
+      lookups++;
       return addresses.length > 1 ? addresses.shift()! : addresses[0]!;
     },
   });
@@ -35,7 +35,7 @@ beforeEach(async () => {
   inside.received.length = 0;
   inside.answer = 200;
   addresses = [["127.0.0.1"]];
-  asked = 0;
+  lookups = 0;
 });
 after(async () => {
   await market.close();
@@ -76,8 +76,8 @@ const METADATA = [
   "2852039166",
 ];
 
-/** An endpoint whose address got in at another time, when something else was allowed. */
-async function hasEndpointAt(url: string) {
+/** An endpoint whose URL was allowed when it was created. */
+async function insertEndpointAt(url: string) {
   const { body } = await owner.post("/v1/webhooks", { url: "https://hooks.example.com/" });
   await market.query("update webhook_endpoints set url = $2 where id = $1", [
     toUuid("whk", body.data.id),
@@ -86,7 +86,7 @@ async function hasEndpointAt(url: string) {
   return body.data;
 }
 
-/** The one attempt of an event, as its owner reads it. */
+/** The only attempt of an event, as the API shows it. */
 async function attemptAt(endpoint: { id: string }) {
   await happens(owner);
   await deliver();
@@ -96,7 +96,7 @@ async function attemptAt(endpoint: { id: string }) {
 }
 
 for (const scheme of ["http", "https"])
-  test(`no form of loopback or metadata is taken as an address over ${scheme}`, async () => {
+  test(`POST /v1/webhooks with ${scheme}: every form of a loopback or metadata address is refused`, async () => {
     for (const host of [...LOOPBACK, ...METADATA]) {
       const url = `${scheme}://${host}:${portOf(inside)}/`;
       const refused = await owner.post("/v1/webhooks", { url });
@@ -105,11 +105,15 @@ for (const scheme of ["http", "https"])
     assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 0);
   });
 
-test("and none is dialled that is there already", async () => {
+test("stored loopback or metadata address: is not connected to", async () => {
   const endpoints = [];
   for (const host of [...LOOPBACK, ...METADATA]) {
     if (endpoints.length % 20 === 19) owner = await market.createUser();
-    endpoints.push({ endpoint: await hasEndpointAt(`http://${host}:${portOf(inside)}/hook`), owner, host });
+    endpoints.push({
+      endpoint: await insertEndpointAt(`http://${host}:${portOf(inside)}/hook`),
+      owner,
+      host,
+    });
   }
   for (const who of new Set(endpoints.map((one) => one.owner))) await happens(who);
   await deliver();
@@ -121,7 +125,7 @@ test("and none is dialled that is there already", async () => {
   assert.deepEqual(inside.received, []);
 });
 
-test("a name that leads inside is refused when it is dialled, and its address is not told", async () => {
+test("name with a private address: is refused when connecting, and its address is not shown", async () => {
   const { id } = (await owner.post("/v1/webhooks", { url: "https://hooks.example.com:8443/" })).body.data;
   for (const address of [
     "127.0.0.1",
@@ -146,7 +150,7 @@ test("a name that leads inside is refused when it is dialled, and its address is
   assert.equal((await attemptAt({ id })).error.code, "blocked_address", "one private answer is enough");
 });
 
-/** Something that listens and keeps count of who connects. */
+/** A TCP server that counts connections. */
 async function listen(host: string, port = 0) {
   let connections = 0;
   const server = createTcpServer((socket) => {
@@ -161,7 +165,7 @@ async function listen(host: string, port = 0) {
   };
 }
 
-test("a name server that changes its mind is asked once a connection, and what it says then is checked again", async (t) => {
+test("name with changing addresses: is resolved once for each connection and checked again", async (t) => {
   const allowed = await listen("127.0.0.2");
   const secret = await listen("127.0.0.1", allowed.port);
   t.after(() => [allowed.close(), secret.close()]);
@@ -169,15 +173,15 @@ test("a name server that changes its mind is asked once a connection, and what i
   const { id } = (await owner.post("/v1/webhooks", { url })).body.data;
   addresses = [["127.0.0.2"], ["127.0.0.1"]];
   assert.notEqual((await attemptAt({ id })).error.code, "blocked_address");
-  assert.deepEqual([asked, allowed.connections(), secret.connections()], [1, 1, 0]);
+  assert.deepEqual([lookups, allowed.connections(), secret.connections()], [1, 1, 0]);
   market.clock.forward(60_000);
   await deliver();
   const [delivery] = await deliveriesOf(owner, { id });
   assert.equal((await detailOf(owner, delivery)).attempts[1].error.code, "blocked_address");
-  assert.deepEqual([asked, allowed.connections(), secret.connections()], [2, 1, 0]);
+  assert.deepEqual([lookups, allowed.connections(), secret.connections()], [2, 1, 0]);
 });
 
-test("a redirect to the inside is an answer, and nobody goes there", async (t) => {
+test("redirect to a private address: is a failed response and not followed", async (t) => {
   const outside = await openMarket({ config: { allowedTargets: `127.0.0.1:${portOf(inside)}` } });
   t.after(() => outside.close());
   const secret = await startWebhookReceiver();
@@ -202,7 +206,7 @@ test("a redirect to the inside is an answer, and nobody goes there", async (t) =
   assert.equal(inside.received.length, 5);
 });
 
-test("the service does not call itself, but for its inbox, and that connection leads nowhere else", async (t) => {
+test("own service: only its inbox may be called, and no other path on that connection", async (t) => {
   const open = await openMarket();
   t.after(() => open.close());
   const seller = await open.createUser();

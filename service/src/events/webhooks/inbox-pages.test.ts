@@ -12,12 +12,12 @@ import { createSignatureHeaders, generateWebhookSecret } from "./signature.ts";
 const JSON_WANTED = { accept: "application/json" };
 
 let market: Market;
-let nobody: Client;
+let anonymous: Client;
 let owner: Client;
 let path: string;
 before(async () => {
   market = await openMarket();
-  nobody = market.as(null);
+  anonymous = market.as(null);
   owner = await market.createUser();
 });
 beforeEach(() => {
@@ -26,9 +26,9 @@ beforeEach(() => {
 after(() => market.close());
 
 const post = (body: string, headers: Record<string, string> = {}, to = path) =>
-  nobody.request("POST", to, { body, headers });
-const arrivals = async () => (await nobody.get(path, JSON_WANTED)).body.data;
-const page = async (to = path) => (await nobody.get(to, { accept: "text/html" })).text;
+  anonymous.request("POST", to, { body, headers });
+const arrivals = async () => (await anonymous.get(path, JSON_WANTED)).body.data;
+const page = async (to = path) => (await anonymous.get(to, { accept: "text/html" })).text;
 
 const BODY = '{"id":"evt_1","type":"review.created","data":{}}';
 function signed(secret: string, input = {}, id = "evt_1"): Record<string, string> {
@@ -53,7 +53,7 @@ async function deliver(): Promise<void> {
 }
 
 suite("/dev/hooks", () => {
-  test("shows a test event that an endpoint of ours was sent, and that its signature is right", async () => {
+  test("test event: is shown with a valid signature", async () => {
     const { id } = await hasEndpoint();
     assert.equal((await owner.post(`/v1/webhooks/${id}/test`)).status, 201);
     await deliver();
@@ -66,7 +66,7 @@ suite("/dev/hooks", () => {
     assert.match(await page(), /<a href="[^"]+">test<\/a><span>signature right/);
   });
 
-  test("tells programs what came in, newest first, with its headers", async () => {
+  test("Accept: application/json: lists messages, newest first, with headers", async () => {
     const reply = await post("first", {
       "x-own": "A",
       "content-type": "text/plain",
@@ -74,23 +74,26 @@ suite("/dev/hooks", () => {
     assert.deepEqual([reply.status, reply.body], [200, { received: true }]);
     market.clock.forward(1);
     await post("");
-    const { status, headers, body } = await nobody.get(path, JSON_WANTED);
+    const { status, headers, body } = await anonymous.get(path, JSON_WANTED);
     assert.deepEqual([status, headers.get("cache-control")], [200, "no-store"]);
     const [last, first] = body.data;
     assert.deepEqual([last.body, first.body, first.headers["x-own"]], ["", "first", "A"]);
     assert.deepEqual(Object.keys(first), ["id", "headers", "body", "receivedAt", "signature"]);
     assert.deepEqual([last.signature, first.signature], ["missing", "missing"]);
-    const one = await nobody.get(`${path}/${first.id}`, JSON_WANTED);
+    const one = await anonymous.get(`${path}/${first.id}`, JSON_WANTED);
     assert.deepEqual(one.body, { success: true, data: first });
-    assert.deepEqual((await nobody.get("/dev/hooks/empty", JSON_WANTED)).body, { success: true, data: [] });
+    assert.deepEqual((await anonymous.get("/dev/hooks/empty", JSON_WANTED)).body, {
+      success: true,
+      data: [],
+    });
   });
 
-  test("keeps no cookie", async () => {
+  test("cookies: are not stored", async () => {
     await post("x", { cookie: "__Host-session=secret" });
     assert.equal((await arrivals())[0].headers.cookie, undefined);
   });
 
-  test("knows a wrong signature, in each kind, from a right one in any form", async () => {
+  test("signature: wrong ones are detected in each kind, right ones accepted in any format", async () => {
     const { secret } = await hasEndpoint();
     const other = generateWebhookSecret();
     const forms = [{ content: "body" }, { prefix: true }, { content: "body", prefix: true }];
@@ -121,7 +124,7 @@ suite("/dev/hooks", () => {
     assert.equal((await arrivals())[0].signature, "wrong");
   });
 
-  test("takes either secret while one takes the other's place, the old one no longer, and none before its time", async () => {
+  test("rotation: both secrets are valid during the overlap, and none outside its time", async () => {
     const { id, secret } = await hasEndpoint();
     const rotated = await owner.post(`/v1/webhooks/${id}/rotate-secret`, { overlapHours: 1 });
     for (const known of [secret, rotated.body.data.secret]) await post(BODY, signed(known));
@@ -134,7 +137,7 @@ suite("/dev/hooks", () => {
     assert.deepEqual(signatures, ["wrong", "wrong", "right", "right"]);
   });
 
-  test("takes what comes though a secret of an endpoint that leads there cannot be opened", async () => {
+  test("secret that cannot be opened: messages are still received", async () => {
     const { id, secret } = await hasEndpoint();
     await market.query(
       `update webhook_secrets set sealed_secret = replace(sealed_secret, 'v1.test.', 'v1.lost.') where endpoint_id = $1`,
@@ -147,7 +150,7 @@ suite("/dev/hooks", () => {
     assert.deepEqual(signatures, ["right", "unknown"]);
   });
 
-  test("checks a secret that is given, where no endpoint leads here", async () => {
+  test("no endpoint for the inbox: a secret can be checked in the form", async () => {
     const secret = generateWebhookSecret();
     await post(BODY, signed(secret));
     const [{ id, signature }] = await arrivals();
@@ -167,7 +170,7 @@ suite("/dev/hooks", () => {
     assert.equal((await arrivals()).length, 1);
   });
 
-  test("shows people what came as text, whatever it holds", async () => {
+  test("markup in a message: is shown as text", async () => {
     await post('{"type":"<script>alert(1)</script>"}', { "x-evil": "<img src=x>" });
     const [{ id }] = await arrivals();
     for (const text of [await page(), await page(`${path}/${id}`)]) {
@@ -177,30 +180,30 @@ suite("/dev/hooks", () => {
     assert.match(await page("/dev/hooks"), new RegExp(`href="${path}"`));
   });
 
-  test("takes no more than 256 KiB, and no name that is none", async () => {
+  test("body over 256 KiB or invalid name: is refused", async () => {
     assertError(await post("x".repeat(256 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
     assert.equal((await post("x".repeat(256 * 1024))).status, 200);
     for (const name of ["a.b", "%2e%2e", "a%20b", "x".repeat(65)]) {
       assertError(await post("x", {}, `/dev/hooks/${name}`), 404, "NOT_FOUND");
-      assertError(await nobody.get(`/dev/hooks/${name}`, JSON_WANTED), 404, "NOT_FOUND");
+      assertError(await anonymous.get(`/dev/hooks/${name}`, JSON_WANTED), 404, "NOT_FOUND");
     }
-    assertError(await nobody.get(`${path}/nothing`, JSON_WANTED), 404, "NOT_FOUND");
+    assertError(await anonymous.get(`${path}/nothing`, JSON_WANTED), 404, "NOT_FOUND");
     assertError(await post("secret=x", {}, `${path}/nothing`), 404, "NOT_FOUND");
   });
 
-  test("tells people by a page that nothing is there, as after a restart, which empties all", async () => {
+  test("unknown message, as after a restart: a 404 page", async () => {
     assert.match(await page(`${path}/gone`), /<h1>This page does not exist/);
     assert.match(await page("/dev/hooks/no.name"), /<h1>This page does not exist/);
   });
 
-  test("takes nothing that a page of another site has a browser send", async () => {
+  test("request from another site: is refused", async () => {
     for (const headers of [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }]) {
       assertError(await post("x", headers), 403, "UNAUTHORIZED");
     }
     assert.deepEqual(await arrivals(), []);
   });
 
-  test("does not exist for others than this machine, nor in production", async () => {
+  test("other machines and production: 404", async () => {
     for (const [method, to] of [
       ["GET", "/dev/hooks"],
       ["GET", path],
@@ -222,13 +225,13 @@ suite("/dev/hooks", () => {
   });
 });
 
-suite("what inboxes keep", () => {
+suite("limits of inboxes", () => {
   const arrival = (id: string, body = "") => ({
     ...{ id, headers: {}, body, receivedAt: new Date(0) },
     signature: "missing" as const,
   });
 
-  test("is the 50 newest of each", () => {
+  test("one inbox: the 50 newest messages", () => {
     const inboxes = new Inboxes();
     for (let at = 0; at < 60; at++) inboxes.put("a", arrival(String(at)));
     assert.deepEqual(
@@ -237,7 +240,7 @@ suite("what inboxes keep", () => {
     );
   });
 
-  test("is of the 300 inboxes that got something last", () => {
+  test("many inboxes: the 300 most recently used", () => {
     const inboxes = new Inboxes();
     for (let at = 0; at < 300; at++) inboxes.put(String(at), arrival("x"));
     inboxes.put("0", arrival("y"));
@@ -248,7 +251,7 @@ suite("what inboxes keep", () => {
     assert.deepEqual(inboxes.list("1"), []);
   });
 
-  test("is no more than 32 MiB together, with their headers", () => {
+  test("all inboxes: 32 MiB with headers", () => {
     const body = "x".repeat(256 * 1024);
     const headers = { name: "x".repeat(16 * 1024 - 4) };
     for (const [kind, most] of [

@@ -23,19 +23,19 @@ const INBOX_PATH = "/dev/hooks/";
 export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test") return;
   const inboxes = new Inboxes();
-  const mustComeFromHere = async (request: FastifyRequest) =>
+  const requireOwnOrigin = async (request: FastifyRequest) =>
     requireSameOrigin(request, ctx.links.origin(), "no objection");
   const mayRead = requireTestPageAccess(ctx);
-  const onRequest = [mayRead, mustComeFromHere];
+  const onRequest = [mayRead, requireOwnOrigin];
   const options = { onRequest, bodyLimit: MAX_BODY_BYTES };
-  // Our own deliveries come by the public host name and bring no token.
+  // Our own deliveries use the public host name and have no token.
   const mayPost = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isLoopbackRequest(request, ctx.links.origin())) await mayRead(request, reply);
   };
-  const posting = { ...options, onRequest: [mayPost, mustComeFromHere] };
+  const postOptions = { ...options, onRequest: [mayPost, requireOwnOrigin] };
 
   app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxListPage(reply, inboxes));
-  app.post(`${INBOX_PATH}:name`, posting, async (request) => {
+  app.post(`${INBOX_PATH}:name`, postOptions, async (request) => {
     const name = readInboxName(request);
     inboxes.put(name, await readMessage(ctx, name, request));
     return { received: true };
@@ -53,8 +53,8 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   });
   app.post(`${INBOX_PATH}:name/:id`, options, async (request, reply) => {
     const message = mustFindMessage(inboxes, request);
-    const verdict = verifySignature(ctx.config.webhookHeaderPrefix, message, [readSecret(request)]);
-    return sendMessagePage(reply, readInboxName(request), message, verdict);
+    const result = verifySignature(ctx.config.webhookHeaderPrefix, message, [readSecret(request)]);
+    return sendMessagePage(reply, readInboxName(request), message, result);
   });
 }
 
@@ -75,7 +75,7 @@ const readSecret = (request: FastifyRequest): string =>
   (new URLSearchParams(readBody(request)).get("secret") ?? "").trim();
 
 async function readMessage(ctx: Context, name: string, request: FastifyRequest): Promise<InboxMessage> {
-  // The cookie of a browser would open an account.
+  // A browser's cookie would give access to an account.
   const { cookie: _, ...headers } = request.headers;
   const texts = Object.entries(headers).map(([header, value]) => [header, String(value)]);
   const signed = { headers: Object.fromEntries(texts), body: readBody(request) };
@@ -83,7 +83,7 @@ async function readMessage(ctx: Context, name: string, request: FastifyRequest):
   return { id: ctx.newId(), ...signed, receivedAt: ctx.now(), signature };
 }
 
-/** With the active secrets of the endpoints that lead to this inbox. */
+/** Verifies with the active secrets of the endpoints whose URL is this inbox. */
 async function verifyWithStoredSecrets(
   ctx: Context,
   name: string,
@@ -91,9 +91,9 @@ async function verifyWithStoredSecrets(
 ): Promise<InboxMessage["signature"]> {
   const found = await listSecretsByUrlSuffix(ctx.db, INBOX_PATH + name, ctx.now());
   const secrets = openSecrets(ctx, found);
-  const verdict = verifySignature(ctx.config.webhookHeaderPrefix, signed, secrets);
-  const isSure = found.length > 0 && secrets.length === found.length;
-  return verdict === "wrong" && !isSure ? "unknown" : verdict;
+  const result = verifySignature(ctx.config.webhookHeaderPrefix, signed, secrets);
+  const areAllOpened = found.length > 0 && secrets.length === found.length;
+  return result === "wrong" && !areAllOpened ? "unknown" : result;
 }
 
 const toJson = ({ id, headers, body, receivedAt, signature }: InboxMessage) => ({
@@ -188,7 +188,7 @@ const sendMessagePage = (
   reply: FastifyReply,
   name: string,
   message: InboxMessage,
-  verdict: VerificationResult | null,
+  result: VerificationResult | null,
 ) =>
   sendPage(reply.header("vary", "Accept"), {
     title: readEventType(message),
@@ -207,7 +207,7 @@ ${Object.entries(message.headers).map(([header, value]) => html`<dt>${header}</d
 <div class="card">
 <h2>Check the signature</h2>
 <form method="post" action="${INBOX_PATH}${name}/${message.id}">
-${verdict && checkResultTexts[verdict]}
+${result && checkResultTexts[result]}
 <div class="field"><label for="secret">Secret</label>
 <p class="hint" id="secret-hint">As it was shown when the endpoint was made: whsec_ and what follows.</p>
 <input id="secret" name="secret" autocomplete="off" spellcheck="false" required aria-describedby="secret-hint"></div>

@@ -25,11 +25,11 @@ export class Inboxes {
   #characters = 0;
 
   put(name: string, message: InboxMessage): void {
-    const kept = [message, ...this.list(name)];
+    const all = [message, ...this.list(name)];
     this.#messages.delete(name);
-    this.#messages.set(name, kept);
+    this.#messages.set(name, all);
     this.#characters += countCharacters(message);
-    while (kept.length > MAX_MESSAGES_PER_INBOX) this.#dropOldestOf(name);
+    while (all.length > MAX_MESSAGES_PER_INBOX) this.#dropOldestOf(name);
     if (this.#messages.size > MAX_INBOXES) this.#drop(this.#leastRecentlyUsed());
     while (this.#characters > MAX_CHARACTERS) this.#dropOldestOf(this.#leastRecentlyUsed());
   }

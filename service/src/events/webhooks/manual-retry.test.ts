@@ -11,7 +11,7 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-test("a test event goes to one endpoint alone, whatever types it wants, and is an event of its owner", async () => {
+test("test event: goes only to its endpoint, whatever types it subscribes to, and is an event of the owner", async () => {
   const one = await hasEndpoint(owner, { eventTypes: ["payout.completed"] });
   const other = await hasEndpoint(owner, { url: `${receiver.url}/other` });
   const reply = await owner.post(`/v1/webhooks/${one.id}/test`);
@@ -34,7 +34,7 @@ test("a test event goes to one endpoint alone, whatever types it wants, and is a
   assertError(await owner.post(`/v1/webhooks/${one.id}/test`, { type: "x" }), 400, "INVALID_REQUEST");
 });
 
-test("a delivery that is asked for again is the next attempt, and uses up none of the schedule", async () => {
+test("manual retry: is the next attempt and uses none of the schedule", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner);
@@ -51,8 +51,8 @@ test("a delivery that is asked for again is the next attempt, and uses up none o
   assert.deepEqual([third.attempt, wait], [3, 5 * MINUTE_MS]);
 });
 
-/** Its endpoint wants to be left alone for ten minutes, and two more are due. */
-async function hasBlocked() {
+/** An endpoint with a Retry-After of ten minutes, and two more due deliveries. */
+async function createBlockedEndpoint() {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(429, { "retry-after": "600" }).end();
   await happens(owner, "first");
@@ -65,8 +65,8 @@ async function hasBlocked() {
   return endpoint;
 }
 
-test("what somebody asks for is attempted at once though the endpoint asked for patience, and nothing else is", async () => {
-  const endpoint = await hasBlocked();
+test("manual retry during Retry-After: is sent at once, and no other delivery", async () => {
+  const endpoint = await createBlockedEndpoint();
   const [, , first] = await deliveriesOf(owner, endpoint);
   await owner.post(`/v1/deliveries/${first.id}/retry`);
   const test = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
@@ -88,15 +88,15 @@ test("what somebody asks for is attempted at once though the endpoint asked for 
   assert.equal(receiver.received.length, 5);
 });
 
-test("an address that is sent again as it is ends no patience that it asked for", async () => {
-  const { id, url } = await hasBlocked();
+test("PATCH with the same URL: does not end Retry-After", async () => {
+  const { id, url } = await createBlockedEndpoint();
   await owner.patch(`/v1/webhooks/${id}`, { url, description: "the same place" });
   await deliver();
   assert.equal(receiver.received.length, 1);
 });
 
-test("a test that is not taken goes on by the schedule", async () => {
-  const endpoint = await hasBlocked();
+test("failed test event: continues by the schedule", async () => {
+  const endpoint = await createBlockedEndpoint();
   receiver.answer = 500;
   await owner.post(`/v1/webhooks/${endpoint.id}/test`);
   await deliver();
@@ -105,7 +105,7 @@ test("a test that is not taken goes on by the schedule", async () => {
   assert.deepEqual([test.status, test.attempt, wait], ["retrying", 1, MINUTE_MS]);
 });
 
-test("what somebody asks for goes before all that is due", async () => {
+test("manual retry with many due deliveries: is sent first", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = 500;
   await happens(owner, "first");
@@ -124,8 +124,8 @@ test("what somebody asks for goes before all that is due", async () => {
   assert.ok(attempts.includes("2"), "of twenty-one, eight are begun");
 });
 
-test("what somebody asked for is attempted at once by the next worker where the first one died of it", async () => {
-  const endpoint = await hasBlocked();
+test("manual retry whose worker died: the next worker sends it at once", async () => {
+  const endpoint = await createBlockedEndpoint();
   await owner.post(`/v1/webhooks/${endpoint.id}/test`);
   const until = new Date(market.clock.now.getTime() + MINUTE_MS);
   const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2, null)";

@@ -25,14 +25,19 @@ const toFinalValues = (status: FinalStatus, now: Date) => ({
 export const endPendingDeliveries = (tx: Tx, endpointId: string, status: FinalStatus, now: Date) =>
   pendingDeliveries(tx, endpointId).set(toFinalValues(status, now)).execute();
 
-/** A test event goes to its endpoint whatever types that wants. */
-export const cancelUnsubscribedDeliveries = (tx: Tx, endpointId: string, wanted: EventType[], now: Date) =>
+/** Test events need no subscription. */
+export const cancelUnsubscribedDeliveries = (
+  tx: Tx,
+  endpointId: string,
+  subscribed: EventType[],
+  now: Date,
+) =>
   pendingDeliveries(tx, endpointId)
     .set(toFinalValues("canceled", now))
     .where("eventId", "in", (db) =>
       db
         .selectFrom("events")
         .select("id")
-        .where("type", "not in", [...wanted, "test"]),
+        .where("type", "not in", [...subscribed, "test"]),
     )
     .execute();

@@ -30,22 +30,22 @@ const kinds = [
   ...["off", "on", "on", "types", "all types", "move", "remove", "make"],
   ...["retry", "retry", "recover", "recover", "job", "job", "rotate", "test", "judge", "stats"],
 ] as const;
-const deed = fc.record({ kind: fc.constantFrom(...kinds), which: fc.nat({ max: 5 }) });
-/** What several do side by side, each one thing after another. */
-const plan = fc.array(fc.array(deed, { minLength: 3, maxLength: 8 }), { minLength: 3, maxLength: 5 });
+const action = fc.record({ kind: fc.constantFrom(...kinds), which: fc.nat({ max: 5 }) });
+/** Several sequences of actions that run concurrently. */
+const plan = fc.array(fc.array(action, { minLength: 3, maxLength: 8 }), { minLength: 3, maxLength: 5 });
 const answers = fc.array(fc.constantFrom(200, 200, 200, 500, 500, 410, 429, 503, 0), {
   minLength: 5,
   maxLength: 20,
 });
 
-type Deed = { kind: (typeof kinds)[number]; which: number };
+type Action = { kind: (typeof kinds)[number]; which: number };
 
-/** One owner with endpoints, and all that may be done to them. */
-function stageOf(owner: Client, endpoints: { id: string }[]) {
+/** Actions on one owner's endpoints. */
+function createActions(owner: Client, endpoints: { id: string }[]) {
   const recoveries: string[] = [];
   const pick = (which: number) => endpoints[which % endpoints.length]!;
   const change = (which: number, json: object) => owner.patch(`/v1/webhooks/${pick(which).id}`, json);
-  const deeds: Record<Deed["kind"], (which: number) => Promise<unknown>> = {
+  const actions: Record<Action["kind"], (which: number) => Promise<unknown>> = {
     happens: (which) => happens(owner, `${which}`),
     deliver: () => deliver(),
     reap: async () => {
@@ -70,7 +70,7 @@ function stageOf(owner: Client, endpoints: { id: string }[]) {
       const { body } = await owner.post(`/v1/webhooks/${pick(which).id}/recover`, { since });
       if (body.success) recoveries.push(toUuid("rcv", body.data.id)!);
     },
-    // As the queue does it: some time later, and sometimes twice.
+    // As the job queue runs it: later, and sometimes twice.
     job: () =>
       Promise.all(recoveries.map((id) => runRecovery(market.service.ctx, id, new AbortController().signal))),
     rotate: (which) => owner.post(`/v1/webhooks/${pick(which).id}/rotate-secret`, {}),
@@ -78,13 +78,13 @@ function stageOf(owner: Client, endpoints: { id: string }[]) {
     judge: () => checkFailingEndpoints(market.service.ctx),
     stats: (which) => owner.get(`/v1/webhooks/${pick(which).id}/stats`),
   };
-  return async (one: Deed): Promise<void> => {
-    const reply = (await deeds[one.kind](one.which)) as { status?: number; text?: string } | undefined;
+  return async (one: Action): Promise<void> => {
+    const reply = (await actions[one.kind](one.which)) as { status?: number; text?: string } | undefined;
     assert.ok(!reply?.status || reply.status < 500, `${one.kind}: ${reply?.text}`);
   };
 }
 
-/** What must hold of every delivery whenever nobody is at work; each line is a fault's name. */
+/** Conditions on every delivery while no worker runs. The first column names the fault. */
 const FAULTS = `
   select 'leased' as fault, d.id from webhook_deliveries d where lease_token is not null
   union all select 'ended and due', id from webhook_deliveries where ended_at is not null and due_at is not null
@@ -101,37 +101,37 @@ const FAULTS = `
   union all select 'secrets of a removed endpoint', e.id from webhook_endpoints e join webhook_secrets s on s.endpoint_id = e.id
              where e.deleted_at is not null`;
 
-async function mustBeSound(when: string): Promise<void> {
+async function assertNoFaults(when: string): Promise<void> {
   const { rows } = await market.query(FAULTS);
   assert.deepEqual(rows, [], when);
 }
 
-test("whatever owners do beside workers, no delivery is stuck, lost or left in somebody's hands", async () => {
+test("random actions beside workers: no delivery is stuck, lost or left leased", async () => {
   await fc.assert(
     fc.asyncProperty(plan, answers, async (sequences, replies) => {
       await forgetAll();
       let at = 0;
       receiver.answer = (response) => {
         const status = replies[at++ % replies.length]!;
-        // 0: it hangs up.
+        // 0: the receiver closes the connection.
         if (status === 0) response.destroy();
         else response.writeHead(status, status === 429 ? { "retry-after": "30" } : {}).end("x");
       };
       const owner = await market.createUser();
-      const act = stageOf(owner, [await hasEndpoint(owner), await hasEndpoint(owner)]);
-      const perform = async (sequence: Deed[]) => {
+      const act = createActions(owner, [await hasEndpoint(owner), await hasEndpoint(owner)]);
+      const perform = async (sequence: Action[]) => {
         for (const one of sequence) await act(one);
       };
       await Promise.all(sequences.map(perform));
       await act({ kind: "job", which: 0 });
       await deliver();
-      await mustBeSound("after all that");
+      await assertNoFaults("after all that");
       receiver.answer = 500;
       for (const hours of [0.1, 0.2, 1, 3, 8, 16, 32, 32]) {
         market.clock.forward(hours * HOUR_MS);
         await deliver();
       }
-      await mustBeSound("two days later");
+      await assertNoFaults("two days later");
       const { rows } = await market.query("select status from webhook_deliveries where due_at is not null");
       assert.deepEqual(rows, [], "the schedule of every delivery has come to its end");
     }),
@@ -145,7 +145,7 @@ test("whatever owners do beside workers, no delivery is stuck, lost or left in s
   );
 });
 
-test("an endpoint that is switched off and on beside its workers misses nothing that cannot be recovered", async () => {
+test("endpoint disabled and enabled beside workers: every missed delivery can be recovered", async () => {
   await forgetAll();
   receiver.answer = 200;
   receiver.received.length = 0;
@@ -171,7 +171,7 @@ test("an endpoint that is switched off and on beside its workers misses nothing 
     ...Array.from({ length: 60 }, (_, n) => happens(owner, `${n}`)),
   ]);
   await deliver();
-  await mustBeSound("after the toggles");
+  await assertNoFaults("after the toggles");
   const since = new Date(market.clock.now.getTime() - HOUR_MS).toISOString();
   const { body } = await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since });
   await runRecovery(market.service.ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);

@@ -11,7 +11,7 @@ import {
 } from "../../../test/webhook-receiver.ts";
 import { webhookHelpers } from "../../../test/webhooks.ts";
 
-/** Receivers as integrators write them: they know a secret and what came in. */
+/** Receivers as integrators write them, with only the secret and the request. */
 let market: Market;
 let receiver: WebhookReceiver;
 let owner: Client;
@@ -21,7 +21,7 @@ const { deliver, happens, hasEndpoint } = webhookHelpers(
 );
 before(async () => {
   market = await openMarket();
-  // Their libraries read the machine's clock.
+  // The libraries use the real clock.
   market.clock.now = new Date();
   receiver = await startWebhookReceiver();
   owner = await market.createUser();
@@ -42,7 +42,7 @@ const forms: Form[] = [
   { signatureContent: "body", signaturePrefix: true },
 ];
 
-/** As the specification tells receivers to. */
+/** Verifies as the specification describes. */
 function isOurs(
   secret: string,
   { headers, body }: ReceivedRequest,
@@ -52,8 +52,8 @@ function isOurs(
   const signed = form.signatureContent === "body" ? body : `${headers["x-service-timestamp"]}.${body}`;
   const digest = createHmac("sha256", secret).update(signed).digest("hex");
   const expected = Buffer.from(form.signaturePrefix ? `sha256=${digest}` : digest);
-  const given = Buffer.from(String(headers[name]));
-  return given.length === expected.length && timingSafeEqual(given, expected);
+  const actual = Buffer.from(String(headers[name]));
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
 const libraries = {
@@ -61,7 +61,7 @@ const libraries = {
   svix: (secret: string) => new svix.Webhook(secret),
 };
 
-/** Delivers one event, in characters of one to four bytes, and answers how it came in. */
+/** Delivers one event with characters of one to four bytes, and returns the received request. */
 async function received(): Promise<ReceivedRequest> {
   receiver.received.length = 0;
   await happens(owner, 'Schön — “wirklich” \u2028 ✓ 🎉 \\ "quoted" </script>');
@@ -94,7 +94,7 @@ const altered: [name: string, alter: (one: ReceivedRequest) => ReceivedRequest][
 
 for (const form of forms) {
   const name = `${form.signatureContent}${form.signaturePrefix ? " with sha256=" : ""}`;
-  test(`${name}: every receiver takes what is delivered, before, in and after a rotation`, async () => {
+  test(`${name}: every receiver verifies deliveries before, during and after a rotation`, async () => {
     const { id, secret } = await hasEndpoint(owner, form);
     const before = await received();
     const rotated = (await owner.post(`/v1/webhooks/${id}/rotate-secret`, { overlapHours: 1 })).body.data
@@ -104,17 +104,17 @@ for (const form of forms) {
     const later = await received();
 
     for (const [library, open] of Object.entries(libraries)) {
-      const takes = (with_: string, one: ReceivedRequest) => {
+      const mustVerify = (with_: string, one: ReceivedRequest) => {
         const headers = one.headers as Record<string, string>;
         return open(with_).verify(one.body, headers);
       };
-      takes(secret, before);
-      takes(secret, within);
-      takes(rotated, within);
-      assert.throws(() => takes(rotated, before), /signature/i, library);
-      for (const old of [secret, rotated]) assert.throws(() => takes(old, later), /signature/i, library);
+      mustVerify(secret, before);
+      mustVerify(secret, within);
+      mustVerify(rotated, within);
+      assert.throws(() => mustVerify(rotated, before), /signature/i, library);
+      for (const old of [secret, rotated]) assert.throws(() => mustVerify(old, later), /signature/i, library);
       for (const [what, alter] of altered)
-        assert.throws(() => takes(secret, alter(before)), Error, `${library} ${what}`);
+        assert.throws(() => mustVerify(secret, alter(before)), Error, `${library} ${what}`);
     }
     assert.ok(isOurs(secret, before, form));
     assert.equal(before.headers["x-service-signature-previous"], undefined);
@@ -126,7 +126,7 @@ for (const form of forms) {
   });
 }
 
-test("a repeat is signed anew with the same id and the same bytes, and libraries take it though the first is old", async () => {
+test("second attempt: has a new signature with the same id and body, and libraries accept it", async () => {
   const { id, secret } = await hasEndpoint(owner);
   receiver.answer = 500;
   const first = await received();
@@ -142,8 +142,8 @@ test("a repeat is signed anew with the same id and the same bytes, and libraries
   await owner.delete(`/v1/webhooks/${id}`);
 });
 
-/** The headers of a delivery as the reference tells them, and which of them always come. */
-async function headersTold(of: Market) {
+/** The headers of a delivery in the API reference, and which of them are always present. */
+async function documentedHeaders(of: Market) {
   const { parameters } = (await of.as(null).get("/v1/openapi.json")).body.webhooks["review.created"].post;
   return (parameters as { name: string; required: boolean }[]).map(({ name, required }) => ({
     name: name.toLowerCase(),
@@ -151,24 +151,24 @@ async function headersTold(of: Market) {
   }));
 }
 
-test("the reference tells the headers that come, and which of them only in a rotation", async () => {
+test("API reference: lists the headers of a delivery, and which occur only during a rotation", async () => {
   const { id } = await hasEndpoint(owner);
-  const told = await headersTold(market);
+  const documented = await documentedHeaders(market);
   const cameWith = async () =>
     Object.keys((await received()).headers).filter((name) => /^x-service|^webhook/.test(name));
   assert.deepEqual(
     (await cameWith()).sort(),
-    told
+    documented
       .filter(({ required }) => required)
       .map(({ name }) => name)
       .sort(),
   );
   await owner.post(`/v1/webhooks/${id}/rotate-secret`, {});
-  assert.deepEqual((await cameWith()).sort(), told.map(({ name }) => name).sort());
+  assert.deepEqual((await cameWith()).sort(), documented.map(({ name }) => name).sort());
   await owner.delete(`/v1/webhooks/${id}`);
 });
 
-test("the prefix of our own headers is the operator's to choose; the standard's stay", async (t) => {
+test("webhookHeaderPrefix: changes our own headers and not the standard ones", async (t) => {
   const other = await openMarket({ config: { webhookHeaderPrefix: "X-Acme-" } });
   t.after(() => other.close());
   const seller = await other.createUser();
@@ -185,6 +185,6 @@ test("the prefix of our own headers is the operator's to choose; the standard's 
   for (const name of [...own, "webhook-id", "webhook-timestamp", "webhook-signature"])
     assert.ok(names.includes(name), name);
   assert.ok(!names.some((name) => name.startsWith("x-service-")));
-  for (const { name, required } of await headersTold(other))
+  for (const { name, required } of await documentedHeaders(other))
     assert.equal(names.includes(name), required, `the reference tells ${name}`);
 });

@@ -12,8 +12,8 @@ beforeEach(async () => {
   owner = await market.createUser();
 });
 
-/** A failed delivery: its endpoint answered 410, and was switched on again. */
-async function hasLost(count = 1) {
+/** Failed deliveries: the endpoint responded 410 and was enabled again. */
+async function createLost(count = 1) {
   const endpoint = await hasEndpoint(owner);
   for (let n = 0; n < count; n++) await happens(owner, `${n}`);
   receiver.answer = 410;
@@ -26,24 +26,24 @@ async function hasLost(count = 1) {
 
 const since = () => new Date(market.clock.now.getTime() - 3_600_000).toISOString();
 
-async function asksToRecover({ id }: { id: string }, input: object = { since: since() }) {
+async function startRecovery({ id }: { id: string }, input: object = { since: since() }) {
   const reply = await owner.post(`/v1/webhooks/${id}/recover`, input);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
 
-const carryOut = ({ id }: { id: string }, signal = new AbortController().signal) =>
+const runJob = ({ id }: { id: string }, signal = new AbortController().signal) =>
   runRecovery(market.service.ctx, toUuid("rcv", id)!, signal);
 
 for (const [name, end] of [
   ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
   ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
 ] as const)
-  test(`a recovery brings nothing to an endpoint that is ${name} meanwhile`, async () => {
-    const endpoint = await hasLost();
-    const recovery = await asksToRecover(endpoint);
+  test(`recovery of an endpoint that is ${name} meanwhile: resends nothing`, async () => {
+    const endpoint = await createLost();
+    const recovery = await startRecovery(endpoint);
     await end(endpoint.id);
-    await carryOut(recovery);
+    await runJob(recovery);
     await deliver();
     assert.equal(receiver.received.length, 0);
     const { rows } = await market.query("select status, due_at from webhook_deliveries");
@@ -57,7 +57,7 @@ const statusesOf = async (endpoint: { id: string }) =>
 const progressOf = async (endpoint: { id: string }, { id }: { id: string }) =>
   (await owner.get(`/v1/webhooks/${endpoint.id}/recoveries/${id}`)).body.data;
 
-test("what failed and what was skipped begins its schedule anew, and nothing else does", async () => {
+test("failed and skipped deliveries: start their schedule again, and no others", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner, "succeeds");
   await deliver();
@@ -75,19 +75,22 @@ test("what failed and what was skipped begins its schedule anew, and nothing els
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
   receiver.answer = 200;
   receiver.received.length = 0;
-  const asked = await asksToRecover(endpoint);
-  assert.deepEqual([asked.status, asked.total, asked.recovered, asked.endedAt], ["running", 2, 0, null]);
-  await carryOut(asked);
-  const done = await progressOf(endpoint, asked);
+  const started = await startRecovery(endpoint);
+  assert.deepEqual(
+    [started.status, started.total, started.recovered, started.endedAt],
+    ["running", 2, 0, null],
+  );
+  await runJob(started);
+  const done = await progressOf(endpoint, started);
   assert.deepEqual([done.status, done.total, done.recovered], ["completed", 2, 2]);
   await deliver();
   assert.deepEqual(await statusesOf(endpoint), ["succeeded", "succeeded", "canceled", "succeeded"]);
   assert.deepEqual(receiver.received.map(({ headers }) => headers["x-service-attempt"]).sort(), ["1", "2"]);
 });
 
-test("what is recovered and fails has eight attempts more", async () => {
-  const endpoint = await hasLost();
-  await carryOut(await asksToRecover(endpoint));
+test("recovered delivery that fails: has eight more attempts", async () => {
+  const endpoint = await createLost();
+  await runJob(await startRecovery(endpoint));
   receiver.answer = 500;
   for (let n = 0; n < 10; n++) {
     await deliver();
@@ -99,7 +102,7 @@ test("what is recovered and fails has eight attempts more", async () => {
   );
 });
 
-test("a span says which events: both ends count", async () => {
+test("since and until: are inclusive", async () => {
   const endpoint = await hasEndpoint(owner, { enabled: false });
   const moments: string[] = [];
   for (let n = 0; n < 4; n++) {
@@ -109,16 +112,16 @@ test("a span says which events: both ends count", async () => {
   }
   await deliver();
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
-  await carryOut(await asksToRecover(endpoint, { since: moments[1], until: moments[2] }));
+  await runJob(await startRecovery(endpoint, { since: moments[1], until: moments[2] }));
   await deliver();
   assert.deepEqual(await statusesOf(endpoint), ["skipped", "succeeded", "succeeded", "skipped"]);
 });
 
-test("a span of more than 14 days, of the future, or of no length is refused", async () => {
+test("range over 14 days ago, in the future or empty: is refused", async () => {
   const endpoint = await hasEndpoint(owner);
   const path = `/v1/webhooks/${endpoint.id}/recover`;
   const at = (ms: number) => new Date(market.clock.now.getTime() + ms).toISOString();
-  await asksToRecover(endpoint, { since: at(-14 * DAY_MS) });
+  await startRecovery(endpoint, { since: at(-14 * DAY_MS) });
   assertError(await owner.post(path, { since: at(-14 * DAY_MS - 1) }), 422, "VALIDATION_ERROR", "since");
   assertError(await owner.post(path, { since: at(1) }), 422, "VALIDATION_ERROR", "since");
   assertError(await owner.post(path, { since: at(-2), until: at(-2) }), 422, "VALIDATION_ERROR", "until");
@@ -131,7 +134,7 @@ test("a span of more than 14 days, of the future, or of no length is refused", a
   assert.equal(off.current, "disabled");
 });
 
-test("who is killed in the middle goes on where they were, and repeats nothing", async () => {
+test("worker killed during a recovery: another continues and repeats nothing", async () => {
   const endpoint = await hasEndpoint(owner, { enabled: false });
   await happens(owner);
   await deliver();
@@ -143,16 +146,16 @@ test("who is killed in the middle goes on where they were, and repeats nothing",
        select gen_random_uuid(), more.id, d.endpoint_id, d.status, d.created_at, d.ended_at from more, webhook_deliveries d`,
   );
   await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
-  const recovery = await asksToRecover(endpoint);
+  const recovery = await startRecovery(endpoint);
   const killed = new AbortController();
   killed.abort(new Error("killed"));
-  await assert.rejects(carryOut(recovery, killed.signal), /killed/);
+  await assert.rejects(runJob(recovery, killed.signal), /killed/);
   const half = await progressOf(endpoint, recovery);
   assert.deepEqual([half.status, half.total, half.recovered], ["running", 1_200, 500]);
   await market.query(
     "update webhook_deliveries set status = 'failed', due_at = null where due_at is not null",
   );
-  await Promise.all([carryOut(recovery), carryOut(recovery)]);
+  await Promise.all([runJob(recovery), runJob(recovery)]);
   const done = await progressOf(endpoint, recovery);
   assert.deepEqual([done.status, done.total, done.recovered], ["completed", 1_200, 1_200]);
   const { rows } = await market.query(
@@ -164,23 +167,23 @@ test("who is killed in the middle goes on where they were, and repeats nothing",
   ]);
 });
 
-test("what somebody has attempted by hand is on its way, and is not recovered as well", async () => {
-  const endpoint = await hasLost(2);
+test("manual retry in progress: is not recovered as well", async () => {
+  const endpoint = await createLost(2);
   const [{ id }] = await deliveriesOf(owner, endpoint);
   await owner.post(`/v1/deliveries/${id}/retry`);
-  const asked = await asksToRecover(endpoint);
-  await carryOut(asked);
-  const { total, recovered } = await progressOf(endpoint, asked);
-  assert.deepEqual([asked.total, total, recovered], [1, 1, 1]);
+  const started = await startRecovery(endpoint);
+  await runJob(started);
+  const { total, recovered } = await progressOf(endpoint, started);
+  assert.deepEqual([started.total, total, recovered], [1, 1, 1]);
 });
 
-test("two recoveries of one span at once repeat nothing", async () => {
-  const endpoint = await hasLost(5);
-  const asked = await Promise.all(Array.from({ length: 5 }, () => asksToRecover(endpoint)));
-  await Promise.all(asked.map((one) => carryOut(one)));
+test("two concurrent recoveries of one range: resend each delivery once", async () => {
+  const endpoint = await createLost(5);
+  const started = await Promise.all(Array.from({ length: 5 }, () => startRecovery(endpoint)));
+  await Promise.all(started.map((one) => runJob(one)));
   await deliver();
   assert.equal(receiver.received.length, 5);
-  const done = await Promise.all(asked.map((one) => progressOf(endpoint, one)));
+  const done = await Promise.all(started.map((one) => progressOf(endpoint, one)));
   assert.equal(
     done.reduce((sum, { recovered }) => sum + recovered, 0),
     5,

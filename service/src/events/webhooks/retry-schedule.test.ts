@@ -8,12 +8,12 @@ const MINUTE_MS = 60_000;
 const noJitter = () => 0;
 const minutesUntil = (at: Date | null) => at && (at.getTime() - now.getTime()) / MINUTE_MS;
 
-test("the eight attempts are as far apart as the specification says, and a ninth is not made", () => {
+test("schedule: eight attempts at the specified delays", () => {
   const waits = Array.from({ length: 9 }, (_, made) => minutesUntil(toNextAttemptAt(made, now, noJitter)));
   assert.deepEqual(waits, [0, 1, 5, 30, 120, 360, 720, 1440, null]);
 });
 
-test("whatever is drawn, no attempt comes early, and none more than a tenth late", () => {
+test("jitter: no attempt is early, and none more than a tenth late", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 7 }),
@@ -27,12 +27,12 @@ test("whatever is drawn, no attempt comes early, and none more than a tenth late
   );
 });
 
-test("a receiver may ask for more patience, and never for less", () => {
+test("Retry-After: lengthens a delay and never shortens it", () => {
   assert.equal(minutesUntil(toNextAttemptAt(1, now, noJitter, 10 * MINUTE_MS)), 10);
   assert.equal(minutesUntil(toNextAttemptAt(5, now, noJitter, 10 * MINUTE_MS)), 360);
 });
 
-const asked: [header: string | null, ms: number][] = [
+const headers: [header: string | null, ms: number][] = [
   [null, 0],
   ["120", 120_000],
   [" 7 ", 7_000],
@@ -46,6 +46,6 @@ const asked: [header: string | null, ms: number][] = [
   ["1e9", 0],
   ["9".repeat(400), 3_600_000],
 ];
-for (const [header, ms] of asked) {
-  test(`Retry-After: ${header} is read as ${ms} ms`, () => assert.equal(parseRetryAfterMs(header, now), ms));
+for (const [header, ms] of headers) {
+  test(`Retry-After ${header}: ${ms} ms`, () => assert.equal(parseRetryAfterMs(header, now), ms));
 }

@@ -21,7 +21,7 @@ async function rotates({ id }: Endpoint, input: object = {}) {
   return reply.body.data as Endpoint & { activatesAt: string; oldSecretUntil: string };
 }
 
-/** The newest delivery that came in. */
+/** The last delivery that the receiver got. */
 async function delivered() {
   await happens(owner);
   await deliver();
@@ -31,15 +31,15 @@ async function delivered() {
 const hexOf = (secret: string, { headers, body }: ReceivedRequest) =>
   createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
 
-/** Whether a receiver of Standard Webhooks that knows this secret alone finds its signature. */
-function isTaken(secret: string, { headers, body }: ReceivedRequest): boolean {
+/** Whether a Standard Webhooks receiver with only this secret accepts the signature. */
+function isAccepted(secret: string, { headers, body }: ReceivedRequest): boolean {
   const named = (name: string) => String(headers[name]);
   const at = new Date(Number(named("webhook-timestamp")) * 1000);
   const expected = new Webhook(secret).sign(named("webhook-id"), at, body);
   return named("webhook-signature").split(" ").includes(expected);
 }
 
-/** Who signed: of the secrets, by the place of each in the list. */
+/** The indexes of the secrets that signed. */
 function signersOf(secrets: string[], received: ReceivedRequest) {
   const named = (header: string) => {
     const value = received.headers[header];
@@ -48,11 +48,11 @@ function signersOf(secrets: string[], received: ReceivedRequest) {
   return {
     own: named("x-service-signature"),
     previous: named("x-service-signature-previous"),
-    standard: secrets.flatMap((secret, n) => (isTaken(secret, received) ? [n] : [])),
+    standard: secrets.flatMap((secret, n) => (isAccepted(secret, received) ? [n] : [])),
   };
 }
 
-test("in the overlap the new secret signs first and the old one beside it, and then the new one alone", async () => {
+test("overlap: the new secret signs first and the old one also; afterwards only the new one", async () => {
   const endpoint = await hasEndpoint(owner);
   const rotated = await rotates(endpoint, { overlapHours: 2 });
   const secrets = [endpoint.secret, rotated.secret];
@@ -68,7 +68,7 @@ test("in the overlap the new secret signs first and the old one beside it, and t
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 1, previous: null, standard: [1] });
 });
 
-test("the overlap is a day when nothing is said, and may be none or a week", async () => {
+test("overlapHours: 24 by default, 0 to 168", async () => {
   for (const [input, hours] of [
     [{}, 24],
     [{ overlapHours: 0 }, 0],
@@ -81,14 +81,14 @@ test("the overlap is a day when nothing is said, and may be none or a week", asy
   }
 });
 
-test("without an overlap the old secret signs nothing more", async () => {
+test("overlapHours 0: the old secret signs nothing more", async () => {
   const endpoint = await hasEndpoint(owner);
   const rotated = await rotates(endpoint, { overlapHours: 0 });
   const secrets = [endpoint.secret, rotated.secret];
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 1, previous: null, standard: [1] });
 });
 
-test("a secret for later signs from its moment on", async () => {
+test("activateAt: the new secret signs from that time", async () => {
   const endpoint = await hasEndpoint(owner);
   const activateAt = new Date(market.clock.now.getTime() + HOUR_MS).toISOString();
   const rotated = await rotates(endpoint, { activateAt, overlapHours: 1 });
@@ -103,7 +103,7 @@ test("a secret for later signs from its moment on", async () => {
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 1, previous: null, standard: [1] });
 });
 
-test("a secret may be for a week from now, and neither for later nor for the past", async () => {
+test("activateAt: at most a week ahead, and not in the past", async () => {
   const endpoint = await hasEndpoint(owner);
   const path = `/v1/webhooks/${endpoint.id}/rotate-secret`;
   const at = (ms: number) => new Date(market.clock.now.getTime() + ms).toISOString();
@@ -117,7 +117,7 @@ test("a secret may be for a week from now, and neither for later nor for the pas
   assertError(await owner.post(path, { overlap: 1 }), 400, "INVALID_REQUEST", "overlap");
 });
 
-test("of several rotations in one overlap every secret still signs", async () => {
+test("several rotations in one overlap: every secret signs", async () => {
   const endpoint = await hasEndpoint(owner);
   const secrets = [endpoint.secret];
   for (let n = 0; n < 3; n++) {
@@ -127,7 +127,7 @@ test("of several rotations in one overlap every secret still signs", async () =>
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 3, previous: 2, standard: [0, 1, 2, 3] });
 });
 
-test("a rotation takes the place of one that was still to come", async () => {
+test("rotation before a planned one: replaces it", async () => {
   const endpoint = await hasEndpoint(owner);
   const activateAt = new Date(market.clock.now.getTime() + HOUR_MS).toISOString();
   const planned = await rotates(endpoint, { activateAt, overlapHours: 0 });
@@ -140,7 +140,7 @@ test("a rotation takes the place of one that was still to come", async () => {
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 2, previous: null, standard: [2] });
 });
 
-test("of two rotations that are planned for one moment the second holds", async () => {
+test("two rotations planned for one time: the second one replaces the first", async () => {
   const endpoint = await hasEndpoint(owner);
   const activateAt = new Date(market.clock.now.getTime() + HOUR_MS).toISOString();
   const first = await rotates(endpoint, { activateAt });
@@ -150,34 +150,34 @@ test("of two rotations that are planned for one moment the second holds", async 
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 2, previous: 0, standard: [0, 2] });
 });
 
-test("two rotations may be planned one after the other", async () => {
+test("two rotations planned for different times: follow one another", async () => {
   const endpoint = await hasEndpoint(owner);
   const at = (hours: number) => new Date(market.clock.now.getTime() + hours * HOUR_MS).toISOString();
   const first = await rotates(endpoint, { activateAt: at(1), overlapHours: 1 });
   const second = await rotates(endpoint, { activateAt: at(4), overlapHours: 1 });
   const secrets = [endpoint.secret, first.secret, second.secret];
-  const told: unknown[] = [];
+  const signers: unknown[] = [];
   for (let hour = 0; hour <= 5; hour++) {
-    told.push(signersOf(secrets, await delivered()).standard);
+    signers.push(signersOf(secrets, await delivered()).standard);
     market.clock.forward(HOUR_MS);
   }
-  assert.deepEqual(told, [[0], [0, 1], [1], [1], [1, 2], [2]]);
+  assert.deepEqual(signers, [[0], [0, 1], [1], [1], [1, 2], [2]]);
 });
 
-test("ten secrets may sign, and no overlap ends all but the new one", async () => {
+test("ten secrets: the limit, which an overlap of 0 resets", async () => {
   const endpoint = await hasEndpoint(owner);
   for (let n = 1; n < 10; n++) await rotates(endpoint);
   const path = `/v1/webhooks/${endpoint.id}/rotate-secret`;
   assertError(await owner.post(path, {}), 422, "VALIDATION_ERROR", "overlapHours");
   const { secret } = await rotates(endpoint, { overlapHours: 0 });
   assert.equal((await delivered()).headers["webhook-signature"]!.toString().split(" ").length, 1);
-  assert.ok(isTaken(secret, receiver.received.at(-1)!));
+  assert.ok(isAccepted(secret, receiver.received.at(-1)!));
   await rotates(endpoint);
   const { rows } = await market.query("select count(*) from webhook_secrets");
-  assert.equal(rows[0].count, 2, "what signs no more is not kept");
+  assert.equal(rows[0].count, 2, "expired secrets are deleted");
 });
 
-test("twenty rotations at once leave one newest secret, and each of the others has an end", async () => {
+test("20 concurrent rotations: one newest secret, and all others expire", async () => {
   const endpoint = await hasEndpoint(owner);
   const path = `/v1/webhooks/${endpoint.id}/rotate-secret`;
   const replies = await Promise.all(Array.from({ length: 20 }, () => owner.post(path, {})));
@@ -189,7 +189,7 @@ test("twenty rotations at once leave one newest secret, and each of the others h
   assert.equal(rows[0].count, 1);
 });
 
-test("a rotation under load is seen by no receiver that knows the old secret or the new one", async () => {
+test("rotation under load: receivers with the old or the new secret accept every delivery", async () => {
   const endpoint = await hasEndpoint(owner);
   const workers = [newDeliveryWorker(), newDeliveryWorker()];
   const first = Array.from({ length: 40 }, (_, n) => happens(owner, `before ${n}`));
@@ -200,10 +200,11 @@ test("a rotation under load is seen by no receiver that knows the old secret or 
   await deliver();
   assert.equal(receiver.received.length, 80);
   for (const received of receiver.received) {
-    assert.ok(isTaken(endpoint.secret, received), "who knows the old one");
+    assert.ok(isAccepted(endpoint.secret, received), "who knows the old one");
     const { own, previous } = signersOf([endpoint.secret, rotated.secret], received);
     assert.ok(own === 0 || previous === 0, "who knows the old one and our own headers alone");
-    if (isAfter(received)) assert.ok(isTaken(rotated.secret, received) && own === 1, "who knows the new one");
+    if (isAfter(received))
+      assert.ok(isAccepted(rotated.secret, received) && own === 1, "who knows the new one");
   }
 });
 
@@ -215,7 +216,7 @@ const TABLES = [
   "idempotency_keys",
 ];
 
-test("a secret stands in the answer that draws it and nowhere else: no row, no log, no other answer", async () => {
+test("new secret: is in its response and in no row, log or other response", async () => {
   const url = `${receiver.url}/hook`;
   const created = await owner.post("/v1/webhooks", { url }, { "idempotency-key": "once" });
   const endpoint: Endpoint = created.body.data;
@@ -249,7 +250,7 @@ test("a secret stands in the answer that draws it and nowhere else: no row, no l
   }
 });
 
-test("a repeat of what drew a secret names what was made, and shows the secret no more", async () => {
+test("repeated Idempotency-Key: returns the endpoint without its secret", async () => {
   const headers = { "idempotency-key": "again" };
   const input = { url: `${receiver.url}/hook` };
   const { body } = await owner.post("/v1/webhooks", input, headers);
@@ -262,7 +263,7 @@ test("a repeat of what drew a secret names what was made, and shows the secret n
   assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 1);
 });
 
-test("a sealed secret that is copied to another endpoint does not open there", async () => {
+test("sealed secret copied to another endpoint: does not open", async () => {
   const [one, other] = [await hasEndpoint(owner), await hasEndpoint(owner, { url: `${receiver.url}/other` })];
   const uuid = ({ id }: Endpoint) => toUuid("whk", id);
   await market.query(

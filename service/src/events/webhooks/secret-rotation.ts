@@ -22,20 +22,20 @@ export async function rotateWebhookSecret(
   source: RequestSource,
 ): Promise<RotatedWebhookSecret> {
   const activatesAt = parseActivation(ctx, input.activateAt);
-  const drawn = await ctx.db.transaction().execute(async (tx) => {
+  const rotated = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
     await ctx.idempotencyKey?.bind(tx, webhookId);
-    const another = await addSecret(ctx, tx, endpoint, { activatesAt, overlapHours: input.overlapHours });
-    const { activatesAt: from, oldSecretUntil } = another;
+    const added = await addSecret(ctx, tx, endpoint, { activatesAt, overlapHours: input.overlapHours });
+    const { activatesAt: from, oldSecretUntil } = added;
     const change = {
       action: "webhook.secret_rotated" as const,
       target: { type: "webhook" as const, id: webhookId },
       details: { activatesAt: from, oldSecretUntil },
     };
     await recordSecretChange(ctx, tx, caller, source, change, secretRotatedEmail(ctx, endpoint));
-    return another;
+    return added;
   });
-  return { id: webhookId, ...drawn };
+  return { id: webhookId, ...rotated };
 }
 
 /** The caller holds the lock of the queue. */

@@ -32,7 +32,7 @@ export const openSecrets = (ctx: Context, secrets: readonly SealedSecret[]): str
     }
   });
 
-/** Returns the secret, which is stored sealed and never shown again. */
+/** Returns the secret. Only the sealed form is stored, so it cannot be shown again. */
 export async function createSecret(
   ctx: Context,
   tx: Tx,

@@ -7,7 +7,7 @@ import {
   type SignatureFormat,
 } from "./signature.ts";
 
-/** The test vector of the contract, section 5. */
+/** The test vector of section 5 of the contract. */
 const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const message: Message = {
   id: "evt_01J0000000000000000000TEST",
@@ -25,7 +25,7 @@ const forms: [form: SignatureFormat, signature: string][] = [
   [{ content: "body", prefix: true }, `sha256=${OF_BODY}`],
 ];
 for (const [form, signature] of forms) {
-  test(`signs ${form.content} ${form.prefix ? "with" : "without"} a prefix as the contract's test vector does`, () => {
+  test(`${form.content} ${form.prefix ? "with" : "without"} prefix: equals the contract's test vector`, () => {
     assert.deepEqual(createSignatureHeaders("X-Service-", message, [secret], form), {
       "X-Service-Event-ID": message.id,
       "X-Service-Timestamp": "1700000000",
@@ -38,7 +38,7 @@ for (const [form, signature] of forms) {
   });
 }
 
-test("in a rotation's overlap the newest secret signs, the old one beside it, and the standard header has both", () => {
+test("two secrets: the newest signs first, the older also, and the standard header has both", () => {
   const [newer, older] = [generateWebhookSecret(), secret];
   const form: SignatureFormat = { content: "timestamp_body", prefix: false };
   const both = createSignatureHeaders("Acme-", message, [newer, older], form);
@@ -51,7 +51,7 @@ test("in a rotation's overlap the newest secret signs, the old one beside it, an
   );
 });
 
-test("a secret is drawn anew each time, and is whsec_ and the base64 of 32 bytes", () => {
+test("secret: is random, whsec_ and 32 bytes in base64", () => {
   const secrets = Array.from({ length: 100 }, generateWebhookSecret);
   assert.equal(new Set(secrets).size, 100);
   for (const one of secrets) {

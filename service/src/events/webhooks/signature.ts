@@ -25,7 +25,7 @@ export interface Message {
 
 const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text);
 
-/** Keyed with the whole secret string, as the specification's receivers do; lower-case hex. */
+/** Keyed with the whole secret string, in lower-case hex, as the specification describes for receivers. */
 function ownSignature(secret: string, { timestamp, body }: Message, form: SignatureFormat): string {
   const digest = hmac(secret, form.content === "body" ? body : `${timestamp}.${body}`).digest("hex");
   return form.prefix ? `sha256=${digest}` : digest;
@@ -38,8 +38,8 @@ function standardSignature(secret: string, { id, timestamp, body }: Message): st
 }
 
 /**
- * Our headers under `headerPrefix`, and those of Standard Webhooks. Each active secret signs, newest first, so a
- * receiver that knows any of them can verify.
+ * Our headers under `headerPrefix`, and those of Standard Webhooks. Each active secret signs, newest first, so that a receiver can
+ * verify with any of them.
  */
 export function createSignatureHeaders(
   headerPrefix: string,

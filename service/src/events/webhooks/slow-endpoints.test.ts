@@ -9,33 +9,33 @@ import type { DeliveryWorker } from "./delivery-worker.ts";
 const { market, receiver, happens, hasEndpoint, newDeliveryWorker } = await openWebhookMarket();
 
 const ACCOUNTS = 12;
-let good: Client;
-let hangers: Client[];
-/** Posts that were not answered. */
-let held: ServerResponse[];
+let fast: Client;
+let slowOwners: Client[];
+/** Responses of requests that the receiver leaves open. */
+let pending: ServerResponse[];
 before(async () => {
-  good = await market.createUser();
-  hangers = await Promise.all(Array.from({ length: ACCOUNTS }, () => market.createUser()));
+  fast = await market.createUser();
+  slowOwners = await Promise.all(Array.from({ length: ACCOUNTS }, () => market.createUser()));
 });
 beforeEach(() => {
-  held = [];
+  pending = [];
   receiver.answer = (response, { path }) => {
     if (path === "/good") response.end();
-    else held.push(response);
+    else pending.push(response);
   };
 });
 
-/** Begins whatever may be begun. */
+/** Claims until nothing more can start. */
 async function begin(worker: DeliveryWorker): Promise<void> {
   await drain(() => worker.runOnce());
 }
 
 async function end(worker: DeliveryWorker): Promise<void> {
-  for (const response of held) response.destroy();
+  for (const response of pending) response.destroy();
   await worker.idle();
 }
 
-/** Deliveries; their endpoint is `e`. */
+/** Counts deliveries; `e` is their endpoint. */
 async function countOf(where: string): Promise<number> {
   const { rows } = await market.query(
     `select count(*) from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id where ${where}`,
@@ -44,9 +44,9 @@ async function countOf(where: string): Promise<number> {
 }
 const inFlight = () => countOf("lease_token is not null");
 
-/** However much hangs already. */
+/** A delivery of another account starts at once. */
 async function mustStartAtOnce(worker: DeliveryWorker): Promise<void> {
-  await happens(good, "urgent");
+  await happens(fast, "urgent");
   await worker.runOnce();
   assert.equal(await countOf("url like '%/good' and (lease_token is not null or attempts = 1)"), 1);
 }
@@ -56,9 +56,9 @@ async function hang(who: Client, endpoints: number, events: number): Promise<voi
   for (let n = 0; n < events; n++) await happens(who, `${n}`);
 }
 
-test("while the endpoints of many accounts begin to hang all at once, another's delivery starts in the next round", async () => {
-  await hasEndpoint(good, { url: `${receiver.url}/good` });
-  await Promise.all(hangers.map((who) => hang(who, 4, 8)));
+test("endpoints of many accounts hang: a delivery of another account starts with the next claim", async () => {
+  await hasEndpoint(fast, { url: `${receiver.url}/good` });
+  await Promise.all(slowOwners.map((who) => hang(who, 4, 8)));
   const worker = newDeliveryWorker();
   await begin(worker);
   assert.ok((await inFlight()) > 100, "many hang");
@@ -66,9 +66,9 @@ test("while the endpoints of many accounts begin to hang all at once, another's 
   await end(worker);
 });
 
-test("endpoints that are known to be slow have their own part of a worker, however many they are", async () => {
-  await hasEndpoint(good, { url: `${receiver.url}/good` });
-  await Promise.all(hangers.map((who) => hang(who, 10, 1)));
+test("endpoints known as slow: use only their own pool", async () => {
+  await hasEndpoint(fast, { url: `${receiver.url}/good` });
+  await Promise.all(slowOwners.map((who) => hang(who, 10, 1)));
   await market.query(
     "update webhook_queues set max_in_flight = 1 where endpoint_id in (select id from webhook_endpoints where url like '%/hangs/%')",
   );

@@ -5,8 +5,8 @@ import type { PostResult } from "../../integrations/egress/post.ts";
 import type { ClaimedDelivery } from "./delivery-queries.ts";
 
 /**
- * The span has the host alone: paths and queries of receivers hold their secrets. The trace context is not propagated
- * to third parties.
+ * The span names only the host, because paths and queries may contain secrets of receivers. The trace context is not sent to third
+ * parties.
  */
 export async function tracePost(
   delivery: ClaimedDelivery,

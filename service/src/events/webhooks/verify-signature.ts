@@ -13,25 +13,23 @@ interface SignedMessage {
   body: string;
 }
 
-/**
- * Each kind of signature that is present must match, ours in any format that an endpoint may have. During a rotation
- * either secret is enough.
- */
+/** Each kind of signature that is present must match; ours in any format of an endpoint. During a rotation each secret is valid. */
 export function verifySignature(
   headerPrefix: string,
   signed: SignedMessage,
   secrets: readonly string[],
 ): VerificationResult {
   const own = headerPrefix.toLowerCase();
-  const came = {
+  const received = {
     own: [`${own}signature`, `${own}signature-previous`].flatMap((name) => signed.headers[name] ?? []),
     standard: signed.headers["webhook-signature"]?.split(" ") ?? [],
   };
-  if (came.own.length + came.standard.length === 0) return "missing";
+  if (received.own.length + received.standard.length === 0) return "missing";
   const isRight = secrets.some((secret) => {
-    const made = createSignatures(headerPrefix, signed, secret);
+    const expected = createSignatures(headerPrefix, signed, secret);
     return (["own", "standard"] as const).every(
-      (kind) => came[kind].length === 0 || came[kind].some((signature) => made[kind].includes(signature)),
+      (kind) =>
+        received[kind].length === 0 || received[kind].some((signature) => expected[kind].includes(signature)),
     );
   });
   return isRight ? "right" : "wrong";
@@ -44,9 +42,11 @@ function createSignatures(headerPrefix: string, { headers, body }: SignedMessage
     timestamp: Number(headers["webhook-timestamp"] ?? headers[`${headerPrefix.toLowerCase()}timestamp`]),
     body,
   };
-  const made = SIGNATURE_FORMATS.map((form) => createSignatureHeaders(headerPrefix, message, [secret], form));
+  const expected = SIGNATURE_FORMATS.map((form) =>
+    createSignatureHeaders(headerPrefix, message, [secret], form),
+  );
   return {
-    own: made.map((headers) => headers[`${headerPrefix}Signature`]!),
-    standard: [firstOf(made)["webhook-signature"]!],
+    own: expected.map((headers) => headers[`${headerPrefix}Signature`]!),
+    standard: [firstOf(expected)["webhook-signature"]!],
   };
 }

@@ -16,13 +16,13 @@ import { publishEvent } from "../outbox/outbox.ts";
 const PROGRAM = new URL("../../../test/delivery-worker-process.ts", import.meta.url);
 const EVENTS = isFullSize ? 10_000 : 3_000;
 const ACCOUNTS = 20;
-/** Of events that are committed together. */
-const AT_ONCE = 500;
-/** How much a worker delivers before it is killed, however long that takes it. */
+/** Events of one transaction. */
+const EVENTS_PER_TRANSACTION = 500;
+/** Deliveries of one worker before it is killed. */
 const LIFE_DELIVERIES = 800;
-const PATIENCE_MS = 400_000;
+const TIMEOUT_MS = 400_000;
 /** A kill repeats what is in flight: a larger share of fewer events. */
-const MOST_REPEATED = isFullSize ? 0.05 : 0.1;
+const MAX_REPEATED_SHARE = isFullSize ? 0.05 : 0.1;
 
 let folder: string;
 let server: EmbeddedDatabase;
@@ -32,7 +32,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "stoa-webhook-crashes-"));
   server = await startEmbedded(folder);
   const database = { url: urlOf(server, server.connection.database), drop: async () => {} };
-  // Deliveries by the clock on the wall: workers of other processes share no other.
+  // The real clock, because workers of other processes have no other.
   market = await openMarket({ database, now: () => new Date() });
   receiver = await startWebhookReceiver();
 });
@@ -52,10 +52,10 @@ async function startWorker(): Promise<Forked> {
 
 async function kill({ child, ended }: Forked): Promise<void> {
   child.kill("SIGKILL");
-  assert.equal(await ended, "SIGKILL", "it had not ended before");
+  assert.equal(await ended, "SIGKILL", "the process ran until now");
 }
 
-/** As a machine does that loses its power, but for what the disk would have lost. */
+/** Kills PostgreSQL as a power failure does, except for unwritten disk caches. */
 async function killDatabase(): Promise<void> {
   const pidFile = await readFile(join(folder, "postgres", "postmaster.pid"), "utf8");
   process.kill(Number(pidFile.split("\n")[0]), "SIGKILL");
@@ -63,7 +63,7 @@ async function killDatabase(): Promise<void> {
   server = await startEmbedded(folder);
 }
 
-async function hasEndpoints(): Promise<Client[]> {
+async function createEndpoints(): Promise<Client[]> {
   const owners: Client[] = [];
   for (let n = 0; n < ACCOUNTS; n++) {
     const owner = await market.createUser();
@@ -73,11 +73,11 @@ async function hasEndpoints(): Promise<Client[]> {
   return owners;
 }
 
-/** Events of all accounts in turn; their ids are answered, by whose they are. */
-async function happen(owners: Client[], first: number): Promise<void> {
+/** Publishes events for all accounts in turn. */
+async function publishEvents(owners: Client[], first: number): Promise<void> {
   const { ctx } = market.service;
   await ctx.db.transaction().execute(async (tx) => {
-    for (let n = first; n < first + AT_ONCE; n++) {
+    for (let n = first; n < first + EVENTS_PER_TRANSACTION; n++) {
       const { userId } = owners[n % ACCOUNTS]!;
       const review = { id: `rev_${n}`, productId: "prod_1", rating: 5, comment: "Fine", authorId: "usr_1" };
       await publishEvent(ctx, tx, [userId], "review.created", { review });
@@ -93,9 +93,9 @@ const open = async (): Promise<number> =>
     )
   ).rows[0].open;
 
-/** A worker's life is over when it has done enough, or nothing is left to do. */
-async function lives(): Promise<void> {
-  const giveUpAt = Date.now() + PATIENCE_MS;
+/** Waits until a worker has delivered enough, or nothing is left. */
+async function untilDelivered(): Promise<void> {
+  const giveUpAt = Date.now() + TIMEOUT_MS;
   const enough = receiver.received.length + LIFE_DELIVERIES;
   while (receiver.received.length < enough && (await open()) > 0) {
     assert.ok(Date.now() < giveUpAt, `${await open()} are open still`);
@@ -103,15 +103,16 @@ async function lives(): Promise<void> {
   }
 }
 
-test("nothing is lost, and little repeated, while workers are killed again and again and the database once", async () => {
-  const owners = await hasEndpoints();
+test("workers killed repeatedly and PostgreSQL once: no delivery is lost and few are repeated", async () => {
+  const owners = await createEndpoints();
   for (let life = 1, made = 0; made < EVENTS || (await open()) > 0; life++) {
     const worker = await startWorker();
-    if (made < EVENTS) await happen(owners, made);
-    // While it works, so that some come in the middle of its batches.
-    if (made < EVENTS) await Promise.all([happen(owners, made + AT_ONCE), lives()]);
-    else await lives();
-    made = Math.min(EVENTS, made + 2 * AT_ONCE);
+    if (made < EVENTS) await publishEvents(owners, made);
+    // While the worker runs, so that some events arrive during its batches.
+    if (made < EVENTS)
+      await Promise.all([publishEvents(owners, made + EVENTS_PER_TRANSACTION), untilDelivered()]);
+    else await untilDelivered();
+    made = Math.min(EVENTS, made + 2 * EVENTS_PER_TRANSACTION);
     if (life === 3) await killDatabase();
     await kill(worker);
   }
@@ -119,7 +120,7 @@ test("nothing is lost, and little repeated, while workers are killed again and a
   const distinct = new Set(received.map(({ path, headers }) => `${path} ${headers["webhook-id"]}`));
   assert.equal(distinct.size, EVENTS, "each came to its own endpoint");
   const repeated = received.length - distinct.size;
-  assert.ok(repeated < MOST_REPEATED * EVENTS, `${repeated} of ${EVENTS} came again`);
+  assert.ok(repeated < MAX_REPEATED_SHARE * EVENTS, `${repeated} of ${EVENTS} came again`);
   const { rows: gaps } = await market.query(
     `select d.id from webhook_deliveries d left join webhook_attempts a on a.delivery_id = d.id and not a.is_late
       group by d.id having d.status <> 'succeeded' or array_agg(a.n order by a.n) <> array(select generate_series(1, d.attempts))`,
