@@ -6,10 +6,10 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** Every provider that a stored key can belong to; `sandbox` is built in and needs no key. */
+/** `sandbox` is built in and needs no key. */
 export type ProviderId = Provider;
 
-/** The model of a call that names none; null where only the owner of the server knows what it holds. */
+/** The model of a call without one; null: only the owner of the server knows its models. */
 export const defaultModels: Readonly<Record<ProviderId, string | null>> = {
   openai: "gpt-5-mini",
   anthropic: "claude-sonnet-5",
@@ -24,7 +24,7 @@ export const defaultModels: Readonly<Record<ProviderId, string | null>> = {
   sandbox: "sandbox",
 };
 
-/** Where a provider answers, unless a key names its own address; null where the key must. */
+/** The address of a provider whose key has no baseUrl; null: the key must have one. */
 export const defaultBaseUrls: Readonly<Record<Exclude<ProviderId, "sandbox">, string | null>> = {
   openai: "https://api.openai.com/v1",
   anthropic: "https://api.anthropic.com/v1",
@@ -38,7 +38,7 @@ export const defaultBaseUrls: Readonly<Record<Exclude<ProviderId, "sandbox">, st
   "openai-compatible": null,
 };
 
-/** Doors to any model: their keys run every product, whatever it says that it is compatible with. */
+/** These serve any model, so their keys fit every product. */
 export const anyModelProviders: ReadonlySet<string> = new Set<ProviderId>([
   "sandbox",
   "ollama",
@@ -56,7 +56,7 @@ export interface Message {
 export interface ProviderKey {
   provider: ProviderId;
   apiKey: string;
-  /** Of `ollama` and `openai-compatible` keys; null takes the provider's own address. */
+  /** Only for `ollama` and `openai-compatible`; null: the provider's default address. */
   baseUrl: string | null;
 }
 
@@ -66,29 +66,29 @@ export interface ProviderCall extends ProviderKey {
   options: {
     temperature?: number;
     maxTokens?: number;
-    /** Stands in for `maxTokens` where the caller named none; lowered to what the provider says that the model takes. */
+    /** Limits the answer if the caller set no `maxTokens`. Lowered to the model's maximum when the provider reports it. */
     capTokens?: number | undefined;
   };
-  /** Gives the call up. The run then rejects with the signal's reason, as `fetch` does. */
+  /** Aborts the call, which then rejects with the signal's reason, as `fetch` does. */
   signal: AbortSignal;
-  /** How long it may take in all, and its provider may be silent; undefined: the deadlines of all calls. */
+  /** Limit of the whole call and of the provider's silence; undefined: the default deadlines. */
   timeoutMs?: number | undefined;
-  /** Is told how far the call comes. */
+  /** Receives the progress of the call. */
   progress?: CallProgress | undefined;
-  /** The product version that runs; the sandbox's answer depends on it, other providers never see it. */
+  /** The product version; only the sandbox's answer depends on it. */
   versionId?: string;
-  /** What the sandbox says in the place of words of its own: JSON, where that is asked for. */
+  /** The sandbox's answer, such as JSON where the step requires it. */
   sample?: string;
 }
 
-/** How far a call has come, so that one that is abandoned is counted for what it used. */
+/** The progress of a call, to estimate the usage of an aborted one. */
 export class CallProgress {
   /** The provider has the request: it may bill for it. */
   isSent = false;
   /** UTF-8 bytes that the model has written so far, reasoning included. */
   outputBytes = 0;
 
-  /** The attempt came to nothing that anybody bills. */
+  /** The attempt is not billed, so its progress does not count. */
   reset(): void {
     this.isSent = false;
     this.outputBytes = 0;
@@ -112,34 +112,33 @@ export interface TokenUsage {
 
 export interface ProviderAnswer {
   output: string;
-  /** As the provider names it, which may be longer than what was asked for (`gpt-5-mini-2025-08-07`). */
+  /** The provider's name of the model, which may be longer than the requested one (`gpt-5-mini-2025-08-07`). */
   model: string;
   finishReason: FinishReason;
   usage: TokenUsage;
-  /** Calls made, the one that succeeded included. */
+  /** Number of attempts, including the successful one. */
   attempts: number;
 }
 
-/** `unreachable`: nothing is known about the key, the provider did not say. */
+/** `unreachable`: the provider did not respond, so the key may be valid. */
 export type KeyStatus = "valid" | "invalid" | "unreachable";
 
-/** What the service needs of AI providers. */
+/** The port for AI providers. */
 export interface AiProviders {
-  /** One answer or a ProviderFault; retries what may be repeated without billing anyone twice. */
+  /** Returns the answer or throws a ProviderError. Retries only attempts that are not billed. */
   run(call: ProviderCall): Promise<ProviderAnswer>;
   /**
-   * The same, piece by piece as it comes; returns the answer when it is whole, or throws a ProviderFault, however much
-   * came before. Repeats only while nothing has come. Nothing is read of the provider while nobody asks for the next piece.
+   * As `run`, but yields the output in pieces and returns the answer at the end. Retries only before the first piece. Reads from
+   * the provider only while the caller asks for more.
    */
   stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
-  /** Asks the provider whether it knows the key, without spending tokens. */
+  /** Asks the provider whether the key is valid, without using tokens. */
   verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyStatus>;
-  /** Throws PROVIDER_UNAVAILABLE where a call would be refused now, before anything was sent. */
+  /** Throws PROVIDER_UNAVAILABLE if a call would be refused now without being sent. */
   mustBeAvailable?(key: ProviderKey): void;
   close?(): Promise<void>;
 }
 
-/** The part of a call whose deadline passed. */
 export const timeoutPhases = ["connect", "first_byte", "idle", "total"] as const;
 export type TimeoutPhase = (typeof timeoutPhases)[number];
 
@@ -151,8 +150,8 @@ export interface Deadlines {
 }
 
 /**
- * The first three are kept by the fetch that the providers are given, the last by the call itself. Reasoning models may
- * say nothing for minutes, before the first byte and after it (docs/decisions/0050-deadlines-of-calls.md).
+ * The guarded fetch enforces the first three, the call itself the last. Reasoning models may be silent for minutes, before and
+ * after the first byte (docs/decisions/0050-deadlines-of-calls.md).
  */
 export const defaultDeadlines: Deadlines = {
   connectMs: 5_000,
@@ -164,31 +163,31 @@ export const defaultDeadlines: Deadlines = {
 export interface ProviderErrorInfo {
   provider: ProviderId;
   attempts: number;
-  /** The provider's HTTP status, if it answered. */
+  /** The provider's HTTP status; undefined: no response. */
   status?: number;
   phase?: TimeoutPhase;
   retryAfterSeconds?: number;
-  /** A word of ours that tells cases of one code apart, such as `model_not_found`. */
+  /** Separates the cases of one code, such as `model_not_found`. */
   reason?: string;
-  /** Whether the provider filtered what went in or what came out. */
+  /** Whether the provider filtered the prompt or the output. */
   stage?: "input" | "output";
-  /** What the provider counted although it gave no answer. */
+  /** Usage that the provider reported without an answer. */
   usage?: TokenUsage;
 }
 
 /**
- * A provider that gave no answer. Message and facts are words of ours and numbers: never the prompt, the key or what
- * the provider wrote, since providers quote both. It has no `cause` for the same reason.
+ * A call without an answer. Message and info contain only our texts and numbers. They never contain the prompt, the key or the
+ * provider's text, which may quote both; so there is no `cause` either.
  */
 export class ProviderError extends Error {
   readonly code: ErrorCode;
   readonly info: Readonly<ProviderErrorInfo>;
 
-  constructor(code: ErrorCode, facts: ProviderErrorInfo, message: string = errorCatalogue[code].message) {
+  constructor(code: ErrorCode, info: ProviderErrorInfo, message: string = errorCatalogue[code].message) {
     super(message);
-    this.name = "ProviderFault";
+    this.name = "ProviderError";
     this.code = code;
-    this.info = facts;
+    this.info = info;
   }
 
   get provider(): ProviderId {
@@ -206,18 +205,18 @@ export class ProviderError extends Error {
 
   /** The `details` of the API's error. */
   get details(): Record<string, unknown> {
-    const { usage: _, ...told } = this.info;
+    const { usage: _, ...rest } = this.info;
     const source = this.code === "SERVICE_UNAVAILABLE" ? "marketplace" : "provider";
-    return { source, ...told };
+    return { source, ...rest };
   }
 }
 
 const BYTES_PER_TOKEN = 4;
 
-/** Tokens by rule of thumb, where nobody counts them: a quarter of the UTF-8 bytes, rounded up. */
+/** An estimate of the tokens: a quarter of the UTF-8 bytes, rounded up. */
 export const estimateTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 
-/** What an abandoned call has used by our estimate: its whole prompt, and what the model had written. */
+/** Estimates the usage of an aborted call: its whole prompt, and the output so far. */
 export function estimateAbandonedUsage(
   messages: readonly Message[],
   { outputBytes }: CallProgress,

@@ -1,21 +1,20 @@
-/** In UTF-16 units. */
+/** UTF-16 units. */
 const MAX_HELD = 64 * 1024 * 1024;
-/** The part of it that must be free where a run begins. */
+/** The share that must be free before a run starts. */
 const ADMISSION_PART = 1 / 16;
 
-/** What one answer holds. */
+/** The memory of one answer. */
 export interface AnswerAllocation {
-  /** Holds more, or answers false and holds what it held: the answer may not be larger than what is left. */
+  /** Allocates, or returns false and allocates nothing: an answer may not exceed the free memory. */
   tryGrow(characters: number): boolean;
-  /** Holds more in any case: of what is counted elsewhere, too, or is paid for. */
+  /** Allocates in any case, for text that is counted elsewhere or paid for. */
   grow(characters: number): void;
   release(): void;
 }
 
 /**
- * The memory that the answers of one process may take together while they come in and until they are recorded. An answer may grow as
- * long as it is no larger than what is left (the dynamic threshold of shared-memory switches, Choudhury and Hahne 1998): the large ones
- * fail first, and short ones go on beside them.
+ * Limits the memory of all answers of a process until they are recorded. An answer may grow while it is smaller than the free
+ * memory (dynamic threshold, Choudhury and Hahne 1998). So large answers fail first, and short ones continue.
  */
 export class AnswerMemory {
   readonly #max: number;
@@ -29,7 +28,7 @@ export class AnswerMemory {
     return this.#held;
   }
 
-  /** There is no room for another answer. */
+  /** No room for another answer. */
   get isFull(): boolean {
     return this.#held > this.#max * (1 - ADMISSION_PART);
   }

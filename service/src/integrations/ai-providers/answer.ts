@@ -9,14 +9,13 @@ import {
   type TokenUsage,
 } from "./ai-provider.ts";
 
-/** A provider's model as the SDK's packages speak to it. */
+/** A model of the AI SDK. */
 export type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
 export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
 
-/** What came of one call, whole or in pieces. */
 export interface CallResult extends Pick<Generated, "finishReason" | "usage" | "providerMetadata"> {
   output: string;
-  /** As the provider names it; undefined: it does not. */
+  /** The model that the provider names; undefined: none. */
   model: string | undefined;
 }
 
@@ -26,18 +25,18 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map<string, FinishR
   ["stop", "stop"],
   ["length", "length"],
   ["content-filter", "content_filter"],
-  // As OpenAI says it, where the SDK does not expect it.
+  // OpenAI's value, which the SDK does not map for every server.
   ["content_filter", "content_filter"],
 ]);
 
 const toFinishReason = ({ finishReason: { unified, raw } }: CallResult): FinishReason =>
   finishReasons.get(unified) ?? finishReasons.get(raw ?? "") ?? "other";
 
-/** The answer of a call; a ProviderFault, where what came is none. */
+/** Converts the result of a call. Throws a ProviderError if it is no complete answer. */
 export function toAnswer(result: CallResult, call: ProviderCall, attempts: number): ProviderAnswer {
   const answer: ProviderAnswer = {
     output: result.output,
-    // From a server that anyone may run: what no database could keep must not keep the run from being recorded.
+    // Any user may run the server: a name that PostgreSQL cannot store must not prevent the record of the run.
     model: (result.model ?? call.model).replaceAll("\0", "").slice(0, MAX_MODEL_NAME).toWellFormed(),
     finishReason: toFinishReason(result),
     usage: toUsage(result.usage, call, result.output),
@@ -48,7 +47,7 @@ export function toAnswer(result: CallResult, call: ProviderCall, attempts: numbe
   return answer;
 }
 
-/** Without a word on why the model stopped, the answer may be cut, and a cut answer is never passed off as whole. */
+/** Without a reason to stop, the answer may be cut, and a cut answer must not pass as complete. */
 function mustBeWhole(
   { finishReason: { unified, raw } }: CallResult,
   provider: ProviderId,
@@ -58,7 +57,7 @@ function mustBeWhole(
     throw new ProviderError("PROVIDER_BAD_RESPONSE", { provider, attempts });
 }
 
-/** Nothing is an answer where the model stopped by itself or ran out of tokens while it still reasoned. */
+/** An empty answer is valid if the model stopped by itself, or used all tokens for reasoning. */
 function mustHoldText(answer: ProviderAnswer, provider: ProviderId, stage: "input" | "output"): void {
   if (answer.output !== "") return;
   const { attempts, usage } = answer;
@@ -70,7 +69,7 @@ function mustHoldText(answer: ProviderAnswer, provider: ProviderId, stage: "inpu
   }
 }
 
-/** Google alone tells a refused prompt in an answer; the others refuse the request. */
+/** Only Google reports a refused prompt in an answer; other providers refuse the request. */
 function stageOf({ providerMetadata }: CallResult): "input" | "output" {
   return providerMetadata?.google?.promptFeedback ? "input" : "output";
 }
@@ -95,10 +94,10 @@ function toUsage(
   };
 }
 
-/** More than any model reads or writes, and so few that all calls of a workflow have a sum. */
+/** Above every model's limit, and low enough that the counts of a workflow's calls have an exact sum. */
 const MAX_TOKENS = 2 ** 31 - 1;
 
-/** Counts become money: from a server that anyone may run, only what can be a count is taken. */
+/** Counts become money, and any user may run the server: only plausible counts are accepted. */
 function countOf(tokens: number | undefined): number | undefined {
   if (tokens === undefined || !Number.isInteger(tokens)) return undefined;
   return tokens >= 0 && tokens <= MAX_TOKENS ? tokens : undefined;

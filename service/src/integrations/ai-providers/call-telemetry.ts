@@ -11,10 +11,10 @@ import {
   type TokenUsage,
 } from "./ai-provider.ts";
 
-/** Answers the address at which a key is used; undefined: there is none. */
+/** Returns the address of a key; undefined: none. */
 type AddressOf = (key: ProviderKey) => string | undefined;
 
-/** As OpenTelemetry's GenAI conventions call them; the others go by our own names. */
+/** Names from OpenTelemetry's GenAI conventions; other providers have our names. */
 const conventionalNames: Partial<Record<ProviderId, string>> = {
   google: "gcp.gemini",
   mistral: "mistral_ai",
@@ -24,45 +24,45 @@ const conventionalNames: Partial<Record<ProviderId, string>> = {
 export const telemetryNameOf = (provider: ProviderId): string => conventionalNames[provider] ?? provider;
 
 /**
- * Tells each call as a span and in figures, by the GenAI conventions: whom, which model, how long, how many tokens, what
- * went wrong. Never what was said: there is no switch for that. Nor is the trace sent on to providers, whom it does not concern.
- * https://github.com/open-telemetry/semantic-conventions-genai (docs/gen-ai)
+ * Records each call as a span and in metrics by the GenAI conventions
+ * (https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai). Never records texts; no setting enables that. The
+ * trace context is not sent to providers.
  */
 export function withTelemetry(providers: AiProviders, metrics: Metrics, addressOf: AddressOf): AiProviders {
   return {
     ...providers,
     async run(call) {
-      const told = new CallTelemetry(metrics, call, addressOf(call), false);
+      const telemetry = new CallTelemetry(metrics, call, addressOf(call), false);
       try {
         const answer = await providers.run(call);
-        told.onSuccess(answer);
+        telemetry.onSuccess(answer);
         return answer;
       } catch (error) {
-        told.onFailure(error);
+        telemetry.onFailure(error);
         throw error;
       }
     },
     async *stream(call) {
-      const told = new CallTelemetry(metrics, call, addressOf(call), true);
+      const telemetry = new CallTelemetry(metrics, call, addressOf(call), true);
       const pieces = providers.stream(call);
       try {
         let piece = await pieces.next();
-        if (!piece.done) told.onFirstChunk();
+        if (!piece.done) telemetry.onFirstChunk();
         for (; !piece.done; piece = await pieces.next()) yield piece.value;
-        told.onSuccess(piece.value);
+        telemetry.onSuccess(piece.value);
         return piece.value;
       } catch (error) {
-        told.onFailure(error);
+        telemetry.onFailure(error);
         throw error;
       } finally {
-        told.onAbandon();
+        telemetry.onAbandon();
         await pieces.return(undefined as never);
       }
     },
   };
 }
 
-/** One call, as far as it has come. */
+/** The span and metrics of one call. */
 class CallTelemetry {
   readonly #metrics: Metrics;
   readonly #call: ProviderCall;
@@ -82,7 +82,7 @@ class CallTelemetry {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": telemetryNameOf(call.provider),
     };
-    // A server that people name themselves is told in spans alone: there may be any number of them.
+    // Users name these servers, and there may be any number of them: they are in spans, not in metrics.
     this.#operation = call.baseUrl === null ? { ...operation, ...server } : operation;
     this.#span = tracer.startSpan(`chat ${call.model}`, {
       kind: call.provider === "sandbox" ? SpanKind.INTERNAL : SpanKind.CLIENT,
@@ -90,7 +90,6 @@ class CallTelemetry {
     });
   }
 
-  /** Its first words. */
   onFirstChunk(): void {
     this.#firstChunkSeconds = this.#seconds();
   }
@@ -102,7 +101,7 @@ class CallTelemetry {
       "stoa.provider.attempts": attempts,
       ...usageAttributes(usage),
     });
-    // Whoever asks may write anything for a model: one that was answered is one.
+    // Callers may send any model name; only an answered one becomes a metric's label.
     const named = this.#call.baseUrl === null ? { "gen_ai.request.model": this.#call.model } : {};
     this.#end({ ...this.#operation, ...named }, usage);
   }
@@ -116,7 +115,7 @@ class CallTelemetry {
     this.#end({ ...this.#operation, "error.type": errorType }, fault?.info.usage);
   }
 
-  /** Nobody read it to its end. */
+  /** The reader left before the end. */
   onAbandon(): void {
     if (this.#hasEnded) return;
     markFailed(this.#span, "canceled");
@@ -132,11 +131,11 @@ class CallTelemetry {
       this.#span.setAttribute("gen_ai.response.time_to_first_chunk", this.#firstChunkSeconds);
       this.#metrics.firstChunk(this.#firstChunkSeconds, operation);
     }
-    if (usage && !usage.estimated) this.#tellTokens(operation, usage);
+    if (usage && !usage.estimated) this.#recordTokens(operation, usage);
     this.#span.end();
   }
 
-  #tellTokens(operation: Attributes, { promptTokens, completionTokens }: TokenUsage): void {
+  #recordTokens(operation: Attributes, { promptTokens, completionTokens }: TokenUsage): void {
     this.#metrics.tokens(promptTokens, { ...operation, "gen_ai.token.type": "input" });
     this.#metrics.tokens(completionTokens, { ...operation, "gen_ai.token.type": "output" });
   }
@@ -150,7 +149,7 @@ const requestAttributes = ({ model, options }: ProviderCall, isStream: boolean):
   ...(options.maxTokens !== undefined && { "gen_ai.request.max_tokens": options.maxTokens }),
 });
 
-/** What the provider counted; what we only guess is no figure of its. */
+/** Counts of the provider; estimates are not reported as its counts. */
 function usageAttributes(usage: TokenUsage): Attributes {
   if (usage.estimated) return {};
   const { cachedTokens, cacheWriteTokens, reasoningTokens } = usage;

@@ -2,7 +2,7 @@ import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import type { Model } from "./answer.ts";
 
-/** As the SDK's packages tell a stream. */
+/** A part of a stream in the AI SDK's format. */
 export type Part =
   Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
 type Finish = Extract<Part, { type: "finish" }>;
@@ -17,7 +17,7 @@ const Usage = z.object({
     .nullish(),
   completion_tokens_details: z.object({ reasoning_tokens: OptionalCount }).nullish(),
 });
-/** Text, or a list in which there may be reasoning, too. */
+/** Text, or a list that may also contain reasoning. */
 const Content = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]).nullish();
 const Delta = z.looseObject({ role: OptionalText, content: Content, refusal: z.unknown().optional() });
 const Chunk = z.object({
@@ -34,12 +34,15 @@ type Delta = z.infer<typeof Delta>;
 type Usage = z.infer<typeof Usage>;
 
 const DONE = "[DONE]";
-/** Characters of one event: even a server that sends a whole answer as one needs less. Without a bound a line without end fills the memory. */
+/**
+ * Characters of one event. A server that sends a whole answer as one event needs less; without a limit an endless line fills the
+ * memory.
+ */
 const MAX_EVENT_CHARACTERS = 2 * 1024 * 1024;
 
 /**
- * What a server says that speaks OpenAI's chat completions, as the SDK's packages would tell it. They lead each stream
- * through six or more of the web's, which hold more than half of what a run holds while its stream is open.
+ * Reads a stream of OpenAI's chat completions as the SDK's parts. The SDK pipes each stream through six or more web streams, which
+ * use more than half of the memory of a run.
  */
 export async function* readChatStream(
   body: ReadableStream<Uint8Array>,
@@ -52,14 +55,14 @@ export async function* readChatStream(
     },
     maxBufferSize: MAX_EVENT_CHARACTERS,
   });
-  const letters = new TextDecoder();
+  const decoder = new TextDecoder();
   const end = new StreamEnd();
   for await (const bytes of body) {
-    parser.feed(letters.decode(bytes, { stream: true }));
+    parser.feed(decoder.decode(bytes, { stream: true }));
     for (const frame of frames.splice(0)) {
       if (frame === DONE) continue;
       const rawValue: unknown = JSON.parse(frame);
-      // First of all, because an error has another shape.
+      // Before parsing, because an error has another shape.
       yield { type: "raw", rawValue };
       const chunk = Chunk.parse(rawValue);
       end.add(chunk);
@@ -70,17 +73,17 @@ export async function* readChatStream(
   yield* end.parts();
 }
 
-/** The same of an answer that came whole, because the server does not stream. */
+/** The same for a complete answer, from a server that does not stream. */
 export async function* readChatCompletion(completion: unknown): AsyncGenerator<Part, void, undefined> {
-  const { choices, ...told } = Completion.parse(completion);
+  const { choices, ...rest } = Completion.parse(completion);
   const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));
   const end = new StreamEnd();
-  end.add({ ...told, choices: [choice!] });
+  end.add({ ...rest, choices: [choice!] });
   if (choice!.delta) yield* partsOf(choice!.delta);
   yield* end.parts();
 }
 
-/** What a model reasons is no text, but somebody is billed for it. */
+/** Reasoning is not output, but it is billed. */
 function* partsOf(delta: Delta): Generator<Part, void, undefined> {
   const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
   if (isText(reasoning)) yield { type: "reasoning-delta", id: "", delta: reasoning };
@@ -89,21 +92,21 @@ function* partsOf(delta: Delta): Generator<Part, void, undefined> {
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 
-/** Reasoning and calls of tools, too: they are no text, but somebody may be billed for them. */
-const hasOutput = ({ role: _, ...said }: Delta): boolean =>
-  Object.values(said).some(
+/** Reasoning and tool calls are not text, but they may be billed. */
+const hasOutput = ({ role: _, ...fields }: Delta): boolean =>
+  Object.values(fields).some(
     (value) => isText(value) || (typeof value === "object" && Object.keys(value ?? {}).length > 0),
   );
 
-/** A refusal is said beside the content. */
+/** OpenAI sends a refusal beside the content. */
 function textOf({ content, refusal }: Delta): string {
-  const told = Array.isArray(content)
+  const parts = Array.isArray(content)
     ? content.flatMap(({ type, text }) => (type === "text" && isText(text) ? text : []))
     : [content ?? ""];
-  return [...told, ...(isText(refusal) ? [refusal] : [])].join("");
+  return [...parts, ...(isText(refusal) ? [refusal] : [])].join("");
 }
 
-/** How a stream ends, of which any chunk may tell a part. */
+/** Collects the end of a stream, whose parts may be in any chunk. */
 class StreamEnd {
   #modelId: string | undefined;
   #usage: Usage = {};
@@ -134,7 +137,7 @@ class StreamEnd {
   }
 }
 
-/** What is not told stays unknown, and is estimated. */
+/** Missing counts stay undefined and are estimated later. */
 function toSdkUsage(usage: Usage): Finish["usage"] {
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = usage;
   return {

@@ -3,46 +3,45 @@ import type { CircuitBreaker, CircuitPermit } from "../egress/circuit-breaker.ts
 import { type AiProviders, ProviderError, type ProviderKey } from "./ai-provider.ts";
 
 /**
- * Spares a provider that fails again and again, and its callers the wait: PROVIDER_UNAVAILABLE at once, for each key at
- * each address. What is repeated within a call counts once. Verifying is no call: people wait for the answer. `opened` is
- * told whenever somebody begins to be left alone.
+ * Refuses calls with PROVIDER_UNAVAILABLE after repeated failures, for each key and address. The retries of one call count once,
+ * and verifications do not count. Calls `opened` when a circuit opens.
  */
 export function withBreaker(
   providers: AiProviders,
   breaker: CircuitBreaker,
   opened: (key: ProviderKey) => void = () => {},
 ): AiProviders {
-  const fail = (key: ProviderKey, pass: CircuitPermit, error: unknown) => {
-    if (pass[classifyError(error)]()) opened(key);
+  const fail = (key: ProviderKey, permit: CircuitPermit, error: unknown) => {
+    if (permit[classifyError(error)]()) opened(key);
   };
   return {
     ...providers,
     mustBeAvailable: (key) => mustBeClosed(key, breaker.secondsToWait(circuitNameOf(key))),
     async run(call) {
-      const pass = enterCircuit(breaker, call);
+      const permit = enterCircuit(breaker, call);
       try {
         const answer = await providers.run(call);
-        pass.onSuccess();
+        permit.onSuccess();
         return answer;
       } catch (error) {
-        fail(call, pass, error);
+        fail(call, permit, error);
         throw error;
       }
     },
     async *stream(call) {
-      const pass = enterCircuit(breaker, call);
+      const permit = enterCircuit(breaker, call);
       const pieces = providers.stream(call);
       try {
         let piece = await pieces.next();
-        pass.onFirstByte();
+        permit.onFirstByte();
         for (; !piece.done; piece = await pieces.next()) yield piece.value;
-        pass.onSuccess();
+        permit.onSuccess();
         return piece.value;
       } catch (error) {
-        fail(call, pass, error);
+        fail(call, permit, error);
         throw error;
       } finally {
-        pass.onAbandon();
+        permit.onAbandon();
         await pieces.return(undefined as never);
       }
     },
@@ -50,9 +49,9 @@ export function withBreaker(
 }
 
 function enterCircuit(breaker: CircuitBreaker, key: ProviderKey): CircuitPermit {
-  const passed = breaker.enter(circuitNameOf(key));
-  if (typeof passed === "number") throw unavailable(key, passed);
-  return passed;
+  const permitOrWait = breaker.enter(circuitNameOf(key));
+  if (typeof permitOrWait === "number") throw unavailable(key, permitOrWait);
+  return permitOrWait;
 }
 
 function mustBeClosed(key: ProviderKey, waitSeconds: number): void {
@@ -62,11 +61,11 @@ function mustBeClosed(key: ProviderKey, waitSeconds: number): void {
 const unavailable = ({ provider }: ProviderKey, retryAfterSeconds: number) =>
   new ProviderError("PROVIDER_UNAVAILABLE", { provider, attempts: 0, retryAfterSeconds });
 
-/** Digested: nothing that lives as long as the process holds a key. */
+/** A digest, because the map outlives the call and must not contain keys. */
 const circuitNameOf = ({ provider, baseUrl, apiKey }: ProviderKey) =>
   digestOf(JSON.stringify([provider, baseUrl, apiKey])).toString("base64");
 
-/** Faults that say nothing of whether the provider is there: ours, and answers that are merely broken. */
+/** Other reasons are our own faults or broken answers, which do not show an outage. */
 const outageReasons: ReadonlySet<string | undefined> = new Set([undefined, "unreachable"]);
 
 function classifyError(error: unknown): "onSuccess" | "onFailure" | "onAbandon" {

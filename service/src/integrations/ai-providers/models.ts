@@ -8,13 +8,12 @@ import {
 import type { Model } from "./answer.ts";
 import { modelNotFoundError } from "./provider-errors.ts";
 
-/** How the providers are reached. */
 export interface ProviderAccess {
   fetch: typeof globalThis.fetch;
   baseUrls: Partial<Record<ProviderId, string>>;
 }
 
-/** Where a key's calls go, without a slash at the end; undefined where neither the key nor the provider says. */
+/** The base URL without a trailing slash; undefined: neither the key nor the provider has one. */
 export function baseUrlOf(
   { baseUrls }: Pick<ProviderAccess, "baseUrls">,
   { provider, baseUrl }: ProviderKey,
@@ -24,19 +23,18 @@ export function baseUrlOf(
 }
 
 /**
- * Google alone has it in the path of the request. Whoever wrote the product may have chosen it, and shall not choose by it
- * what else is asked there with the key of whoever runs it.
+ * Google has the model name in the path. The author of a product may choose it, and must not choose another path for a buyer's key.
  */
 const MODEL_PATH = /^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/;
 
-/** The SDK's model for a call. Each provider's package is loaded with its first call. */
+/** Loads the provider's package with its first call. */
 export async function languageModel(access: ProviderAccess, call: ProviderCall): Promise<Model> {
   const baseURL = baseUrlOf(access, call);
   if (baseURL === undefined) throw noBaseUrlError(call.provider);
   const settings = { apiKey: call.apiKey, baseURL, fetch: access.fetch };
   switch (call.provider) {
     case "openai":
-      // `.chat()`: called plainly it speaks the Responses API, which proxies of OpenAI's often do not.
+      // Without `.chat()` the SDK uses the Responses API, which many proxies do not support.
       return (await import("@ai-sdk/openai")).createOpenAI(settings).chat(call.model);
     case "anthropic":
       return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(call.model);
@@ -60,12 +58,12 @@ export async function languageModel(access: ProviderAccess, call: ProviderCall):
 
 const ownFormats: ReadonlySet<ProviderId> = new Set<ProviderId>(["anthropic", "google", "mistral"]);
 
-/** Whether a provider answers as OpenAI's chat completions do. */
+/** Whether a provider uses OpenAI's chat completions format. */
 export const usesChatCompletions = (provider: ProviderId): boolean => !ownFormats.has(provider);
 
 type CallOptions = Parameters<Model["doGenerate"]>[0];
 
-/** The roles come from the author's list, never from text that a buyer put in. */
+/** The roles come from the author's messages, never from a buyer's values. */
 export const callOptions = ({ messages, options }: ProviderCall, signal: AbortSignal): CallOptions => ({
   prompt: messages.map(({ role, content }) =>
     role === "system" ? { role, content } : { role, content: [{ type: "text", text: content }] },
@@ -81,6 +79,6 @@ function maxOutputTokensOf({ maxTokens, capTokens }: ProviderCall["options"]) {
 }
 
 function noBaseUrlError(provider: ProviderId): ProviderError {
-  const facts = { provider, attempts: 0, reason: "no_base_url" };
-  return new ProviderError("PROVIDER_NOT_SUPPORTED", facts, "This key has no baseUrl to call.");
+  const info = { provider, attempts: 0, reason: "no_base_url" };
+  return new ProviderError("PROVIDER_NOT_SUPPORTED", info, "This key has no baseUrl to call.");
 }

@@ -8,17 +8,17 @@ import {
 } from "./ai-provider.ts";
 import { readUpstreamError, type UpstreamError } from "./upstream-error.ts";
 
-/** When the same call may be made again: never, after a short random pause, or after what the provider asked for. */
+/** Whether a call is retried: never, after a random delay, or after the provider's Retry-After. */
 export type RetryPolicy = "never" | "backoff" | "retry-after";
 
 export interface CallFailure {
   error: ProviderError;
   retry: RetryPolicy;
-  /** The provider refused the call for the length of the answer that `capTokens` allows: it may be made again with this one. */
+  /** A lower limit with which the call may be repeated, after the provider refused `capTokens`. */
   capTokens?: number | undefined;
 }
 
-/** Told when a provider limits the rate and does not say for how long. */
+/** For rate limits without Retry-After. */
 export const DEFAULT_RETRY_AFTER_SECONDS = 10;
 
 interface ErrorClass {
@@ -28,21 +28,21 @@ interface ErrorClass {
   message?: string;
 }
 
-/** A kind of refusal, known by the provider's short code or, where it has none, by how its sentence runs. */
+/** A kind of refusal, recognized by the provider's error code or else by its message. */
 interface KnownRefusal {
   codes: ReadonlySet<string>;
   message: RegExp;
   errorClass: ErrorClass;
 }
 
-/** Anthropic's whole sentence, which it tells with 400 or in the middle of a stream. */
+/** Anthropic's message, with status 400 or in a stream. */
 const OUTPUT_BLOCKED = /^output blocked by content filtering policy/;
 const outputFiltered: ErrorClass = { code: "CONTENT_FILTERED", info: { stage: "output" } };
 
 /**
- * Asked in this order, as providers answer several of these with one status: OpenAI tells an empty account by 429,
- * Anthropic by 400, Google a wrong key by 400. The sentences may quote the prompt, so a prompt can at worst make
- * one refusal look like another; the one that marks a stored key as invalid is therefore tied to the beginning.
+ * In this order, because providers use one status for several: 429 for OpenAI's empty account, 400 for Google's wrong key. Messages
+ * may quote the prompt, so a prompt can fake a kind. The pattern that invalidates a stored key therefore matches only the
+ * beginning.
  */
 const knownRefusals: readonly KnownRefusal[] = [
   {
@@ -98,7 +98,7 @@ const byStatus: ReadonlyMap<number, ErrorClass> = new Map<number, ErrorClass>([
   [429, { code: "PROVIDER_RATE_LIMITED", retry: "retry-after" }],
 ]);
 
-/** Makes our fault of whatever the SDK threw; nothing of the thrown object is kept but numbers. */
+/** Converts an error of the SDK. Of the original only numbers remain. */
 export function toFailure(
   thrown: unknown,
   call: { provider: ProviderId; model: string; options?: ProviderCall["options"] },
@@ -124,13 +124,13 @@ export function toFailure(
   };
 }
 
-/** How providers name what is too long, in lower case. */
+/** How providers name the limit, in lower case. */
 const MAX_TOKENS_MESSAGE = /max_\w*tokens|maxoutputtokens|in the completion/;
-/** Below that no maximum of a model lies. */
+/** No model has a lower maximum. */
 const MIN_CAP = 500;
 const CAP_DIVISOR = 8;
 
-/** The largest number of the refusal that is below what was asked for is the model's maximum; some mean it exclusively. */
+/** The largest number below the request in the message is the model's maximum, for some providers exclusively. */
 function lowerCap(
   { status, message }: UpstreamError,
   { maxTokens, capTokens }: ProviderCall["options"] = {},
@@ -155,31 +155,31 @@ function classifyError(upstream: UpstreamError, model: string): ErrorClass {
   if (status === undefined) return classifyNoResponse(upstream);
   if (status < 400) return classifyErrorIn200(upstream, model);
   if (status >= 500) return { code: "PROVIDER_ERROR", retry: "backoff" };
-  const known =
+  const knownRefusal =
     knownRefusals.find((refusal) => matches(upstream, refusal))?.errorClass ?? byStatus.get(status);
-  if (known?.info?.reason === "model_not_found") return modelNotFound(model);
-  if (known) return known;
-  // Of a 404 in HTML only the address is to blame, so the model is not.
+  if (knownRefusal?.info?.reason === "model_not_found") return modelNotFound(model);
+  if (knownRefusal) return knownRefusal;
+  // A 404 in HTML means a wrong address, not an unknown model.
   return status === 404 && upstream.isJson ? modelNotFound(model) : refused(status);
 }
 
-/** Codes of a provider that failed itself, as they stand in a stream that had begun well. */
+/** Error codes of the provider's own failures, which may come in a stream that began well. */
 const failureCodes = new Set([
   ...["server_error", "api_error", "overloaded_error", "timeout_error"],
   ...["internal", "unavailable", "internal_server_error", "service_unavailable"],
 ]);
 
-/** By its codes, or a whole sentence that is known: that of what is no refusal may be anything. */
+/** Only codes and one known message, because the text of another event may be anything. */
 function classifyErrorIn200(upstream: UpstreamError, model: string): ErrorClass {
   if (OUTPUT_BLOCKED.test(upstream.message)) return outputFiltered;
   if (upstream.codes.some((code) => failureCodes.has(code)))
     return { code: "PROVIDER_ERROR", retry: "backoff" };
-  const known = knownRefusals.find(({ codes }) => upstream.codes.some((code) => codes.has(code)));
-  if (known?.errorClass.info?.reason === "model_not_found") return modelNotFound(model);
-  return known?.errorClass ?? { code: "PROVIDER_BAD_RESPONSE" };
+  const knownRefusal = knownRefusals.find(({ codes }) => upstream.codes.some((code) => codes.has(code)));
+  if (knownRefusal?.errorClass.info?.reason === "model_not_found") return modelNotFound(model);
+  return knownRefusal?.errorClass ?? { code: "PROVIDER_BAD_RESPONSE" };
 }
 
-/** Repeated for `connect` only: later the provider may have done the work already, and bills it. */
+/** Only `connect` is retried: later the provider may have done the work and bills it. */
 function classifyTimeout(phase: (typeof timeoutPhases)[number]): ErrorClass {
   return { code: "PROVIDER_TIMEOUT", retry: phase === "connect" ? "backoff" : "never", info: { phase } };
 }
@@ -201,7 +201,7 @@ function matches(upstream: UpstreamError, { codes, message }: KnownRefusal): boo
   return upstream.codes.some((code) => codes.has(code)) || message.test(upstream.message);
 }
 
-/** The longest model name that a message repeats; the name is the caller's own word. */
+/** The model name is the caller's text, so the message may contain a part of it. */
 const SHOWN_MODEL_LENGTH = 100;
 
 function modelNotFound(model: string): ErrorClass {
@@ -212,7 +212,7 @@ function modelNotFound(model: string): ErrorClass {
   };
 }
 
-/** Of a model that nobody was asked for, because no provider could offer it. */
+/** For a model name that is invalid for every provider; no call was made. */
 export function modelNotFoundError({
   provider,
   model,

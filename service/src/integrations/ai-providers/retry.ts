@@ -1,11 +1,10 @@
 import type { ProviderCall } from "./ai-provider.ts";
 import type { CallFailure } from "./provider-errors.ts";
 
-/** How long a call may take, and how it waits before it is made again. */
 export interface RetryOptions {
   deadlines: { totalMs: number };
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** From 0 to 1, for the jitter. */
+  /** In [0, 1), for the jitter. */
   random(): number;
 }
 
@@ -14,13 +13,13 @@ const MAX_WAIT_SECONDS = 10;
 const FIRST_BACKOFF_MS = 500;
 
 export interface Deadline {
-  /** Aborts when the caller gives up or the time is over. */
+  /** Aborts when the caller aborts or the time is over. */
   signal: AbortSignal;
   remainingMs(): number;
   stop(): void;
 }
 
-/** Why a call ends at its total deadline; read like the other timeouts, by its phase. */
+/** The error of the total deadline, with a phase like the other timeouts. */
 class TotalTimeout extends Error {
   readonly phase = "total";
 }
@@ -40,7 +39,7 @@ export function startDeadline(
   };
 }
 
-/** Throws the fault of an attempt that nothing may follow. */
+/** Waits for the next attempt. Throws the error of the last one if none may follow. */
 export async function waitForRetry(
   { random, sleep }: RetryOptions,
   call: ProviderCall,
@@ -56,14 +55,14 @@ export async function waitForRetry(
   });
 }
 
-/** Undefined: do not repeat. */
+/** undefined: no retry. */
 function retryDelayOf(
   { error, retry }: CallFailure,
   attempts: number,
   random: () => number,
 ): number | undefined {
   if (retry === "never" || attempts > MAX_RETRIES) return undefined;
-  // Full jitter, so that callers whom one outage stopped do not all come back at once.
+  // Full jitter, so that callers of one outage do not retry together.
   if (retry === "backoff") return random() * FIRST_BACKOFF_MS * 2 ** (attempts - 1);
   const seconds = error.retryAfterSeconds ?? Number.POSITIVE_INFINITY;
   return seconds <= MAX_WAIT_SECONDS ? seconds * 1000 : undefined;

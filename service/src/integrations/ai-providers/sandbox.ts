@@ -7,15 +7,15 @@ export interface SandboxOptions {
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** What every sandbox answer begins with, so that nobody takes it for a model's. */
+/** Marks every answer, so that it is not mistaken for a model's. */
 export const SANDBOX_LABEL = "[sandbox] ";
 
-/** Long enough to press cancel, short enough to wait for. */
+/** Long enough to press cancel. */
 const SLOW_MS = 5_000;
 
 /**
- * What a provider would have answered, by the magic model that asks for it. Read by the same table as the answers of
- * real providers, so that an integration tried on the sandbox meets the very same faults.
+ * The response that each magic model simulates. The same table as for real providers converts it, so that integrations see the same
+ * errors.
  */
 const magicFaults: ReadonlyMap<string, object> = new Map<string, object>([
   ["sandbox-429", { statusCode: 429, responseHeaders: { "retry-after": "30" } }],
@@ -27,10 +27,10 @@ const magicFaults: ReadonlyMap<string, object> = new Map<string, object>([
   ["sandbox-badsse", { statusCode: 200 }],
 ]);
 
-/** All others are names of models that the sandbox pretends to be. */
+/** Other names are models that the sandbox only names. */
 const OWN_MODELS: ReadonlySet<string> = new Set(["sandbox", "sandbox-slow"]);
 
-/** A provider without a model behind it: the same call gets the same answer, no key is needed and nothing is billed. */
+/** A provider without a model: equal calls get equal answers, and nothing is billed. */
 export function createSandbox({
   sleep = (ms, signal) => wait(ms, undefined, { signal }),
 }: SandboxOptions = {}): AiProviders {
@@ -68,27 +68,27 @@ async function sleepUnlessAborted(sleep: Sleep, signal: AbortSignal, ms = SLOW_M
   }
 }
 
-/** Faults that a stream meets on its way, with half of the answer told. */
+/** These streams fail after half of the answer. */
 const brokenStreamModels: ReadonlySet<string> = new Set(["sandbox-cut", "sandbox-badsse"]);
 const SLOW_PIECES = 10;
 
-/** The same answer word by word; `sandbox-slow` takes its time between them. */
+/** Sends the answer word by word; `sandbox-slow` pauses between them. */
 async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
   call.signal.throwIfAborted();
   const { progress } = call;
   if (progress) progress.isSent = true;
   const isBroken = brokenStreamModels.has(call.model);
-  const whole = answer(isBroken ? { ...call, model: "sandbox" } : call);
-  const pieces = (whole.output.match(/\S*\s*/g) ?? []).filter((piece) => piece !== "");
-  const shown = isBroken ? pieces.slice(0, pieces.length / 2) : pieces;
-  for (const [at, piece] of shown.entries()) {
+  const full = answer(isBroken ? { ...call, model: "sandbox" } : call);
+  const pieces = (full.output.match(/\S*\s*/g) ?? []).filter((piece) => piece !== "");
+  const sent = isBroken ? pieces.slice(0, pieces.length / 2) : pieces;
+  for (const [at, piece] of sent.entries()) {
     if (call.model === "sandbox-slow" && at % Math.ceil(pieces.length / SLOW_PIECES) === 0)
       await sleepUnlessAborted(sleep, call.signal, SLOW_MS / SLOW_PIECES);
     call.signal.throwIfAborted();
     if (progress) progress.outputBytes += Buffer.byteLength(piece);
     yield piece;
   }
-  return isBroken ? answer(call) : whole;
+  return isBroken ? answer(call) : full;
 }
 
 function answer(call: ProviderCall): ProviderAnswer {
@@ -99,17 +99,17 @@ function answer(call: ProviderCall): ProviderAnswer {
   return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
 }
 
-/** Cut at `maxTokens` as a model would be, but never into the label; an echo and a sample are whole by definition. */
-function toAnswer(call: ProviderCall, prompt: string, whole: string): ProviderAnswer {
+/** Cuts at `maxTokens`, but not within the label. An echo and a sample are never cut. */
+function toAnswer(call: ProviderCall, prompt: string, full: string): ProviderAnswer {
   const isWhole = call.model === "sandbox-echo" || call.sample !== undefined;
-  const mostTokens = isWhole ? undefined : call.options.maxTokens;
-  const output = whole.slice(0, Math.max(SANDBOX_LABEL.length, (mostTokens ?? Number.POSITIVE_INFINITY) * 4));
+  const limit = isWhole ? undefined : call.options.maxTokens;
+  const output = full.slice(0, Math.max(SANDBOX_LABEL.length, (limit ?? Number.POSITIVE_INFINITY) * 4));
   const promptTokens = estimateTokens(prompt);
   const completionTokens = estimateTokens(output);
   return {
     output,
     model: call.model,
-    finishReason: output === whole ? "stop" : "length",
+    finishReason: output === full ? "stop" : "length",
     usage: { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens },
     attempts: 1,
   };
@@ -121,8 +121,8 @@ const vocabulary =
   );
 
 /**
- * Words drawn by a fingerprint of all that the answer may depend on. Nothing of the prompt is in them: it is the
- * author's, and a buyer who wants to see what was rendered asks `sandbox-echo`.
+ * Words chosen by a hash of everything that the answer may depend on. They contain nothing of the prompt, which belongs to the
+ * author; `sandbox-echo` returns the rendered prompt.
  */
 function inventedText({ versionId = "", model, messages, options }: ProviderCall): string {
   const seed = JSON.stringify([
@@ -134,6 +134,6 @@ function inventedText({ versionId = "", model, messages, options }: ProviderCall
   ]);
   const fingerprint = createHash("sha256").update(seed).digest();
   const words = Array.from(fingerprint, (byte) => vocabulary[byte % vocabulary.length]).join(" ");
-  const pretended = OWN_MODELS.has(model) ? "" : ` that pretends to be ${model}`;
-  return `A practice answer${pretended}; no model was asked. ${words}.`;
+  const suffix = OWN_MODELS.has(model) ? "" : ` that pretends to be ${model}`;
+  return `A practice answer${suffix}; no model was asked. ${words}.`;
 }

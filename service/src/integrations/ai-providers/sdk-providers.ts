@@ -5,26 +5,25 @@ import { streamWithDeadline } from "./stream.ts";
 import { VERIFY_MS, verifyKey } from "./verify-key.ts";
 
 export interface SdkProvidersOptions {
-  /** Keeps the deadlines for connecting, the first byte and silence; its timeout errors carry `phase`. */
+  /** Enforces the deadlines for connecting, the first byte and silence; its timeout errors have a `phase`. */
   fetch: typeof globalThis.fetch;
-  /** Other addresses than the providers' own, for tests and proxies. A key's address goes first. */
+  /** Other addresses, for tests and proxies. The address of a key takes precedence. */
   baseUrls?: Partial<Record<ProviderId, string>>;
   deadlines?: { totalMs: number };
-  /** How long a provider may take to say whether it knows a key. */
+  /** Limit for the verification of a key. */
   verifyMs?: number;
-  /** What answers take of it is held while they come in. */
+  /** Counts the text of answers until they end. */
   answerMemory?: AnswerMemory;
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** From 0 to 1, for the jitter. */
+  /** In [0, 1), for the jitter. */
   random?: () => number;
 }
 
 type SdkProviders = Required<SdkProvidersOptions>;
 
 /**
- * The providers through the packages of the Vercel AI SDK, one for each wire format. They make one call and read the
- * answer; deadlines, repeats and faults are ours, because the SDK's own retries forget why they waited and its errors
- * hold the whole prompt.
+ * Providers through the packages of the Vercel AI SDK, one for each wire format. Deadlines, retries and errors are ours: the SDK's
+ * retries ignore Retry-After, and its errors contain the prompt.
  */
 export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
   const providers: SdkProviders = {
@@ -44,8 +43,8 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
 }
 
 /**
- * A whole answer is asked for in pieces, too: a provider that thinks for minutes shows by its events that it is there, and
- * what an abandoned call has used is known.
+ * Streams non-streaming calls too. The events show that a provider is alive during minutes of reasoning, and the usage of an
+ * aborted call is known.
  */
 async function collectAnswer(
   pieces: AsyncGenerator<string, ProviderAnswer, undefined>,

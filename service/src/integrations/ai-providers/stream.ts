@@ -12,13 +12,13 @@ import { withResponseStatus } from "./upstream-error.ts";
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = ProviderAccess & RetryOptions & { answerMemory: AnswerMemory };
 
-/** In UTF-16 units, several times what the largest models answer. A run holds its output in memory until it has ended. */
+/** UTF-16 units, several times the longest answers of large models. A run keeps its output in memory until it ends. */
 const MAX_OUTPUT = 4 * 1024 * 1024;
 
 const MEMORY_FULL =
-  "The answer was given up: it had grown larger than the memory that the other answers under way leave in this process. Run it again when fewer are under way, or ask for a shorter answer with maxTokens. The provider may bill what it had written.";
+  "The answer was aborted: it exceeded the memory that other running answers leave in this process. Run it again when fewer runs are active, or limit the answer with maxTokens. The provider may bill the output so far.";
 
-/** The output as it comes, and at last the answer; a ProviderFault where it does not come whole. */
+/** Yields the output and returns the answer. Throws a ProviderError if the answer is incomplete. */
 export async function* streamWithDeadline(providers: Providers, call: ProviderCall): Pieces {
   const deadline = startDeadline(call, providers);
   try {
@@ -28,11 +28,11 @@ export async function* streamWithDeadline(providers: Providers, call: ProviderCa
   }
 }
 
-/** A model whose maximum is not known is found by at most so many refusals, which cost nothing. */
+/** An unknown maximum of a model is found by at most this many refused calls, which cost nothing. */
 const MAX_LOWERED = 2;
 
-async function* streamWithRetries(providers: Providers, asked: ProviderCall, deadline: Deadline): Pieces {
-  let call = asked;
+async function* streamWithRetries(providers: Providers, request: ProviderCall, deadline: Deadline): Pieces {
+  let call = request;
   let lowered = 0;
   for (let attempts = 1; ; attempts++) {
     call.signal.throwIfAborted();
@@ -42,7 +42,7 @@ async function* streamWithRetries(providers: Providers, asked: ProviderCall, dea
     } catch (error) {
       call.signal.throwIfAborted();
       const failure = attempt.failureOf(error);
-      // Only what nobody bills is repeated.
+      // Only attempts that are not billed are repeated.
       if (failure.retry !== "never") call.progress?.reset();
       if (failure.capTokens !== undefined && lowered++ < MAX_LOWERED) {
         call = { ...call, options: { ...call.options, capTokens: failure.capTokens } };
@@ -55,17 +55,17 @@ async function* streamWithRetries(providers: Providers, asked: ProviderCall, dea
   }
 }
 
-/** One call of the provider, as far as it has come. */
+/** One attempt of a call. */
 class Attempt {
   readonly #providers: Providers;
   readonly #call: ProviderCall;
   readonly #attempts: number;
   readonly #end = new AbortController();
   readonly #signal: AbortSignal;
-  readonly #held: AnswerAllocation;
-  /** The provider's, once it has answered. */
+  readonly #memory: AnswerAllocation;
+  /** The provider's status, after its response began. */
   #status: number | undefined;
-  /** The model has begun to answer: from here on somebody may be billed. */
+  /** The model has begun to answer, so the attempt may be billed. */
   #hasBegun = false;
 
   constructor(providers: Providers, call: ProviderCall, signal: AbortSignal, attempts: number) {
@@ -73,13 +73,13 @@ class Attempt {
     this.#call = call;
     this.#attempts = attempts;
     this.#signal = AbortSignal.any([signal, this.#end.signal]);
-    this.#held = providers.answerMemory.allocate();
+    this.#memory = providers.answerMemory.allocate();
   }
 
-  /** The SDK would read on behind an error, and so would a provider that only trickles never be left. */
+  /** Without this the SDK reads on after an error, and a slow provider keeps the connection. */
   abort(): void {
     this.#end.abort();
-    this.#held.release();
+    this.#memory.release();
   }
 
   async *pieces(): Pieces {
@@ -88,14 +88,14 @@ class Attempt {
     let modelName: string | undefined;
     let end: Pick<CallResult, "finishReason" | "usage" | "providerMetadata"> | undefined;
     for await (const part of await this.#parts()) {
-      this.#mustGoOn(part);
+      this.#throwIfFailed(part);
       if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
       if (part.type === "raw") modelName ??= modelVersionIn(part.rawValue);
       if (part.type === "response-metadata") modelName = part.modelId ?? modelName;
       else if (part.type === "finish") end = part;
       else if (part.type === "text-delta" && part.delta !== "") {
         if (output.length + part.delta.length > MAX_OUTPUT) throw this.#tooLong();
-        this.#hold(part.delta.length);
+        this.#allocate(part.delta.length);
         output.add(part.delta);
         yield part.delta;
       }
@@ -122,26 +122,26 @@ class Attempt {
     return new ProviderError("PROVIDER_BAD_RESPONSE", facts, message);
   }
 
-  #hold(characters: number): void {
-    if (this.#held.tryGrow(characters)) return;
-    // Without Retry-After: the provider may bill what it has written, so that no client should repeat by itself.
+  #allocate(characters: number): void {
+    if (this.#memory.tryGrow(characters)) return;
+    // Without Retry-After: the provider may bill its output, so no client should repeat the call automatically.
     const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "memory_full" };
     throw new ProviderError("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
   }
 
-  /** Of an answer that does not come as a stream, or of a refusal. */
+  /** Reads a response that is not a stream. */
   async #textOf(response: Response): Promise<string> {
-    const letters = new TextDecoder();
+    const decoder = new TextDecoder();
     let text = "";
     for await (const bytes of response.body ?? []) {
-      this.#hold(bytes.length);
-      text += letters.decode(bytes, { stream: true });
+      this.#allocate(bytes.length);
+      text += decoder.decode(bytes, { stream: true });
     }
-    return text + letters.decode();
+    return text + decoder.decode();
   }
 
-  /** An error in the stream ends it: the SDK would go on, and might call its end a clean one. */
-  #mustGoOn(part: Part): void {
+  /** The SDK continues after an error in the stream and may report a clean end. */
+  #throwIfFailed(part: Part): void {
     if (part.type === "error") throw part.error;
     if (part.type === "raw") throwErrorFrame(part.rawValue);
     else if (!("warnings" in part) && part.type !== "response-metadata") this.#hasBegun = true;
@@ -149,7 +149,7 @@ class Attempt {
 
   failureOf(error: unknown): CallFailure {
     if (error instanceof ProviderError) return { error: error, retry: "never" };
-    // After an abort the SDK and fetch each throw something of their own; the reason says what happened.
+    // After an abort the SDK and fetch throw errors of their own; the reason is the real cause.
     if (this.#signal.aborted) return toFailure(this.#signal.reason, this.#call, this.#attempts);
     const failure = toFailure(withResponseStatus(this.#status, error), this.#call, this.#attempts);
     return this.#hasBegun ? { ...failure, retry: "never" } : failure;
@@ -157,34 +157,34 @@ class Attempt {
 
   readonly #fetch: typeof globalThis.fetch = async (input, init) => {
     const { provider, timeoutMs, progress } = this.#call;
-    const wish: RequestInit & FetchOptions = {
+    const fetchOptions: RequestInit & FetchOptions = {
       ...init,
       silenceMs: timeoutMs,
       onSent: () => {
         if (progress) progress.isSent = true;
       },
     };
-    const response = await this.#providers.fetch(input, wish);
+    const response = await this.#providers.fetch(input, fetchOptions);
     this.#status = response.status;
     if (!response.ok) return new Response((await this.#textOf(response)) || null, response);
     if (isJson(response)) {
-      const told = readJsonResponse(provider, response.status, await this.#textOf(response));
-      // The text is read: its output is held anew, as it comes out of it.
-      this.#held.release();
-      throw told;
+      const found = readJsonResponse(provider, response.status, await this.#textOf(response));
+      // The text is parsed: the output allocates its own memory.
+      this.#memory.release();
+      throw found;
     }
     if (response.body && usesChatCompletions(provider)) throw new ChatStreamFound(response.body);
     return response;
   };
 }
 
-/** Google's, which its package drops. */
+/** Google's field, which its package drops. */
 function modelVersionIn(frame: unknown): string | undefined {
-  const told = (frame as { modelVersion?: unknown } | null)?.modelVersion;
-  return typeof told === "string" && told !== "" ? told : undefined;
+  const version = (frame as { modelVersion?: unknown } | null)?.modelVersion;
+  return typeof version === "string" && version !== "" ? version : undefined;
 }
 
-/** A stream that we read ourselves: the request was the SDK's, and its part is over. */
+/** Thrown to take the response from the SDK, which only builds the request. */
 class ChatStreamFound extends Error {
   readonly body: ReadableStream<Uint8Array>;
   constructor(body: ReadableStream<Uint8Array>) {
@@ -193,7 +193,7 @@ class ChatStreamFound extends Error {
   }
 }
 
-/** What the provider said in the place of a stream, or in it; read for its codes, and told to nobody. */
+/** The error of a provider, instead of a stream or in it. Only its codes are read. */
 class ErrorResponseFound extends Error {
   readonly statusCode: number;
   readonly responseBody: string;
@@ -204,7 +204,7 @@ class ErrorResponseFound extends Error {
   }
 }
 
-/** An answer that came whole, from a server that does not stream. */
+/** A complete answer, from a server that does not stream. */
 class CompletionFound extends Error {
   readonly completion: unknown;
   constructor(completion: unknown) {
@@ -216,7 +216,7 @@ class CompletionFound extends Error {
 const isJson = (response: Response): boolean =>
   /^application\/json\b/i.test(response.headers.get("content-type") ?? "");
 
-/** Some tell a fault by 200, as JSON in the place of the stream that was asked for, and some know no streams. */
+/** Some providers report an error with status 200 and JSON, and some servers do not stream. */
 function readJsonResponse(
   provider: ProviderId,
   status: number,
@@ -235,7 +235,7 @@ function parseCompletion(text: string): unknown {
   }
 }
 
-/** An error frame in any provider's words. */
+/** Error frames of all providers' formats. */
 function throwErrorFrame(frame: unknown): void {
   if (typeof frame !== "object" || frame === null) return;
   if (("error" in frame && frame.error) || ("type" in frame && frame.type === "error"))

@@ -1,8 +1,7 @@
 import { type TimeoutPhase, timeoutPhases } from "./ai-provider.ts";
 
 /**
- * What is left of an error of the SDK or of `fetch` when everything that can quote the prompt or the key is gone, but
- * for `words`, which are only compared and never told.
+ * The safe parts of an error of the SDK or `fetch`. Only `message` may quote the prompt or the key; it is compared and never shown.
  */
 export interface UpstreamError {
   status: number | undefined;
@@ -13,11 +12,11 @@ export interface UpstreamError {
   /** The provider's sentence, in lower case. */
   message: string;
   isJson: boolean;
-  /** No connection came about, so the provider knows nothing of the call. */
+  /** No connection was made, so the provider did not get the call. */
   isUnreachable: boolean;
-  /** What came was no whole answer: the connection was lost, or it was not HTTP, or more than we take. */
+  /** The response is incomplete: the connection broke, it was not HTTP, or it was too large. */
   isLost: boolean;
-  /** The guard of our own `fetch` did not let the call out. */
+  /** Our egress guard refused the address. */
   isBlocked: boolean;
 }
 
@@ -32,7 +31,7 @@ const lostCodes = new Set([
   "RESPONSE_TOO_LARGE",
 ]);
 
-// A fetch without deadlines of ours (tests, other runtimes) still has undici's own.
+// A fetch without our deadlines (tests, other runtimes) has those of undici.
 const phaseOfCode: ReadonlyMap<unknown, TimeoutPhase> = new Map<unknown, TimeoutPhase>([
   ["UND_ERR_CONNECT_TIMEOUT", "connect"],
   ["ETIMEDOUT", "connect"],
@@ -40,7 +39,7 @@ const phaseOfCode: ReadonlyMap<unknown, TimeoutPhase> = new Map<unknown, Timeout
   ["UND_ERR_BODY_TIMEOUT", "idle"],
 ]);
 
-/** The fields that we read of APICallError; told by shape, so that knowing an error does not load the SDK. */
+/** Fields of APICallError, recognized by shape, so that this module does not load the SDK. */
 interface CallError {
   statusCode?: unknown;
   responseHeaders?: Record<string, string>;
@@ -49,7 +48,7 @@ interface CallError {
 
 const isCallError = (error: unknown) => typeof error === "object" && error !== null && "statusCode" in error;
 
-/** Whatever breaks behind the headers of an answer is that answer's fault. `status`: the provider's, once it has answered. */
+/** An error after the response headers belongs to that response. `status`: the provider's. */
 export const withResponseStatus = (status: number | undefined, error: unknown): unknown =>
   status === undefined || isCallError(error) ? error : { cause: error, statusCode: status };
 
@@ -80,7 +79,7 @@ interface ErrorCause {
 
 const MAX_CAUSES = 10;
 
-/** The error and its causes. A host with several addresses fails with one error for each: they are causes too. */
+/** The error and its causes. A host with several addresses has one error for each. */
 function causesOf(thrown: unknown): ErrorCause[] {
   const chain: ErrorCause[] = [];
   const open: unknown[] = [thrown];
@@ -98,7 +97,7 @@ function phaseOf({ phase, code }: ErrorCause): TimeoutPhase | undefined {
   return timeoutPhases.find((known) => known === phase) ?? phaseOfCode.get(code);
 }
 
-/** The fault as the provider's JSON tells it, wherever that provider puts it. */
+/** The error object in the provider's JSON. */
 interface ErrorBody {
   code?: unknown;
   type?: unknown;
@@ -107,20 +106,20 @@ interface ErrorBody {
   error?: unknown;
   detail?: unknown;
   details?: unknown;
-  /** Google's, in one of the `details`. */
+  /** Google's, in an element of `details`. */
   reason?: unknown;
   retryDelay?: unknown;
 }
 
-/** OpenAI and its kin, Anthropic and Google wrap an `error`; Mistral tells it bare; xAI's `error` is the sentence. */
+/** OpenAI-like providers, Anthropic and Google wrap it in `error`. Mistral does not wrap it, and xAI's `error` is the message. */
 function parseBody(text: unknown): ErrorBody | undefined {
   if (typeof text !== "string") return undefined;
   try {
     const parsed: unknown = JSON.parse(text);
-    // Google's streaming door wraps its error in a list.
-    const whole = Array.isArray(parsed) ? parsed[0] : parsed;
-    if (!isObject(whole)) return undefined;
-    return isObject(whole.error) ? whole.error : whole;
+    // Google's streaming endpoint wraps its error in a list.
+    const object = Array.isArray(parsed) ? parsed[0] : parsed;
+    if (!isObject(object)) return undefined;
+    return isObject(object.error) ? object.error : object;
   } catch {
     return undefined;
   }
@@ -128,7 +127,7 @@ function parseBody(text: unknown): ErrorBody | undefined {
 
 const isObject = (value: unknown): value is ErrorBody => typeof value === "object" && value !== null;
 
-/** OpenRouter may answer 200 and tell the status of the fault inside. */
+/** OpenRouter may respond 200 with the error's status inside. */
 function statusOf(call: CallError, body: ErrorBody | undefined): number | undefined {
   if (typeof call.statusCode !== "number") return undefined;
   const inside = body?.code;
@@ -144,31 +143,31 @@ function codesOf(body: ErrorBody | undefined): string[] {
     .map((code) => String(code).toLowerCase());
 }
 
-/** Whoever runs the server writes it, and it is searched for many patterns: past this no refusal says what it is. */
+/** Any user may run the server, and many patterns search this text. */
 const MAX_MESSAGE_LENGTH = 2_000;
 
 function messageOf(body: ErrorBody | undefined): string {
-  const told = [body?.message, body?.error, body?.detail].find((words) => typeof words === "string");
-  return typeof told === "string" ? told.slice(0, MAX_MESSAGE_LENGTH).toLowerCase() : "";
+  const found = [body?.message, body?.error, body?.detail].find((words) => typeof words === "string");
+  return typeof found === "string" ? found.slice(0, MAX_MESSAGE_LENGTH).toLowerCase() : "";
 }
 
 const detailsOf = ({ details }: ErrorBody): ErrorBody[] =>
   Array.isArray(details) ? details.filter(isObject) : [];
 
-/** A day: who says more says nothing that anybody could wait for, or that a header could hold. */
+/** One day: longer waits are useless and may exceed a header. */
 const MAX_RETRY_AFTER_SECONDS = 86_400;
 
 function retryAfterOf(headers: Record<string, string>, body: ErrorBody | undefined): number | undefined {
-  const told = [
+  const found = [
     Number.parseFloat(headers["retry-after-ms"] ?? "") / 1000,
     secondsOf(headers["retry-after"]),
     ...(body ? detailsOf(body) : []).map(({ retryDelay }) => Number.parseFloat(String(retryDelay))),
   ];
-  const seconds = told.find((value) => Number.isFinite(value) && value >= 0);
+  const seconds = found.find((value) => Number.isFinite(value) && value >= 0);
   return seconds === undefined ? undefined : Math.min(Math.ceil(seconds), MAX_RETRY_AFTER_SECONDS);
 }
 
-/** `Retry-After` is a number of seconds or a date; a negative number is neither. */
+/** `Retry-After` is seconds or a date; a negative number is invalid. */
 function secondsOf(header: string | undefined): number {
   if (header === undefined || !/^(\d|[a-z]{3})/i.test(header.trim())) return Number.NaN;
   if (/^\d+(\.\d+)?$/.test(header.trim())) return Number(header);

@@ -2,10 +2,10 @@ import type { KeyStatus, ProviderKey } from "./ai-provider.ts";
 import { baseUrlOf, type ProviderAccess } from "./models.ts";
 import { toFailure } from "./provider-errors.ts";
 
-/** Storing a key waits for it, and may be told nothing. */
+/** The request that stores a key waits for this. */
 export const VERIFY_MS = 5_000;
 
-/** Asks for a list of models, which every provider gives for nothing and to holders of a key only. */
+/** Lists models, which is free and requires a valid key. */
 export async function verifyKey(
   access: ProviderAccess & { verifyMs: number },
   key: ProviderKey,
@@ -27,7 +27,7 @@ export async function verifyKey(
 }
 
 function listingPath({ provider }: ProviderKey): string {
-  // OpenRouter's list of models is open to everyone, so it says nothing about a key.
+  // OpenRouter's list of models is public, so it does not verify a key.
   if (provider === "openrouter") return "/key";
   return provider === "google" ? "/models?pageSize=1" : "/models";
 }
@@ -35,7 +35,7 @@ function listingPath({ provider }: ProviderKey): string {
 function credential({ provider, apiKey }: ProviderKey): Record<string, string> {
   if (provider === "anthropic") return { "x-api-key": apiKey, "anthropic-version": "2023-06-01" };
   if (provider === "google") return { "x-goog-api-key": apiKey };
-  // A local server may have no key at all.
+  // A local server may need no key.
   return apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
@@ -49,7 +49,7 @@ async function readKeyStatus(response: Response, key: ProviderKey): Promise<KeyS
   return keyStatuses.get(code) ?? "unreachable";
 }
 
-/** A key that may not list models, owes money or is too busy is still a key that the provider knows. */
+/** A key without the right to list, without credit or over its rate limit is still valid. */
 const keyStatuses: ReadonlyMap<string, KeyStatus> = new Map<string, KeyStatus>([
   ["PROVIDER_KEY_INVALID", "invalid"],
   ["PROVIDER_PERMISSION_DENIED", "valid"],

@@ -1,47 +1,47 @@
-/** So many faults in a row, of whatever was asked with one key at one address, and it is left alone for a while. */
+/** Consecutive failures that open a circuit. */
 export const FAULTS_TO_OPEN = 5;
 export const OPEN_MS = 30_000;
-/** Each trial that fails doubles the pause, up to this. */
+/** Each failed trial doubles the pause, up to this. */
 export const MAX_OPEN_MS = 300_000;
-/** A part of the pause, drawn anew each time, so that processes which one outage stopped do not all try at once. */
+/** Random share of the pause, so that processes do not all try at once after one outage. */
 export const JITTER = 0.2;
-/** Past the last deadline of a call: a trial that nobody ended by then is none. */
+/** Longer than the deadline of a call: after this time an unfinished trial does not count. */
 export const TRIAL_MS = 180_000;
-/** As many failing circuits are remembered; the oldest is forgotten, which lets its calls through. */
+/** Failing circuits in memory. The oldest is dropped, which closes it. */
 const MAX_CIRCUITS = 10_000;
 
 export interface CircuitBreakerOptions {
   faultsToOpen?: number;
-  /** Milliseconds of a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number;
-  /** From 0 to 1. */
+  /** In [0, 1). */
   random?: () => number;
 }
 
-/** A call that was let through. It says how it ended; said late, or twice, it moves nothing that went on meanwhile. */
+/** The permit of one call, which reports its result. Late or repeated reports have no effect on a later state. */
 export interface CircuitPermit {
-  /** The provider began to answer, which is all that a trial asks: others need not wait for its end. */
+  /** The response began, which is enough for a trial: other calls need not wait for its end. */
   onFirstByte(): void;
-  /** The provider answered, be it with a refusal: it is there. */
+  /** The provider responded, even with a refusal. */
   onSuccess(): void;
-  /** The provider failed; answers whether it is left alone from now on. */
+  /** The provider failed. Returns whether this opened the circuit. */
   onFailure(): boolean;
-  /** Nothing was learned of the provider: its caller gave up. */
+  /** The caller aborted, so nothing is known about the provider. */
   onAbandon(): void;
 }
 
-/** Only of what failed last: a circuit without faults is no entry. */
+/** Only names with failures have an entry. */
 interface Circuit {
   faults: number;
-  /** When a trial may be made; null: closed. */
+  /** When a trial may start; null: closed. */
   openUntil: number | null;
   pauseMs: number;
-  trial: { pass: CircuitPermit; until: number } | null;
+  trial: { permit: CircuitPermit; until: number } | null;
 }
 
 /**
- * A circuit breaker for each name: closed, open for a pause, then half-open for one trial. In memory: each process finds
- * out for itself, and none waits for another's word.
+ * A circuit breaker for each name: closed, open for a pause, then half-open for one trial. State is in memory: each process learns
+ * for itself.
  */
 export class CircuitBreaker {
   readonly #circuits = new Map<string, Circuit>();
@@ -56,17 +56,17 @@ export class CircuitBreaker {
     this.#random = random;
   }
 
-  /** Lets a call through, or says how many seconds it should wait. */
+  /** Returns a permit, or the seconds to wait. */
   enter(name: string): CircuitPermit | number {
     const waitSeconds = this.secondsToWait(name);
     if (waitSeconds > 0) return waitSeconds;
     const circuit = this.#circuits.get(name);
-    const pass = this.#passTo(name);
-    if (circuit && circuit.openUntil !== null) circuit.trial = { pass, until: this.#now() + TRIAL_MS };
-    return pass;
+    const permit = this.#createPermit(name);
+    if (circuit && circuit.openUntil !== null) circuit.trial = { permit, until: this.#now() + TRIAL_MS };
+    return permit;
   }
 
-  /** How many seconds a call should wait that was made now; 0: it would be let through. */
+  /** Seconds that a call must wait now; 0: none. */
   secondsToWait(name: string): number {
     const circuit = this.#circuits.get(name);
     if (!circuit || circuit.openUntil === null) return 0;
@@ -75,30 +75,30 @@ export class CircuitBreaker {
     return circuit.trial && now < circuit.trial.until ? 1 : 0;
   }
 
-  #passTo(name: string): CircuitPermit {
-    const pass: CircuitPermit = {
+  #createPermit(name: string): CircuitPermit {
+    const permit: CircuitPermit = {
       onFirstByte: () => {
-        if (this.#circuits.get(name)?.trial?.pass === pass) this.#circuits.delete(name);
+        if (this.#circuits.get(name)?.trial?.permit === permit) this.#circuits.delete(name);
       },
       onSuccess: () => {
-        if (this.#counts(name, pass)) this.#circuits.delete(name);
+        if (this.#counts(name, permit)) this.#circuits.delete(name);
       },
-      onFailure: () => this.#counts(name, pass) && this.#addFault(name),
+      onFailure: () => this.#counts(name, permit) && this.#addFault(name),
       onAbandon: () => {
         const circuit = this.#circuits.get(name);
-        if (circuit?.trial?.pass === pass) circuit.trial = null;
+        if (circuit?.trial?.permit === permit) circuit.trial = null;
       },
     };
-    return pass;
+    return permit;
   }
 
-  /** Of an open circuit only the trial's word counts: the others were asked before it opened. */
-  #counts(name: string, pass: CircuitPermit): boolean {
+  /** Calls from before the circuit opened do not count; only its trial does. */
+  #counts(name: string, permit: CircuitPermit): boolean {
     const circuit = this.#circuits.get(name);
-    return !circuit || circuit.openUntil === null || circuit.trial?.pass === pass;
+    return !circuit || circuit.openUntil === null || circuit.trial?.permit === permit;
   }
 
-  /** Answers whether it opened the circuit, for the first time or anew. */
+  /** Returns whether this opened the circuit, or opened it again. */
   #addFault(name: string): boolean {
     const circuit = this.#circuits.get(name) ?? this.#newCircuit(name);
     circuit.faults++;

@@ -15,20 +15,20 @@ import { required } from "../../core/required.ts";
 export interface FetchLimits {
   /** DNS, TCP and TLS together. */
   connectMs: number;
-  /** From the request's first byte until all headers of the response are there. */
+  /** From the first byte of the request to the end of the response headers. */
   headersMs: number;
-  /** Between two chunks of the body; a reader who is slow itself is not counted. */
+  /** Between two chunks of the body; the pauses of a slow reader do not count. */
   bodyIdleMs: number;
   maxResponseBytes: number;
-  /** The same of an event stream, which is read as it comes and held nowhere; undefined: `maxResponseBytes`. */
+  /** The same for an event stream, which is not buffered; undefined: `maxResponseBytes`. */
   maxStreamBytes?: number;
 }
 
-/** What one call may set for itself, beside what `fetch` knows. */
+/** Options of one call, in addition to those of `fetch`. */
 export interface FetchOptions {
-  /** In the place of `headersMs` and `bodyIdleMs`. */
+  /** Replaces `headersMs` and `bodyIdleMs`. */
   silenceMs?: number | undefined;
-  /** The request is on its way to a target that took the connection. */
+  /** The connection is open and the request is being sent. */
   onSent?: (() => void) | undefined;
 }
 
@@ -69,9 +69,9 @@ export class TargetFailure extends Error {
 }
 
 const MAX_HEADER_BYTES = 16 * 1024;
-/** A pooled connection keeps the address that was checked when it was made, but not for long. */
+/** A pooled connection keeps its checked address only for a short time. */
 const MAX_KEEP_ALIVE_MS = 60_000;
-/** Ours to say: a caller's `host` would also choose the TLS server name. */
+/** Set by this module: a caller's `host` would also choose the TLS server name. */
 const OWN_HEADERS = [
   "host",
   "content-length",
@@ -84,11 +84,10 @@ const OWN_HEADERS = [
 const BODILESS_STATUSES = [204, 205, 304];
 
 /**
- * A `fetch` for addresses that users give. The address actually dialled is checked, redirects are answered as they are
- * and never followed, and a body that comes encoded all the same is passed on raw with its `content-encoding`: nothing is
- * decompressed here. Read or cancel every body, or abort: an unread one holds its connection.
+ * A `fetch` for addresses from users. It checks the address it connects to, returns redirects without following them, and passes
+ * encoded bodies on without decompression. The caller must read or cancel every body: an unread one keeps its connection.
  *
- * @throws BlockedTarget, TargetTimeout, TargetFailure (reading the body too), or the signal's reason.
+ * @throws BlockedTarget, TargetTimeout, TargetFailure (also while reading the body), or the signal's reason.
  * `close` ends every connection at once.
  */
 export function createGuardedFetch(
@@ -124,7 +123,7 @@ function checkTarget(guard: EgressGuard, text: string): URL {
   return required(parseUrl(text), "a URL without a problem");
 }
 
-/** The body is read whole: a known length spares the target chunked encoding, which not every one takes. */
+/** Reads the whole body, because some targets do not accept chunked encoding. */
 async function toDispatch(url: URL, request: Request): Promise<Dispatcher.DispatchOptions> {
   const headers = new Headers(request.headers);
   for (const name of OWN_HEADERS) headers.delete(name);
@@ -143,7 +142,7 @@ function guardedAgent(guard: EgressGuard, limits: FetchLimits, mayBeOwn: boolean
     connect: guardedConnector(guard, limits.connectMs, mayBeOwn),
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
-    // Undici's own timers tick every half second; Exchange keeps the time.
+    // Undici's timers have a resolution of half a second; FetchHandler measures the time.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -157,37 +156,37 @@ function guardedConnector(
   return (options, callback) => {
     const origin = new URL(`${options.protocol}//${options.host}`);
     const target = { ...toTarget(guard, origin), mayBeOwn };
-    withinConnectTime(connectMs, (signal) => dial(guard, target, options, signal)).then(
+    withinConnectTime(connectMs, (signal) => connectTo(guard, target, options, signal)).then(
       (socket) => callback(null, socket),
       (error: Error) => callback(error, null),
     );
   };
 }
 
-/** The signal ends the work's socket; the race also ends a DNS that hears no signal. */
+/** The signal closes the socket; the race also ends a DNS look-up, which takes no signal. */
 async function withinConnectTime<T>(
   connectMs: number,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const patience = new AbortController();
+  const aborter = new AbortController();
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(new TargetTimeout("connect"));
-    patience.abort();
+    aborter.abort();
   }, connectMs);
-  return Promise.race([work(patience.signal), late]).finally(() => clearTimeout(timer));
+  return Promise.race([work(aborter.signal), late]).finally(() => clearTimeout(timer));
 }
 
-async function dial(
+async function connectTo(
   guard: EgressGuard,
   target: Target,
   options: buildConnector.Options,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const address = await addressToDial(guard, target);
+  const address = await findAddress(guard, target);
   signal.throwIfAborted();
   const connect = buildConnector({ signal, timeout: 0, allowH2: false, rejectUnauthorized: true });
-  // Dialling the address leaves no second look-up to a rebinding DNS; TLS and Host still speak of the name.
+  // Connecting to the address prevents a second look-up by a rebinding DNS. TLS and Host still use the name.
   const named = { ...options, hostname: address, servername: isIP(target.host) ? "" : target.host };
   const socket = await new Promise<Socket>((resolve, reject) => {
     connect(named, (error, socket) => (error ? reject(error) : resolve(socket)));
@@ -198,7 +197,7 @@ async function dial(
   throw new BlockedTarget(refusal);
 }
 
-async function addressToDial(guard: EgressGuard, target: Target): Promise<string> {
+async function findAddress(guard: EgressGuard, target: Target): Promise<string> {
   const addresses = isIP(target.host) ? [target.host] : await (guard.resolve ?? systemResolve)(target.host);
   for (const address of addresses) {
     const refusal = findAddressProblem(guard, target, address);
@@ -214,7 +213,7 @@ async function systemResolve(host: string): Promise<string[]> {
   return answers.map(({ address }) => address);
 }
 
-/** One request and its response, from the first byte sent to the last byte read, and the clock over both. */
+/** One request and its response, with the timers of both. */
 class FetchHandler implements Dispatcher.DispatchHandler {
   readonly #limits: FetchLimits;
   readonly #signal: AbortSignal | null;
@@ -257,12 +256,12 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     this.#await("idle", this.#limits.bodyIdleMs);
     if (isEventStream(headers)) this.#maxBytes = this.#limits.maxStreamBytes ?? this.#maxBytes;
     const body = BODILESS_STATUSES.includes(status) ? null : this.#openBody();
-    // Without the reason, which says nothing, and of which a Response refuses all but Latin letters.
+    // Without the reason phrase: Response accepts only Latin letters in it.
     this.#reply.resolve(new Response(body, { status, headers: toHeaders(headers) }));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // Undici hands on an empty chunk when it resumes with nothing read: pausing for that would never end.
+    // Undici passes an empty chunk when it resumes with nothing read; pausing then would never end.
     if (chunk.length === 0) return;
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes > this.#maxBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
@@ -290,7 +289,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
     });
   }
 
-  /** While the reader is busy the target is not to blame: the clock stands still. */
+  /** The target's timer stops while the reader is busy. */
   #pause(controller: Dispatcher.DispatchController): void {
     clearTimeout(this.#timer);
     controller.pause();
@@ -309,7 +308,7 @@ class FetchHandler implements Dispatcher.DispatchHandler {
 
   #onAbort = () => this.#fail(this.#signal?.reason);
 
-  /** Rejects whatever the caller still waits for; the first failure is the one told. */
+  /** Rejects everything that the caller waits for, with the first failure. */
   #fail(failure: Error): void {
     this.#settle();
     this.#failure ??= failure;

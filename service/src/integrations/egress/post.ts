@@ -9,12 +9,12 @@ declare module "../../core/context.ts" {
 
 /** All in milliseconds: one deadline over connect, headers and body. */
 export const postDeadlines = { connectMs: 5_000, totalMs: 15_000 };
-/** What of an answer is read and kept; the rest is left unread. */
+/** The stored beginning of a response body; the rest is not read. */
 const STORED_BODY_BYTES = 16 * 1024;
-/** More than one network packet may hold beyond what is kept, and no more. */
+/** Network packets may deliver more than is stored, but not more than this. */
 const MAX_READ_BYTES = 1024 * 1024;
 
-/** Why there was no answer, or not all of it. */
+/** Why there is no complete response. */
 export type PostProblem =
   | "blocked_address"
   | "timeout"
@@ -25,12 +25,12 @@ export type PostProblem =
   | "shutdown";
 
 export interface PostResult {
-  /** null: there was none. */
+  /** null: no response. */
   response: { status: number; headers: Record<string, string>; body: string } | null;
   problem: PostProblem | null;
 }
 
-/** Posts to addresses that users gave: guarded, bounded in time and bytes, redirects not followed. Never throws. */
+/** Posts to addresses from users: guarded, limited in time and bytes, without redirects. Never throws. */
 export interface Poster {
   post(url: string, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<PostResult>;
   close(): Promise<void>;
@@ -67,11 +67,11 @@ export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDe
   };
 }
 
-/** Without one that is called `__proto__`: readers of JSON drop it, or worse, set it. */
+/** Without a header `__proto__`, which readers of JSON drop or, worse, apply. */
 const headersOf = ({ headers }: Response): Record<string, string> =>
   Object.fromEntries([...headers].filter(([name]) => name !== "__proto__"));
 
-/** As text that the database can hold: NUL is left out, and what is no UTF-8 replaced. */
+/** Text that PostgreSQL can store: without NUL, invalid UTF-8 replaced. */
 async function readBeginning(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

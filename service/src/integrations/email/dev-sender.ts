@@ -1,7 +1,7 @@
 import { toVisibleLine } from "@stoa/contract";
 import type { EmailSender } from "./email-sender.ts";
 
-/** Mail of the test environment goes nowhere: one line tells of each email, with the link that it was sent for. */
+/** Prints one line for each email of the test environment, with its link, and sends nothing. */
 export const createDevEmailSender = (print: (line: string) => void): EmailSender => ({
   async send({ recipient, subject, link }) {
     print(toVisibleLine(`Mail to ${recipient}: ${subject}${link ? ` → ${link}` : ""}`));

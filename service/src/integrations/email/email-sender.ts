@@ -1,4 +1,4 @@
-/** The port for mail: what the service asks of whoever carries its emails. */
+/** The port for email senders. */
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -7,32 +7,32 @@ declare module "../../core/context.ts" {
 }
 
 export interface OutgoingEmail {
-  /** Our row's id, and so the Message-ID: an email that is carried twice can be known for one. */
+  /** The id of the row, used in the Message-ID, so that receivers can detect a repeated email. */
   id: string;
   recipient: string;
   subject: string;
   text: string;
   html: string;
-  /** The address behind its button. */
+  /** The link of the email's button. */
   link?: string | undefined;
 }
 
 export type SendResult =
   | { state: "taken" }
-  /** For good: this recipient, or this email, will not be taken later either. */
+  /** Permanent: a retry would be refused, too. */
   | { state: "refused"; why: string };
 
 export interface EmailSender {
-  /** Throws MailUnavailable when the same email may be taken later. */
+  /** Throws EmailUnavailable when a retry may succeed. */
   send(message: OutgoingEmail, signal: AbortSignal): Promise<SendResult>;
-  /** Says who would take emails now; throws MailUnavailable when nobody would. */
+  /** Describes the working sender; throws EmailUnavailable when none works. */
   check(): Promise<string>;
 }
 
-/** No email can be handed over now. Its message names no recipient. */
+/** Temporary failure. The message names no recipient. */
 export class EmailUnavailable extends Error {
   constructor(message: string) {
     super(message);
-    this.name = "MailUnavailable";
+    this.name = "EmailUnavailable";
   }
 }

@@ -6,10 +6,10 @@ import { type EmailSender, EmailUnavailable, type OutgoingEmail } from "./email-
 
 const CONNECT_MS = 10_000;
 const SOCKET_IDLE_MS = 30_000;
-/** All of one email: shorter than an attempt of its job, so that no other worker begins while this one still may end well. */
+/** Shorter than an attempt of the job, so that no other worker starts while this one may still succeed. */
 const SEND_MS = 60_000;
 
-/** Hands emails to a mail server. A connection each: one that was kept may be dead when it is needed. */
+/** Sends each email over a new connection: a pooled one may be dead when it is needed. */
 export function createSmtpSender(url: string, from: Mailbox): EmailSender {
   const { auth, ...server } = parseSmtpUrl(url);
   const transport = createTransport({
@@ -25,9 +25,9 @@ export function createSmtpSender(url: string, from: Mailbox): EmailSender {
   return {
     async send(message, signal) {
       if (!isEmailAddress(message.recipient)) return { state: "refused", why: "no address" };
-      const patience = AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]);
+      const deadline = AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]);
       try {
-        await transport.sendMail({ ...messageOf(message, from), signal: patience });
+        await transport.sendMail({ ...messageOf(message, from), signal: deadline });
         return { state: "taken" };
       } catch (error) {
         if (isPermanent(error as NodemailerError)) return { state: "refused", why: describeError(error) };
@@ -45,7 +45,7 @@ export function createSmtpSender(url: string, from: Mailbox): EmailSender {
   };
 }
 
-/** Addresses as objects, never as text in which a comma or a line break could make two of one. */
+/** Addresses as objects: in text a comma or line break could make two of one. */
 const messageOf = ({ id, recipient, subject, text, html }: OutgoingEmail, from: Mailbox) => ({
   from,
   to: { name: "", address: recipient },
@@ -57,11 +57,11 @@ const messageOf = ({ id, recipient, subject, text, html }: OutgoingEmail, from: 
   headers: { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" },
 });
 
-/** The server refused this recipient or this email. When it refuses us, somebody may mend that: then emails wait. */
+/** The server refused the recipient or the email. If it refuses us, the operator can fix that, and the emails wait. */
 const isPermanent = ({ permanent, command }: NodemailerError) =>
   permanent === true && (command === "RCPT TO" || command === "DATA");
 
-/** What a server says may quote the recipient: its codes are enough to look it up by. */
+/** The server's text may quote the recipient, so only codes are reported. */
 function describeError(error: unknown): string {
   const { code, command, responseCode, response, originalCode } = error as NodemailerError;
   const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(response ?? "")?.[1];

@@ -14,7 +14,7 @@ import type { IdentityProvider } from "./identity-provider.ts";
 const User = z.object({ id: z.int().min(1), login: z.string(), name: z.string().nullish() });
 const Emails = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
-/** Plain OAuth 2 with PKCE: who somebody is, is asked of the API. */
+/** OAuth 2 with PKCE; the user's identity comes from GitHub's API. */
 export function createGithubProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
   const configuration = configurationOf(client, timeoutMs);
   const api = client.issuer === "https://github.com" ? "https://api.github.com" : client.issuer;
@@ -34,8 +34,8 @@ export function createGithubProvider(client: SocialProvider, timeoutMs: number):
         const checks = { expectedState: state, pkceCodeVerifier: codeVerifier };
         const { access_token: token } = await authorizationCodeGrant(configuration, callback, checks);
         const [user, emails] = await Promise.all([
-          fetchFacts(configuration, new URL(`${api}/user`), token, User),
-          fetchFacts(configuration, new URL(`${api}/user/emails`), token, Emails),
+          fetchResource(configuration, new URL(`${api}/user`), token, User),
+          fetchResource(configuration, new URL(`${api}/user/emails`), token, Emails),
         ]);
         const email = emails.find(({ primary, verified }) => primary && verified)?.email ?? null;
         return { subject: String(user.id), name: user.name || user.login, verifiedEmail: email };
@@ -46,7 +46,7 @@ export function createGithubProvider(client: SocialProvider, timeoutMs: number):
   };
 }
 
-async function fetchFacts<T>(
+async function fetchResource<T>(
   configuration: Configuration,
   url: URL,
   accessToken: string,
@@ -64,7 +64,7 @@ async function fetchFacts<T>(
 function configurationOf({ issuer, clientId, clientSecret }: SocialProvider, timeoutMs: number) {
   const configuration = new Configuration(
     {
-      // What GitHub itself says in `iss` since 2026 (RFC 9207): another name would be refused as a mix-up.
+      // GitHub's `iss` since 2026 (RFC 9207); the library refuses another name as a mix-up.
       issuer: `${issuer}/login/oauth`,
       authorization_endpoint: `${issuer}/login/oauth/authorize`,
       token_endpoint: `${issuer}/login/oauth/access_token`,

@@ -18,7 +18,7 @@ const Claims = z.object({
   email_verified: z.boolean().optional().catch(undefined),
 });
 
-/** OpenID Connect by discovery: Google, or whatever speaks the same at another issuer. */
+/** OpenID Connect with discovery: Google or another issuer. */
 export function createGoogleProvider(client: SocialProvider, timeoutMs: number): IdentityProvider {
   const configuration = discoverConfiguration(client, timeoutMs);
   return {
@@ -45,16 +45,16 @@ export function createGoogleProvider(client: SocialProvider, timeoutMs: number):
   };
 }
 
-/** Asked for when it is first needed, and kept; after a failure the next one asks again. */
+/** Discovers at the first use and caches the result; a failure is not cached. */
 function discoverConfiguration({ issuer, clientId, clientSecret }: SocialProvider, timeoutMs: number) {
-  let kept: Promise<Configuration> | undefined;
+  let cached: Promise<Configuration> | undefined;
   const discover = () =>
     discovery(new URL(issuer), clientId, clientSecret, undefined, {
       timeout: timeoutMs / 1000,
       execute: issuer.startsWith("http:") ? [allowInsecureRequests] : [],
     }).catch((error) => {
-      kept = undefined;
+      cached = undefined;
       throw toIdentityProblem(error);
     });
-  return () => (kept ??= discover());
+  return () => (cached ??= discover());
 }

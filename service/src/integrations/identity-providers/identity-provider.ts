@@ -11,39 +11,37 @@ declare module "../../core/context.ts" {
 export const identityProviderNames = ["github", "google"] as const;
 export type IdentityProviderName = (typeof identityProviderNames)[number];
 
-/** What a browser was sent away with: it must bring the same back. */
+/** Values of an authorization request that its callback must match. */
 export interface AuthorizationState {
   state: string;
-  /** Of PKCE: proves to the provider that who redeems the code is who asked for it. */
+  /** PKCE: proves that the same client requested and redeems the code. */
   codeVerifier: string;
-  /** Ties an ID token to this trip. */
+  /** Binds the ID token to this request. */
   nonce: string;
 }
 
-/** Who came back, in the provider's words. */
+/** The identity as the provider reports it. */
 export interface VerifiedIdentity {
-  /** The provider's own name for the account; it never changes, while mail addresses move to other people. */
+  /** The provider's permanent id of the account; an email address may move to another person. */
   subject: string;
   name: string | null;
-  /** null unless the provider has proven it. */
+  /** null: the provider has not verified it. */
   verifiedEmail: string | null;
 }
 
-/** Where people sign in elsewhere to be known here. */
 export interface IdentityProvider {
-  /** Where to send the browser. */
   authorizationUrl(callback: URL, trip: AuthorizationState): Promise<URL>;
-  /** Redeems what the browser brought back in the callback's query. Throws an IdentityProblem. */
+  /** Redeems the code in the callback's query. Throws an IdentityProblem. */
   identify(callback: URL, trip: AuthorizationState): Promise<VerifiedIdentity>;
 }
 
-/** null: the operator has set up no client there. */
+/** null: the operator configured no client. */
 export type IdentityProviders = Record<IdentityProviderName, IdentityProvider | null>;
 
 interface IdentityProviderOptions {
   github: SocialProvider | null;
   google: SocialProvider | null;
-  /** Of each call. */
+  /** For each request. */
   timeoutMs: number;
 }
 

@@ -7,7 +7,7 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** Below it the service serves the pages of the fake provider. */
+/** The service serves the pages of the fake provider below this path. */
 export const TEST_PAYMENTS_PATH = "/dev/payments";
 
 const DEADLINE_MS = 10_000;
@@ -25,10 +25,10 @@ export interface FakePage {
   body: string;
 }
 
-/** Requests a page of the fake provider; with a form, submits it. null: the provider does not answer. */
+/** Requests a page of the fake provider; with a form, submits it. null: the provider does not respond. */
 export type RequestFakePage = (path: string, form?: string) => Promise<FakePage | null>;
 
-/** The provider listens on loopback alone, which the browser of a person may not reach: the service requests its pages for them. */
+/** The provider listens only on loopback, which a user's browser may not reach, so the service requests its pages. */
 export const fakePages =
   (origin: string): RequestFakePage =>
   async (path, form) => {

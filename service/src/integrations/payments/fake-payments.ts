@@ -22,16 +22,16 @@ export * from "@stoa/fake-payments";
 const ANSWER_DEADLINE_MS = 10_000;
 
 interface FakePaymentsOptions {
-  /** Where the fake provider listens. */
+  /** The address of the fake provider. */
   origin: string;
-  /** Signs its notices; without one, none is believed. */
+  /** Verifies its webhooks; without it all are refused. */
   secret?: Buffer;
   now?: () => Date;
-  /** When a request is given up; tests bring their own, so that they need not wait. */
+  /** Creates the deadline of a request; tests use a shorter one. */
   deadline?: () => AbortSignal;
 }
 
-/** Payments by the fake provider, over HTTP like any provider's. */
+/** Payments through the fake provider, over HTTP like a real one. */
 export function createFakePayments({
   origin,
   secret,
@@ -51,7 +51,7 @@ export function createFakePayments({
       if (!secret) throw new WebhookSignatureError("no secret was agreed on");
       const problem = signatureProblem(secret, body, headers["fake-signature"], now());
       if (problem !== null) throw new WebhookSignatureError(problem);
-      return noticeIn(body);
+      return parseEvent(body);
     },
   };
 }
@@ -59,11 +59,11 @@ export function createFakePayments({
 type FakeApi = ReturnType<typeof createFakeApi>;
 
 function createFakeApi(origin: string, deadline: () => AbortSignal) {
-  const ask = <T>(answer: z.ZodType<T>, method: "GET" | "POST", path: string, order?: Order) =>
+  const ask = <T>(answer: z.ZodType<T>, method: "GET" | "POST", path: string, order?: IdempotentRequest) =>
     askProvider(answer, new URL(path, origin), { method, signal: deadline(), order });
   const find = <T>(answer: z.ZodType<T>, path: string, by: Record<string, string>) =>
     ask(answer, "GET", `${path}?${new URLSearchParams(by)}`);
-  /** Page after page. */
+  /** All items, page by page. */
   async function* list<T extends { id: string }>(item: z.ZodType<T>, kind: string, since: Date) {
     const answer = z.object({ items: z.array(item) });
     for (let after: string | undefined; ; ) {
@@ -87,15 +87,15 @@ const createCharges = ({
     const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
     if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
     const refused = isRefusal(reply, "invalid_request");
-    return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
+    return refused ? toDeclinedCharge(orderId, refused) : toChargeResult(reply);
   },
   async findCharge(orderId) {
-    return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
+    return chargeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
   },
   async cancelCharge(orderId) {
     const found = await find(ChargeReply, "/v1/charges", { order: orderId });
-    if ("error" in found) return outcomeOrNull(found);
-    return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
+    if ("error" in found) return chargeOrNull(found);
+    return toChargeResult(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
   },
   async *listCharges(since) {
     for await (const { id: paymentId, ...charge } of list(ListedCharge, "charges", since))
@@ -118,7 +118,7 @@ const createRefunds = ({
     const reply = await find(RefundReply, "/v1/refunds", { refund: refundId });
     return isRefusal(reply, "refund_not_found") ? null : refundOf(reply);
   },
-  // It has no dashboard: all its refunds are ours.
+  // The fake provider has no dashboard, so all its refunds are ours.
   listRefundsOf: async () => [],
   async *listRefunds(since) {
     for await (const { id, refundId, chargeId, ...refund } of list(ListedRefund, "refunds", since))
@@ -183,7 +183,7 @@ const createMethods = ({
     const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
     return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
   },
-  // An own method's id says whose it is, and nothing is kept of it.
+  // The id of an own method contains its owner, and the provider stores nothing.
   detachMethod: async () => {},
   findTokenProblem: () => null,
   sharedMethods,
@@ -246,39 +246,39 @@ const MethodReply = method.extend({ id: z.string() });
 const Refusal = z.object({ error: z.string() });
 type Refusal = z.infer<typeof Refusal>;
 
-const Notice = z.discriminatedUnion("about", [
+const WebhookBody = z.discriminatedUnion("about", [
   z.object({ about: z.literal("payment"), orderId: z.string() }),
   z.object({ about: z.literal("refund"), refundId: z.string() }),
   z.object({ about: z.literal("payout"), payoutId: z.string() }),
   z.object({ about: z.literal("dispute"), disputeId: z.string() }),
 ]);
 
-/** What a signed notice is about; of what we do not know, nothing is ours. */
-function noticeIn(body: Buffer): PaymentEvent | null {
+/** null: the webhook is about an object that this service does not use. */
+function parseEvent(body: Buffer): PaymentEvent | null {
   try {
-    return Notice.parse(JSON.parse(body.toString("utf8")));
+    return WebhookBody.parse(JSON.parse(body.toString("utf8")));
   } catch {
     return null;
   }
 }
 
-/** What is asked for, once under its key. */
-interface Order {
+/** A request with its idempotency key. */
+interface IdempotentRequest {
   key: string;
   body: object;
 }
 
-interface Question {
+interface RequestOptions {
   method: "GET" | "POST";
   signal: AbortSignal;
-  order: Order | undefined;
+  order: IdempotentRequest | undefined;
 }
 
-/** The provider's answer; whatever keeps us from reading one leaves the outcome unknown. */
+/** Any failure to read an answer leaves the result unknown. */
 async function askProvider<T>(
   answer: z.ZodType<T>,
   url: URL,
-  { order, ...init }: Question,
+  { order, ...init }: RequestOptions,
 ): Promise<T | Refusal> {
   const keyed = order && {
     headers: { "content-type": "application/json", "idempotency-key": order.key },
@@ -297,28 +297,28 @@ async function askProvider<T>(
 
 const isRefused = (reply: object): reply is Refusal => "error" in reply;
 
-/** Which of these refusals it is, if any. */
+/** Returns the refusal if it is one of these codes. */
 function isRefusal(reply: object, ...codes: string[]): string | false {
   return isRefused(reply) && codes.includes(reply.error) && reply.error;
 }
 
-/** What was answered. An understood refusal is our own mistake, such as one order charged with two amounts: nobody can reconcile it. */
+/** A refusal here is our own mistake, such as one order charged with two amounts. No reconciliation can fix it. */
 function answered<T extends object>(reply: T | Refusal): T {
   if (isRefused(reply)) throw new Error(`The payment provider refused: ${reply.error}`);
   return reply;
 }
 
-/** Nothing was made of it: as good as a decline, of no card in particular. */
-const refusedOutcome = (orderId: string, declineCode: string): ChargeResult => ({
+/** The provider created nothing: the same as a decline, without a card. */
+const toDeclinedCharge = (orderId: string, declineCode: string): ChargeResult => ({
   ...{ state: "declined", declineCode },
   ...{ paymentId: orderId, method: { brand: "unknown", last4: "????" } },
 });
 
-function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult | null {
-  return isRefusal(reply, "charge_not_found") ? null : outcomeOf(reply);
+function chargeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult | null {
+  return isRefusal(reply, "charge_not_found") ? null : toChargeResult(reply);
 }
 
-function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult {
+function toChargeResult(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult {
   const charge = answered(reply);
   const { id: paymentId, method } = charge;
   switch (charge.state) {

@@ -6,7 +6,7 @@ const unavailable = async () => {
 
 async function* nothing(): AsyncGenerator<never> {}
 
-/** Production without a payment provider: nothing can be bought, and no test method buys anything for nothing. */
+/** Production without a payment provider: nothing can be bought, and no test method works. */
 export const noPayments: Payments = {
   name: "none",
   limitsOf: noAmountLimits,

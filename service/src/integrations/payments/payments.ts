@@ -7,8 +7,8 @@ declare module "../../core/context.ts" {
 }
 
 /**
- * The port for payments: what the service asks of a payment provider, whichever it is. All ids that we give are our rows' own
- * (TypeIDs); they are the provider's idempotency keys too, so that asking twice moves money once.
+ * The port for payment providers. All ids that we send are those of our rows (TypeIDs). They are also the idempotency keys, so that
+ * a repeated request moves money once.
  */
 
 export interface ChargeRequest {
@@ -17,13 +17,13 @@ export interface ChargeRequest {
   amountMinor: bigint;
   currency: string;
   methodId: string;
-  /** Who pays, as our own id. */
+  /** Our id of the buyer. */
   userId: string;
-  /** What the buyer reads on the statement. */
+  /** The text on the buyer's statement. */
   description: string;
-  /** Whether the buyer is there to confirm what their bank asks. In their absence a charge that needs it is declined. */
+  /** Whether the buyer can confirm the charge at the bank. An absent buyer's charge that needs it is declined. */
   buyer: "present" | "absent";
-  /** The method will be charged again in its buyer's absence: while they are there, their bank is asked for that too. */
+  /** The method will be charged again without the buyer, so the bank is asked for that now. */
   recurs: boolean;
 }
 
@@ -32,35 +32,34 @@ export interface CardSummary {
   last4: string;
 }
 
-/** The money is there. */
 export interface SucceededCharge {
   state: "succeeded";
   paymentId: string;
   method: CardSummary;
-  /** What was taken of the buyer, for whoever asked to hold against what they asked for. */
+  /** The captured amount, which the caller compares with the requested one. */
   amountMinor: bigint;
   currency: string;
-  /** All of it went back since, whoever saw to that. */
+  /** The whole amount was refunded since, by us or at the provider. */
   isRefunded: boolean;
-  /** What the provider kept of it for itself, in the charge's currency; null until it says. */
+  /** The provider's fee in the currency of the charge; null: not known yet. */
   feeMinor: bigint | null;
 }
 
 export type ChargeResult =
   | SucceededCharge
   | { state: "declined"; paymentId: string; declineCode: string; method: CardSummary }
-  /** The buyer has to approve at `url`; until then nothing is charged. */
+  /** The buyer must approve at `url`; nothing is charged before. */
   | { state: "requires_action"; paymentId: string; url: string; method: CardSummary }
   | { state: "canceled"; paymentId: string; method: CardSummary }
-  /** The provider has it and will tell. */
+  /** The provider processes it and sends a webhook. */
   | { state: "processing"; paymentId: string; method: CardSummary }
-  /** Nothing was kept under the order's id: it may be charged with another method. */
+  /** The provider stored nothing for this order: it may be charged with another method. */
   | { state: "unknown_method" };
 
 export interface RefundRequest {
   /** Our refund's id. */
   refundId: string;
-  /** Of the charge that is given back, as the provider named it. */
+  /** The provider's id of the charge. */
   paymentId: string;
   amountMinor: bigint;
   currency: string;
@@ -80,30 +79,30 @@ export interface PayoutRequest {
 }
 
 export type PayoutResult =
-  /** `reversedMinor`: what of it the provider took back, without taking back all. */
+  /** `reversedMinor`: the part that the provider took back. */
   | { state: "completed"; providerPayoutId: string; reversedMinor?: bigint }
-  /** `returned`: it was paid, and the bank sent it back. */
+  /** `returned`: the bank sent the money back. */
   | { state: "in_transit" | "returned"; providerPayoutId: string }
   | { state: "failed"; providerPayoutId: string | null; failureCode: string }
-  /** Nothing moved, through no fault of the seller: what the provider has of ours is not enough. It may be asked for again. */
+  /** Our balance at the provider does not suffice. Nothing moved, and the payout may be repeated. */
   | { state: "waits"; providerPayoutId: null; waitsFor: string };
 
 export interface PayoutAccount {
   payoutsEnabled: boolean;
 }
 
-/** What a buyer's bank takes back of a charge until it is decided. */
+/** A charge that the buyer's bank takes back until the dispute is decided. */
 export interface Dispute {
   disputeId: string;
   /** Our order's id, or that of a payment for a plan. */
   orderId: string;
-  /** An inquiry is a question of the bank's, which takes nothing; it is closed, or becomes a dispute. */
+  /** An inquiry is a question of the bank and takes no money; it is closed or becomes a dispute. */
   state: "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
   amountMinor: bigint;
-  /** What the provider charges for it. */
+  /** The provider's fee for the dispute. */
   feeMinor: bigint;
   reason: string;
-  /** Until when the bank hears the other side; null: nobody says, or it does not. */
+  /** The deadline for evidence; null: unknown, or no evidence is accepted. */
   evidenceDueBy: Date | null;
   createdAt: Date;
 }
@@ -116,9 +115,9 @@ export interface ListedCharge {
   state: ChargeResult["state"];
   amountMinor: bigint;
   currency: string;
-  /** What the provider kept of it for itself; null until it says. */
+  /** The provider's fee; null: not known yet. */
   feeMinor: bigint | null;
-  /** All of it went back since. */
+  /** The whole amount was refunded since. */
   isRefunded: boolean;
   createdAt: Date;
 }
@@ -126,13 +125,13 @@ export interface ListedCharge {
 /** A refund as the provider lists it. */
 export interface ListedRefund {
   providerRefundId: string;
-  /** Our refund's id; null: it was made at the provider's own dashboard. */
+  /** Our refund's id; null: it was created in the provider's dashboard. */
   refundId: string | null;
   paymentId: string;
-  /** Of the charge: our order's id, or that of a payment for a plan. */
+  /** The id of the charge's order or plan payment. */
   orderId: string;
   state: RefundResult["state"];
-  /** Why it failed; null: it did not, or nobody says. */
+  /** null: it did not fail, or the provider gives no reason. */
   failureCode: string | null;
   amountMinor: bigint;
   currency: string;
@@ -145,19 +144,19 @@ export interface ListedPayout {
   payoutId: string;
   state: "in_transit" | "completed" | "returned" | "failed";
   amountMinor: bigint;
-  /** What of it the provider took back, without taking back all. */
+  /** The part that the provider took back. */
   reversedMinor: bigint;
   currency: string;
   createdAt: Date;
 }
 
 /**
- * Something changed: which of our rows, or which dispute, is to be asked for. What it changed to is read from the provider afterwards,
- * so that notices may come twice, late and in any order.
+ * Names the changed row or dispute. The service then reads the new state from the provider, so webhooks may come repeatedly, late
+ * and in any order.
  */
 export type PaymentEvent =
   | { about: "payment"; orderId: string }
-  /** Some of a charge was given back, by us or at the provider's own dashboard. */
+  /** A charge was refunded in part or whole, by us or in the provider's dashboard. */
   | { about: "refunds of a payment"; orderId: string }
   | { about: "refund"; refundId: string }
   | { about: "payout"; payoutId: string }
@@ -169,50 +168,50 @@ export interface PaymentMethod extends CardSummary {
 
 export interface Payments {
   readonly name: string;
-  /** Which amounts of a currency it charges, gives back and pays out. */
+  /** The amounts of a currency that the provider charges, refunds and pays out. */
   limitsOf(currency: string): AmountLimits;
-  /** Charges once per order; a repeat answers with the first charge as it stands now. */
+  /** Charges once for each order; a repeated call returns the current state of the first charge. */
   charge(request: ChargeRequest): Promise<ChargeResult>;
-  /** The order's charge as it stands now; null when the provider never heard of it. */
+  /** The current state of the order's charge; null: the provider has none. */
   findCharge(orderId: string): Promise<ChargeResult | null>;
   /**
-   * Gives up a charge that waits for the buyer, and answers with the charge as it then stands: `canceled`, or
-   * what the buyer made of it a moment earlier. Null when the provider never heard of it.
+   * Cancels a charge that waits for the buyer, and returns its state: `canceled`, or the buyer's decision a moment earlier. null:
+   * the provider has none.
    */
   cancelCharge(orderId: string): Promise<ChargeResult | null>;
-  /** Gives back once per refund. */
+  /** Refunds once for each refund id. */
   refund(request: RefundRequest): Promise<RefundResult>;
   findRefund(refundId: string): Promise<RefundResult | null>;
-  /** All refunds of a charge, whoever made them. */
+  /** All refunds of a charge, by us or at the provider. */
   listRefundsOf(paymentId: string): Promise<ListedRefund[]>;
-  /** Pays out once per payout. */
+  /** Pays out once for each payout id. */
   payOut(request: PayoutRequest): Promise<PayoutResult>;
   findPayout(payoutId: string): Promise<PayoutResult | null>;
-  /** Whether an account gets what is paid out to it; null when the provider has none of that id for us. */
+  /** null: the provider has no account with this id for us. */
   findPayoutAccount(accountId: string): Promise<PayoutAccount | null>;
-  /** A person's account for payouts, made when they have none, and a page of the provider's on which they set it up: once, and soon. */
+  /** Finds or creates a user's payout account. Returns the provider's page for its setup, which works once and for a short time. */
   onboard(userId: string): Promise<{ accountId: string; url: string }>;
   findDispute(disputeId: string): Promise<Dispute | null>;
-  /** Everything of ours that was made there since a moment, in any order; what names none of our rows is another's. */
+  /** Objects created since this time, in any order, without those of other services. */
   listCharges(since: Date): AsyncIterable<ListedCharge>;
   listRefunds(since: Date): AsyncIterable<ListedRefund>;
   listDisputes(since: Date): AsyncIterable<Dispute>;
   listPayouts(since: Date): AsyncIterable<ListedPayout>;
-  /** A method by the token or id that the provider gave the person; null when there is none of that name. */
+  /** Finds a method by the provider's token or id; null: none. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
-  /** The method is charged no more: the provider keeps it for nobody. One that it does not have, or not any more, is forgotten too. */
+  /** Detaches a method, so that it is not charged again. An unknown one is ignored. */
   detachMethod(methodId: string): Promise<void>;
-  /** Why a token or id can be none of this provider's, and what to name in its place; null where it may be one. */
+  /** Why a token cannot be one of this provider, and which are; null: it may be one. */
   findTokenProblem(token: string): string | null;
-  /** Methods that everybody has without asking: the named ones of a test environment. The first is everybody's default. */
+  /** Methods of every user in a test environment. The first is the default. */
   readonly sharedMethods: readonly PaymentMethod[];
-  /** Where the provider sends a person's payouts when nothing else is known; null: they must say first. */
+  /** The default payout account of every user; null: users must set one up. */
   readonly sharedPayoutAccount: string | null;
-  /** Reads what the provider posts to us; null when it concerns nothing of ours. Throws a `NoticeRefused` when it is not the provider's. */
+  /** Verifies and parses a webhook; null: it concerns nothing of ours. Throws a `WebhookSignatureError`. */
   parseWebhook(body: Buffer, headers: Record<string, string | undefined>): Promise<PaymentEvent | null>;
 }
 
-/** No answer, or none that can be read: money may or may not have moved, to be reconciled later. */
+/** No readable answer: money may have moved, and reconciliation finds out. */
 export class PaymentUnknown extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -220,13 +219,13 @@ export class PaymentUnknown extends Error {
   }
 }
 
-/** The signature of a notice is missing, wrong or too old. */
+/** The signature of a webhook is missing, wrong or too old. */
 export class WebhookSignatureError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = "NoticeRefused";
+    this.name = "WebhookSignatureError";
   }
 }
 
-/** Every amount, as of a provider that has no limits. */
+/** Any amount, for a provider without limits. */
 export const noAmountLimits = (): AmountLimits => ({ stepMinor: 1n, minimumMinor: 1n });

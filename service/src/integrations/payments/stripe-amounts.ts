@@ -8,8 +8,7 @@ const exponentDifference = (currency: string) =>
   (stripeExponents[currency] ?? currencyExponent(currency)) - currencyExponent(currency);
 
 /**
- * The amount as Stripe counts it; null when it cannot be told there: parts of an ariary, and of currencies with three decimals what
- * does not end in a zero.
+ * The amount in Stripe's units. null: Stripe cannot express it, such as parts of an ariary, or a third decimal that is not zero.
  */
 export function toStripe(minor: bigint, currency: string): number | null {
   const steps = exponentDifference(currency);
@@ -19,20 +18,20 @@ export function toStripe(minor: bigint, currency: string): number | null {
   return minor % unit === 0n ? Number(minor / unit) : null;
 }
 
-/** The least that Stripe charges (docs.stripe.com/currencies, "minimum and maximum charge amounts"), in our minor units. */
+/** Stripe's minimum charges (docs.stripe.com/currencies, "minimum and maximum charge amounts"), in our minor units. */
 const minimumCharges: Record<string, bigint> = {
   ...{ AED: 200n, AUD: 50n, BGN: 100n, BRL: 50n, CAD: 50n, CHF: 50n, CZK: 1_500n, DKK: 250n, EUR: 50n },
   ...{ GBP: 30n, HKD: 400n, HUF: 17_500n, INR: 50n, JPY: 50n, MXN: 1_000n, MYR: 200n, NOK: 300n, NZD: 50n },
   ...{ PLN: 200n, RON: 200n, SEK: 300n, SGD: 50n, THB: 1_000n, USD: 50n },
 };
 
-/** What `toStripe` has an amount for, and the least of it that can be charged. Where Stripe converts, only it knows its minimum. */
+/** The step and minimum of amounts for `toStripe`. For converted currencies only Stripe knows the minimum. */
 export function stripeLimits(currency: string): AmountLimits {
   const hidden = currencyExponent(currency) === 3 ? 1 : Math.max(0, -exponentDifference(currency));
   return { stepMinor: 10n ** BigInt(hidden), minimumMinor: minimumCharges[currency] ?? 1n };
 }
 
-/** An amount that Stripe tells, in our minor units; `currency` in either case. Parts of ours are rounded down. */
+/** An amount of Stripe's in our minor units, rounded down; `currency` in either case. */
 export function fromStripe(amount: number, currency: string): bigint {
   const steps = exponentDifference(currency.toUpperCase());
   return steps >= 0 ? BigInt(amount) / 10n ** BigInt(steps) : BigInt(amount) * 10n ** BigInt(-steps);

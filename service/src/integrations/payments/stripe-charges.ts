@@ -26,8 +26,8 @@ const CANCELABLE = new Set<Intent["status"]>([
 ]);
 
 /**
- * A charge is a PaymentIntent that is created first, stored, and only then confirmed: when the answer to that is lost, the intent is
- * found by its own id and reports its state.
+ * A charge is a PaymentIntent that is created, stored, and only then confirmed. If the response to the confirmation is lost, the
+ * stored id finds the intent and its state.
  */
 export const createCharges = (
   access: StripeAccess,
@@ -73,8 +73,8 @@ async function charge(access: StripeAccess, request: ChargeRequest): Promise<Cha
 
 async function findOrCreateIntent(access: StripeAccess, request: ChargeRequest): Promise<string> {
   const { stripe, references } = access;
-  const known = await references.find(request.orderId);
-  if (known) return known;
+  const existing = await references.find(request.orderId);
+  if (existing) return existing;
   const intent = await stripe.paymentIntents.create(
     {
       amount: toStripeAmount(request),
@@ -94,7 +94,7 @@ async function findOrCreateIntent(access: StripeAccess, request: ChargeRequest):
 const readIntent = ({ stripe }: StripeAccess, id: string) =>
   stripe.paymentIntents.retrieve(id, { expand: EXPANDED });
 
-/** The intent behind one of our ids; null when none was created. */
+/** The intent of one of our ids; null: none was created. */
 async function findIntent(access: StripeAccess, orderId: string): Promise<Intent | null> {
   const id = await access.references.find(orderId);
   return id === null ? null : readIntent(access, id);
@@ -108,7 +108,7 @@ async function confirm(access: StripeAccess, id: string, { orderId, buyer }: Cha
     const options = idempotencyOptions(orderId, "confirm");
     return await access.stripe.paymentIntents.confirm(id, { ...presence, expand: EXPANDED }, options);
   } catch (error) {
-    // A decline comes as an error; the intent tells more.
+    // A decline is an error; the intent contains its details.
     if (error instanceof Stripe.errors.StripeCardError) return readIntent(access, id);
     throw error;
   }
@@ -118,21 +118,21 @@ const cancel = ({ stripe }: StripeAccess, orderId: string, intentId: string) =>
   stripe.paymentIntents.cancel(intentId, { expand: EXPANDED }, idempotencyOptions(orderId, "cancel"));
 
 function toChargeResult(intent: Intent): ChargeResult {
-  const known = {
+  const common = {
     paymentId: intent.id,
     method: cardOf(intent.payment_method ?? intent.last_payment_error?.payment_method ?? null),
   };
   switch (intent.status) {
     case "succeeded":
-      return { state: "succeeded", ...known, ...capturedOf(intent), feeMinor: feeOf(intent) };
+      return { state: "succeeded", ...common, ...capturedOf(intent), feeMinor: feeOf(intent) };
     case "requires_action":
-      return { state: "requires_action", ...known, url: intent.next_action?.redirect_to_url?.url ?? "" };
+      return { state: "requires_action", ...common, url: intent.next_action?.redirect_to_url?.url ?? "" };
     case "canceled":
-      return { state: "canceled", ...known };
+      return { state: "canceled", ...common };
     case "requires_payment_method":
-      return { state: "declined", ...known, declineCode: declineCodeOf(intent) };
+      return { state: "declined", ...common, declineCode: declineCodeOf(intent) };
     default:
-      return { state: "processing", ...known };
+      return { state: "processing", ...common };
   }
 }
 
@@ -145,14 +145,14 @@ const capturedOf = ({ amount_received: amount, currency, latest_charge: charge }
 const declineCodeOf = ({ last_payment_error: error }: Intent) =>
   error?.decline_code ?? error?.code ?? "card_declined";
 
-/** Null where Stripe settles in another currency: its fee is none of the charge's then. */
+/** null: Stripe settles in another currency, so the fee is not in that of the charge. */
 function feeOf({ latest_charge: charge, currency }: Intent): bigint | null {
   const booked = charge && typeof charge === "object" ? charge.balance_transaction : null;
   if (!booked || typeof booked !== "object" || booked.currency !== currency) return null;
   return fromStripe(booked.fee, currency);
 }
 
-/** An intent without the id of a row, or one that was never confirmed, is no charge of this service. */
+/** null: an intent of another service, or one that was never confirmed. */
 function toListedCharge(intent: Intent): ListedCharge | null {
   const orderId = intent.metadata["order_id"];
   if (!orderId || intent.status === "requires_confirmation") return null;

@@ -4,14 +4,13 @@ import { toStripe } from "./stripe-amounts.ts";
 import type { StripeReferences } from "./stripe-references.ts";
 
 const ANSWER_DEADLINE_MS = 20_000;
-/** Stripe's own retries of a request that was not answered, under the same idempotency key. */
+/** Stripe's own retries of unanswered requests, under the same idempotency key. */
 const RETRIES = 2;
 
-/** What every call to Stripe needs. */
 export interface StripeAccess {
   stripe: Stripe;
   references: StripeReferences;
-  /** Where the buyer comes back to from their bank. */
+  /** Where the buyer's bank sends the browser back to. */
   returnUrl: () => string;
 }
 
@@ -32,10 +31,10 @@ function addressOf(apiUrl: string | null): Stripe.StripeConfig {
   return { protocol: scheme, host: hostname, port: port || (scheme === "http" ? "80" : "443") };
 }
 
-/** Of our own id and the step, so that a repeated request moves money once. */
+/** The key contains our id and the step, so that a repeated request moves money once. */
 export const idempotencyOptions = (ourId: string, step: string) => ({ idempotencyKey: `${ourId}:${step}` });
 
-/** Whatever keeps us from reading an answer leaves the payment unknown; an understood refusal is thrown as it is. */
+/** A call without a readable answer leaves the payment unknown; a refusal is thrown as it is. */
 export async function withUnknownResult<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
@@ -45,7 +44,7 @@ export async function withUnknownResult<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a list yields, page after page, each of which may not be answered. */
+/** The items of a list; the result of each page may be unknown. */
 export async function* listWithUnknownResult<T>(list: AsyncIterable<T>): AsyncGenerator<T> {
   const items = list[Symbol.asyncIterator]();
   for (;;) {
@@ -73,7 +72,7 @@ export async function nullIfMissing<T>(ask: () => Promise<T>): Promise<T | null>
   }
 }
 
-/** A card that its bank will not have checked is as good as none, and so is what is another's or was removed. */
+/** null: the bank does not verify the card, or it belongs to another customer or was detached. */
 export async function nullIfRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
@@ -84,24 +83,23 @@ export async function nullIfRefused<T>(ask: () => Promise<T>): Promise<T | null>
   }
 }
 
-/** Stripe has no such amount: a part of its smallest unit. */
+/** Stripe cannot express the amount in its units. */
 class NoSuchAmount extends Error {}
 
-/** An amount as Stripe is told it. */
 export function toStripeAmount({ amountMinor, currency }: { amountMinor: bigint; currency: string }): number {
   const amount = toStripe(amountMinor, currency);
   if (amount === null) throw new NoSuchAmount(`Stripe has no ${amountMinor} minor units of ${currency}`);
   return amount;
 }
 
-/** A refusal that will be the same however often one asks. */
+/** Converts a permanent refusal; other errors are thrown. */
 export function failOrThrow<T>(error: unknown, failed: (code: string) => T): T {
   if (error instanceof NoSuchAmount) return failed("amount_not_supported");
   if (error instanceof Stripe.errors.StripeInvalidRequestError) return failed(error.code ?? "refused");
   throw error;
 }
 
-/** The parameters of a list of everything that was created since a moment. */
+/** The parameters of a list since a time. */
 export const createdSince = (since: Date) => ({
   limit: 100,
   created: { gte: Math.floor(since.getTime() / 1000) },

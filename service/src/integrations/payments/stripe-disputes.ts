@@ -48,7 +48,7 @@ function evidenceDueBy({ evidence_details: { due_by } }: Stripe.Dispute): Date |
   return due_by ? toDate(due_by) : null;
 }
 
-/** None where Stripe settles in another currency, as with the fee of a charge. */
+/** 0 if Stripe settles in another currency, as for the fee of a charge. */
 const disputeFeeOf = ({ balance_transactions: booked, currency }: Stripe.Dispute): bigint =>
   booked
     .filter((one) => one.currency === currency)

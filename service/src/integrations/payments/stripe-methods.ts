@@ -5,7 +5,7 @@ import { idempotencyOptions, nullIfRefused, type StripeAccess, withUnknownResult
 const TEST_METHOD_REFUSED =
   "is a name of the built-in test provider, and this service is paid through Stripe: name a method of Stripe's, with a test key one such as pm_card_visa";
 
-/** Stripe's ids are words. Anything else would be another path. */
+/** Other characters could change the path of the request. */
 const IS_ID = /^\w+$/;
 
 type Methods = Pick<Payments, "findMethod" | "detachMethod" | "findTokenProblem" | "sharedMethods">;
@@ -13,7 +13,7 @@ type Methods = Pick<Payments, "findMethod" | "detachMethod" | "findTokenProblem"
 export const createMethods = (access: StripeAccess): Methods => ({
   findMethod: (userId, token) => withUnknownResult(() => attachMethod(access, userId, token)),
   async detachMethod(methodId) {
-    // What is not attached, or not there, cannot be detached.
+    // A method that is unknown or not attached cannot be detached.
     await withUnknownResult(() => nullIfRefused(() => access.stripe.paymentMethods.detach(methodId)));
   },
   findTokenProblem: (token) => (token.startsWith("pm_test_") ? TEST_METHOD_REFUSED : null),
@@ -38,8 +38,8 @@ export async function findOrCreateCustomer(
   { stripe, references }: StripeAccess,
   userId: string,
 ): Promise<string> {
-  const known = await references.find(userId);
-  if (known) return known;
+  const existing = await references.find(userId);
+  if (existing) return existing;
   const customer = await stripe.customers.create(
     { metadata: { user_id: userId } },
     idempotencyOptions(userId, "customer"),

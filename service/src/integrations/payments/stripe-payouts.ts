@@ -56,16 +56,16 @@ async function onboard(access: StripeAccess, userId: string): Promise<{ accountI
   return { accountId, url };
 }
 
-/** The marketplace's own settings at Stripe say which countries and capabilities an account may have. */
+/** The marketplace's settings at Stripe decide the countries and capabilities of accounts. */
 async function findOrCreateAccount({ stripe, references }: StripeAccess, userId: string): Promise<string> {
-  const ours = `${userId}:account`;
-  const known = await references.find(ours);
-  if (known) return known;
+  const reference = `${userId}:account`;
+  const existing = await references.find(reference);
+  if (existing) return existing;
   const account = await stripe.accounts.create(
     { type: "express", metadata: { user_id: userId } },
     idempotencyOptions(userId, "account"),
   );
-  return references.store(ours, account.id);
+  return references.store(reference, account.id);
 }
 
 async function transfer(
@@ -90,8 +90,8 @@ async function transfer(
 }
 
 /**
- * The key of the next attempt at a payout. Under the same key Stripe repeats a refusal for a day or longer, also when the balance has
- * become enough; where we do not know what became of an attempt, its key stays.
+ * The key of the next attempt. Stripe repeats a refusal under its key for a day or longer, even if the balance suffices by then. An
+ * attempt with an unknown result keeps its key.
  */
 async function transferKeyOf({ references }: StripeAccess, payoutId: string): Promise<string> {
   const nth = (attempt: number) => (attempt === 1 ? payoutId : `${payoutId}:${attempt}`);
@@ -100,13 +100,13 @@ async function transferKeyOf({ references }: StripeAccess, payoutId: string): Pr
   return nth(attempt);
 }
 
-/** What Stripe calls it that the marketplace's own balance does not cover a transfer. */
+/** Stripe's error code when the marketplace's balance does not cover a transfer. */
 const INSUFFICIENT_BALANCE = "balance_insufficient";
 
 const isInsufficientBalance = (error: unknown): error is Stripe.errors.StripeInvalidRequestError =>
   error instanceof Stripe.errors.StripeInvalidRequestError && error.code === INSUFFICIENT_BALANCE;
 
-/** Under which a refusal of ours is kept: by then its key is used up. */
+/** The reference that marks a refused key as used up. */
 const refusalKeyOf = (key: string) => `${key}:refused`;
 
 const failedPayout = (failureCode: string): PayoutResult => ({
@@ -115,7 +115,7 @@ const failedPayout = (failureCode: string): PayoutResult => ({
   failureCode,
 });
 
-/** Of an account that is not there, or not connected to ours, Stripe says that we may not see it. */
+/** For unknown accounts and those of others, Stripe returns a permission error. */
 async function nullIfNotOurs<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await nullIfMissing(ask);
@@ -125,7 +125,7 @@ async function nullIfNotOurs<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** What is transferred is the seller's at once; their bank has it when their own schedule says. */
+/** A transfer is the seller's at once; their bank gets it by their own schedule. */
 function toPayoutResult({ id, reversed, amount_reversed, currency }: Stripe.Transfer): PayoutResult {
   if (reversed) return { state: "returned", providerPayoutId: id };
   const reversedMinor = fromStripe(amount_reversed, currency);

@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
 
-/** Which name of Stripe's stands for which of ours. */
+/** Maps our ids to Stripe's. */
 export interface StripeReferences {
   find(ourId: string): Promise<string | null>;
-  /** Keeps the first name that is given for an id, and answers the one that is kept. */
+  /** Stores the first Stripe id for one of ours, and returns the stored one. */
   store(ourId: string, stripeId: string): Promise<string>;
 }
 

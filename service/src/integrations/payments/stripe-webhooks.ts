@@ -34,7 +34,7 @@ function toPaymentEvent({ type, data: { object } }: Stripe.Event): PaymentEvent 
   return null;
 }
 
-/** A refund that was made in Stripe's dashboard has no row here; the payment that it refunds has. */
+/** A refund from Stripe's dashboard has no row of ours, but its payment has. */
 async function findDashboardRefund(
   stripe: Stripe,
   { data: { object } }: Stripe.Event,

@@ -11,11 +11,11 @@ import { createWebhooks } from "./stripe-webhooks.ts";
 export interface StripeOptions extends Omit<StripeAccess, "stripe"> {
   secretKey: string;
   webhookSecret: string;
-  /** Another address than Stripe's own, for tests: a server that speaks its protocol. */
+  /** Another address than Stripe's, for tests. */
   apiUrl: string | null;
 }
 
-/** Payments by Stripe; one file implements each kind of its objects. */
+/** Payments through Stripe; each file implements one kind of object. */
 export function createStripePayments({
   secretKey,
   webhookSecret,

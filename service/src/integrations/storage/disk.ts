@@ -8,11 +8,11 @@ import { digestIn, type Range, type Storage, StorageUnavailable } from "./storag
 
 const OWNER_ONLY = 0o700;
 
-/** Keeps bytes in a folder of this machine, which no web server serves. */
+/** Stores bytes in a folder of this machine, which no web server serves. */
 export function createDiskStorage(folder: string): Storage {
   const incoming = join(folder, "incoming");
   const removeLeftovers = staleUploadRemover(incoming, () => true);
-  // A folder for each of 256 beginnings: no file system likes a million names in one.
+  // 256 folders, because file systems are slow with a million names in one.
   const pathOf = (name: string) => join(folder, digestIn(name).slice(0, 2), name);
   return {
     async incoming() {
@@ -23,11 +23,13 @@ export function createDiskStorage(folder: string): Storage {
     async put(name, source) {
       const path = pathOf(name);
       await makeFolder(dirname(path));
-      const waiting = Buffer.isBuffer(source) ? join(await makeFolder(incoming), randomUUID()) : source.path;
-      if (Buffer.isBuffer(source)) await writeNew(waiting, source);
-      await sync(waiting);
-      // Atomic: who looks sees no file or the whole one, whenever the machine dies.
-      await rename(waiting, path);
+      const temporary = Buffer.isBuffer(source)
+        ? join(await makeFolder(incoming), randomUUID())
+        : source.path;
+      if (Buffer.isBuffer(source)) await writeNew(temporary, source);
+      await sync(temporary);
+      // Atomic: readers see no file or the complete one, whenever the machine fails.
+      await rename(temporary, path);
       await sync(dirname(path));
     },
     has: async (name) => exists(pathOf(name)),
@@ -59,7 +61,7 @@ async function writeNew(path: string, bytes: Buffer): Promise<void> {
   }
 }
 
-/** Of a file its bytes, of a folder its names. */
+/** Flushes a file's bytes, or a folder's names. */
 async function sync(path: string): Promise<void> {
   const file = await open(path, "r");
   try {

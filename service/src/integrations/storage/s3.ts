@@ -22,15 +22,15 @@ const SILENCE_MS = 30_000;
 const ATTEMPTS = 3;
 const MAX_CONNECTIONS = 50;
 const INCOMING = "stoa-incoming-";
-/** What fails is told by us, once. */
+/** The SDK must not log: we report errors. */
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Keeps bytes in a bucket of whatever speaks the protocol of S3. */
-export function createS3Storage(place: S3Location): Storage {
-  const client = clientOf(place);
+/** Stores bytes in a bucket of any S3-compatible server. */
+export function createS3Storage(location: S3Location): Storage {
+  const client = clientOf(location);
   const at = (name: string) => {
     digestIn(name);
-    return { Bucket: place.bucket, Key: place.prefix + name };
+    return { Bucket: location.bucket, Key: location.prefix + name };
   };
   const folder = createIncomingFolder();
   return {
@@ -44,7 +44,7 @@ export function createS3Storage(place: S3Location): Storage {
       try {
         await withStorageErrors(client.send(put));
       } finally {
-        // What was refused before all of it was read would stay open.
+        // A refused upload leaves the file open.
         if (body instanceof Readable) body.destroy();
       }
     },
@@ -60,8 +60,8 @@ export function createS3Storage(place: S3Location): Storage {
       await withStorageErrors(client.send(new DeleteObjectCommand(at(name))));
     },
     async check() {
-      await withStorageErrors(client.send(new HeadBucketCommand({ Bucket: place.bucket })));
-      return `files are stored in the bucket ${place.bucket} at ${place.endpoint}`;
+      await withStorageErrors(client.send(new HeadBucketCommand({ Bucket: location.bucket })));
+      return `files are stored in the bucket ${location.bucket} at ${location.endpoint}`;
     },
     async close() {
       client.destroy();
@@ -70,7 +70,7 @@ export function createS3Storage(place: S3Location): Storage {
   };
 }
 
-/** Where uploads wait on this machine's disk until the bucket has them. */
+/** The folder on this machine for uploads that are not in the bucket yet. */
 function createIncomingFolder() {
   const removeLeftovers = staleUploadRemover(tmpdir(), (name) => name.startsWith(INCOMING));
   const make = () => mkdtemp(join(tmpdir(), INCOMING));
@@ -78,7 +78,7 @@ function createIncomingFolder() {
   return {
     async open(): Promise<string> {
       await removeLeftovers();
-      // A job that tidies temporary files may delete a folder that was not used for long.
+      // A job that cleans temporary files may delete an unused folder.
       folder = folder === null ? make() : folder.then(touch).catch(make);
       return folder;
     },
@@ -98,11 +98,11 @@ const clientOf = ({ endpoint, region, credentials }: S3Location) =>
     endpoint,
     region,
     ...(credentials && { credentials }),
-    // The bucket in the path: what every server understands.
+    // Path style, which every server supports.
     forcePathStyle: true,
     maxAttempts: ATTEMPTS,
     logger: SILENT,
-    // Newer checksums than the digest below are not known everywhere.
+    // Not every server supports newer checksums than the digest below.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: {
@@ -113,7 +113,7 @@ const clientOf = ({ endpoint, region, credentials }: S3Location) =>
     },
   });
 
-/** Says the SHA-256 of the body, which is signed with the rest: the server refuses bytes that came to harm. */
+/** Signs the SHA-256 of the body, so that the server refuses damaged bytes. */
 function putWithDigest(input: PutObjectCommand["input"], sha256: string): PutObjectCommand {
   const command = new PutObjectCommand(input);
   command.middlewareStack.add(
@@ -132,7 +132,7 @@ async function nullIfMissing<T>(answer: Promise<T>): Promise<T | null> {
   return withStorageErrors(answer.catch((error) => (isMissing(error) ? null : Promise.reject(error))));
 }
 
-/** What a server says may quote the key that it was asked with: its code and status are enough. */
+/** The server's text may quote the access key, so only its code and status are reported. */
 function withStorageErrors<T>(answer: Promise<T>): Promise<T> {
   return answer.catch((error: Partial<S3ServiceException> & { code?: string }) => {
     const what = [error.code ?? error.name, error.$metadata?.httpStatusCode].filter(Boolean);

@@ -1,15 +1,15 @@
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** An upload takes minutes: what lay still for so long is that of a process that was killed. */
+/** An upload takes minutes: older files are from killed processes. */
 const STALE_AFTER_MS = 3_600_000;
 
-/** Removes what killed processes left of uploads in a folder, now and, while it is asked, every hour. */
+/** Returns a function that removes the uploads of killed processes, at most once an hour. */
 export function staleUploadRemover(folder: string, isOurs: (name: string) => boolean): () => Promise<void> {
-  let lookedAt = 0;
+  let checkedAt = 0;
   return async () => {
-    if (Date.now() - lookedAt < STALE_AFTER_MS) return;
-    lookedAt = Date.now();
+    if (Date.now() - checkedAt < STALE_AFTER_MS) return;
+    checkedAt = Date.now();
     for (const name of (await readdir(folder)).filter(isOurs)) await removeIfStale(join(folder, name));
   };
 }
@@ -19,6 +19,6 @@ async function removeIfStale(path: string): Promise<void> {
     const { mtimeMs } = await lstat(path);
     if (Date.now() - mtimeMs > STALE_AFTER_MS) await rm(path, { recursive: true, force: true });
   } catch {
-    // Its process took it away just now, or it belongs to somebody else on this machine.
+    // Its process just removed it, or it belongs to another user of this machine.
   }
 }

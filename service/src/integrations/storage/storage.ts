@@ -6,18 +6,18 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** The port for bytes: what the service asks of whoever keeps files. Names are ours, never a user's. */
+/** The port for file storage. Names are ours, never a user's. */
 export interface Storage {
-  /** A folder for uploads that are not kept yet: where keeping them is a rename, on the same disk. */
+  /** A folder for uploads, on the same disk if storing is a rename. */
   incoming(): Promise<string>;
-  /** Keeps bytes, or a file of ours that may be moved away; what has this name already is these bytes. */
+  /** Stores bytes, or moves a file of ours. An existing object with this name has the same bytes. */
   put(name: string, source: Buffer | { path: string }): Promise<void>;
   has(name: string): Promise<boolean>;
-  /** null: nothing has this name. `range` takes both ends with it. */
+  /** null: no object has this name. `range` is inclusive at both ends. */
   get(name: string, range?: Range): Promise<Readable | null>;
-  /** Nothing happens where nothing has this name. */
+  /** Does nothing if no object has this name. */
   remove(name: string): Promise<void>;
-  /** Says who keeps files now; throws StorageUnavailable when nobody does. */
+  /** Describes the working storage; throws StorageUnavailable when it does not work. */
   check(): Promise<string>;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export interface Range {
   end: number;
 }
 
-/** Nothing can be kept or read now; later it may. */
+/** Temporary failure. */
 export class StorageUnavailable extends Error {
   constructor(message: string) {
     super(message);
@@ -37,7 +37,7 @@ export class StorageUnavailable extends Error {
 
 const NAME = /^([0-9a-f]{64})-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The SHA-256 that a name begins with; throws on what is no name of ours, so that nothing else reaches a disk or a bucket. */
+/** The SHA-256 at the beginning of a name. Throws on other names, so that they reach no disk or bucket. */
 export function digestIn(name: string): string {
   const digest = NAME.exec(name)?.[1];
   if (digest === undefined) throw new TypeError(`${name} is no name in the storage`);

@@ -1,4 +1,4 @@
-/** The port for taxes: what the service asks of whoever knows how a sale is taxed. */
+/** The port for tax calculation. */
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -7,7 +7,7 @@ declare module "../../core/context.ts" {
 }
 
 export interface TaxedSale {
-  /** Where the buyer is, ISO 3166-1 alpha-2; null: they did not say. */
+  /** The buyer's country, ISO 3166-1 alpha-2; null: unknown. */
   country: string | null;
   /** Minor units of the currency, after the discount. */
   amountMinor: bigint;
@@ -16,9 +16,9 @@ export interface TaxedSale {
 
 export interface Tax {
   basisPoints: number;
-  /** Whether the price holds the tax already. */
+  /** Whether the price contains the tax. */
   inclusive: boolean;
-  /** Whose tax it is, or whose there would be. */
+  /** The country of the tax, even if its rate is 0. */
   country: string | null;
 }
 
@@ -26,12 +26,11 @@ export interface Taxes {
   taxOf(sale: TaxedSale): Promise<Tax>;
 }
 
-/** Nothing is taxed. */
 export const noTaxes: Taxes = {
   taxOf: async ({ country }) => ({ basisPoints: 0, inclusive: false, country }),
 };
 
-/** One rate for each country, in basis points; a country that is not named has none. */
+/** One rate for each country, in basis points; other countries have none. */
 export const createFlatTaxes = (rates: ReadonlyMap<string, number>, inclusive: boolean): Taxes => ({
   taxOf: async ({ country }) => ({
     basisPoints: (country !== null && rates.get(country)) || 0,
