@@ -25,7 +25,7 @@ import { createSdkProviders } from "./sdk-providers.ts";
 const lastOf = (server: ProviderServer) => server.requests.at(-1)!;
 
 for (const provider of formats) {
-  test(`${provider}: an answer comes with its text, model, finish reason and usage`, async (t) => {
+  test(`${provider}: answer: has text, model, finish reason and usage`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const usage = { input: 100, output: 20, cached: 40 };
     server.next({ answer: { text: "Hello", usage, model: "some-model" } });
@@ -39,7 +39,7 @@ for (const provider of formats) {
     });
   });
 
-  test(`${provider}: model, messages by role and options reach the provider`, async (t) => {
+  test(`${provider}: request: contains model, messages with roles, and options`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     await providers.run(providerCall(provider, { options: { temperature: 0.5, maxTokens: 77 } }));
     const sent = JSON.stringify(lastOf(server).body) + lastOf(server).url;
@@ -47,34 +47,34 @@ for (const provider of formats) {
       assert.ok(sent.includes(part), part);
   });
 
-  test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
+  test(`${provider}: answer cut at maxTokens: is returned with its finish reason`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ answer: { text: "Half an", stop: "length" } });
     const { output, finishReason } = await providers.run(providerCall(provider));
     assert.deepEqual({ output, finishReason }, { output: "Half an", finishReason: "length" });
   });
 
-  test(`${provider}: a partly filtered answer is an answer that says so`, async (t) => {
+  test(`${provider}: partly filtered answer: is returned with its finish reason`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ answer: { text: "Some text", stop: "filter" } });
     const { output, finishReason } = await providers.run(providerCall(provider));
     assert.deepEqual({ output, finishReason }, { output: "Some text", finishReason: "content_filter" });
   });
 
-  test(`${provider}: an answer without a finish reason is not passed off as whole`, async (t) => {
+  test(`${provider}: answer without a finish reason: PROVIDER_BAD_RESPONSE`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ answer: { stop: null } });
     assert.equal((await providerErrorOf(providers, providerCall(provider))).code, "PROVIDER_BAD_RESPONSE");
   });
 
-  test(`${provider}: a key that the provider does not know is PROVIDER_KEY_INVALID`, async (t) => {
+  test(`${provider}: unknown key: PROVIDER_KEY_INVALID`, async (t) => {
     const { providers } = await openTestProviders(t);
     const fault = await providerErrorOf(providers, providerCall(provider, { apiKey: "some-wrong-key" }));
     assert.equal(fault.code, "PROVIDER_KEY_INVALID");
     assert.deepEqual({ provider: fault.provider, attempts: fault.attempts }, { provider, attempts: 1 });
   });
 
-  test(`${provider}: a listing tells a valid key from an invalid one and from silence`, async (t) => {
+  test(`${provider}: verify: valid, invalid or unreachable`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const key = { provider, apiKey: GOOD_KEY, baseUrl: null };
     assert.equal(await providers.verify(key), "valid");
@@ -91,7 +91,7 @@ interface Row {
   when: string;
   reply: Misbehaviour | Raw;
   code: string;
-  /** As many replies are lined up as attempts are expected. */
+  /** One reply for each expected attempt. */
   attempts?: number;
   details?: Record<string, unknown>;
 }
@@ -159,15 +159,15 @@ const faultTable: Row[] = [
 
 for (const provider of formats) {
   for (const { when, reply, code, attempts = 1, details = {} } of faultTable) {
-    test(`${provider}: ${when} is ${code} after ${attempts === 1 ? "one call" : `${attempts} calls`}`, async (t) => {
+    test(`${provider}: ${when}: ${code} after ${attempts === 1 ? "one call" : `${attempts} calls`}`, async (t) => {
       const { server, providers } = await openTestProviders(t);
       for (let i = 0; i < attempts; i++) server.next(reply);
       const fault = await providerErrorOf(providers, providerCall(provider));
       assert.equal(fault.code, code, inspect(fault));
       assert.equal(fault.attempts, attempts);
       assert.equal(server.requests.length, attempts);
-      const told = Object.fromEntries(Object.keys(details).map((name) => [name, fault.details[name]]));
-      assert.deepEqual(told, details);
+      const actual = Object.fromEntries(Object.keys(details).map((name) => [name, fault.details[name]]));
+      assert.deepEqual(actual, details);
       assert.equal(fault.details.source, "provider");
     });
   }
@@ -189,9 +189,9 @@ for (const provider of formats) {
     },
   ];
   for (const { when, reply, setting, phase } of deadlines) {
-    test(`${provider}: when ${when} it is PROVIDER_TIMEOUT in phase ${phase}, never repeated`, async (t) => {
+    test(`${provider}: ${when}: PROVIDER_TIMEOUT in phase ${phase} without a retry`, async (t) => {
       const { server, providers } = await openTestProviders(t, setting);
-      // The SDK is loaded with the first call, which must not eat a small deadline.
+      // The first call loads the SDK, which takes longer than a short deadline.
       await createSdkProviders({ fetch: async () => Response.error() })
         .run(providerCall(provider))
         .catch(() => {});
@@ -201,7 +201,7 @@ for (const provider of formats) {
     });
   }
 
-  test(`${provider}: a refused connection is PROVIDER_ERROR after three attempts`, async (t) => {
+  test(`${provider}: refused connection: PROVIDER_ERROR after three attempts`, async (t) => {
     const { providers, sleeps } = await openTestProviders(t);
     const fault = await providerErrorOf(providers, providerCall(provider, { baseUrl: await refusedUrl() }));
     assert.deepEqual(
@@ -212,7 +212,7 @@ for (const provider of formats) {
   });
 }
 
-test("a connect timeout is repeated twice, then told", async (t) => {
+test("connect timeout: is thrown after two retries", async (t) => {
   const { providers } = await openTestProviders(t, {
     fetch: async () => {
       throw new TargetTimeout("connect");
@@ -222,21 +222,21 @@ test("a connect timeout is repeated twice, then told", async (t) => {
   assert.deepEqual([fault.code, fault.details.phase, fault.attempts], ["PROVIDER_TIMEOUT", "connect", 3]);
 });
 
-test("a 5xx is repeated, and the answer counts the attempts", async (t) => {
+test("5xx: is retried, and the answer counts the attempts", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next({ status: 503 });
   server.next({ status: 500 });
   assert.equal((await providers.run(providerCall("anthropic"))).attempts, 3);
 });
 
-test("a 429 is repeated after its Retry-After if that is 10 s at most", async (t) => {
+test("429 with a Retry-After of at most 10 s: is retried after it", async (t) => {
   const { server, providers, sleeps } = await openTestProviders(t);
   server.next({ status: 429, headers: { "retry-after": "7" } });
   assert.equal((await providers.run(providerCall("openai"))).attempts, 2);
   assert.deepEqual(sleeps, [7_000]);
 });
 
-test("a 429 whose Retry-After does not fit into the deadline is told at once", async (t) => {
+test("429 with a Retry-After beyond the deadline: is thrown at once", async (t) => {
   const { server, providers, sleeps } = await openTestProviders(t, { deadlines: { totalMs: 4_000 } });
   server.next({ status: 429, headers: { "retry-after": "5" } });
   const fault = await providerErrorOf(providers, providerCall("openai"));
@@ -244,7 +244,7 @@ test("a 429 whose Retry-After does not fit into the deadline is told at once", a
   assert.deepEqual(sleeps, []);
 });
 
-test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async (t) => {
+test("Retry-After: may be a date, milliseconds, or Google's retryDelay", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const begun = Date.now();
   const inAMinute = new Date(begun + 60_000).toUTCString();
@@ -264,7 +264,7 @@ test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async 
   assert.equal((await providerErrorOf(providers, providerCall("google"))).retryAfterSeconds, 42);
 });
 
-test("a negative Retry-After says nothing", async (t) => {
+test("negative Retry-After: is ignored", async (t) => {
   const { server, providers, sleeps } = await openTestProviders(t);
   for (const header of [{ "retry-after": "-5" }, { "retry-after": "-0.5" }, { "retry-after-ms": "-1" }]) {
     server.next({ status: 429, headers: header });
@@ -273,7 +273,7 @@ test("a negative Retry-After says nothing", async (t) => {
   assert.deepEqual(sleeps, [], "and nothing is asked again at once");
 });
 
-test("a Retry-After of more than a day is a day", async (t) => {
+test("Retry-After over a day: is one day", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const headers = [
     { "retry-after": "9".repeat(400) },
@@ -281,15 +281,15 @@ test("a Retry-After of more than a day is a day", async (t) => {
     { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" },
     { "retry-after-ms": "1e308" },
   ];
-  const told: unknown[] = [];
+  const actual: unknown[] = [];
   for (const header of headers) {
     server.next({ status: 429, headers: header });
-    told.push((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds);
+    actual.push((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds);
   }
-  assert.deepEqual(told, [10, 86_400, 86_400, 86_400]);
+  assert.deepEqual(actual, [10, 86_400, 86_400, 86_400]);
 });
 
-test("a refusal of any length is read at once", async (t) => {
+test("long error message: is classified quickly", async (t) => {
   const { server, providers } = await openTestProviders(t);
   for (const words of ["input token count", "model ", "maximum ", "exceeds the "]) {
     server.next({ status: 400, body: { error: { message: words.repeat(900_000 / words.length) } } });
@@ -300,7 +300,7 @@ test("a refusal of any length is read at once", async (t) => {
   }
 });
 
-test("a caller who gives up ends the call upstream and gets back the own reason", async (t) => {
+test("aborted call: rejects with the signal's reason, and the request ends", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const caller = new AbortController();
   server.next("hang");
@@ -312,7 +312,7 @@ test("a caller who gives up ends the call upstream and gets back the own reason"
   await server.clientGone;
 });
 
-test("a caller who gives up while a repeat is waited for gets back the own reason", async (t) => {
+test("call aborted between retries: rejects with the signal's reason", async (t) => {
   const caller = new AbortController();
   const sleep = async () => {
     caller.abort(new Error("gone"));
@@ -324,7 +324,7 @@ test("a caller who gives up while a repeat is waited for gets back the own reaso
   assert.equal(server.requests.length, 1);
 });
 
-test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
+test("prompt refused by Google: CONTENT_FILTERED with stage input", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const body = `data: ${JSON.stringify({ promptFeedback: { blockReason: "SAFETY" } })}\n\n`;
   server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body });
@@ -332,7 +332,7 @@ test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) 
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
 });
 
-test("Anthropic's block of an output is CONTENT_FILTERED at the output, with 400 and in a stream", async (t) => {
+test("output blocked by Anthropic: CONTENT_FILTERED with stage output, with 400 and in a stream", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const error = { type: "invalid_request_error", message: "Output blocked by content filtering policy" };
   const event = `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
@@ -344,7 +344,7 @@ test("Anthropic's block of an output is CONTENT_FILTERED at the output, with 400
   }
 });
 
-test("a refusal of DeepSeek, Alibaba or OpenAI's safety system is CONTENT_FILTERED", async (t) => {
+test("refusal by DeepSeek, Alibaba or OpenAI's safety system: CONTENT_FILTERED", async (t) => {
   const { server, providers } = await openTestProviders(t);
   for (const error of [
     { message: "Content Exists Risk", type: "invalid_request_error" },
@@ -356,21 +356,21 @@ test("a refusal of DeepSeek, Alibaba or OpenAI's safety system is CONTENT_FILTER
   }
 });
 
-test("OpenAI's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
+test("prompt refused by OpenAI: CONTENT_FILTERED with stage input", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next({ status: 400, body: { error: { message: PROMPT_MARKER, code: "content_filter" } } });
   const fault = await providerErrorOf(providers, providerCall("openai"));
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
 });
 
-test("a model that only reasoned until its tokens were used up has answered nothing, by length", async (t) => {
+test("all tokens used for reasoning: an empty answer with finish reason length", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next({ answer: { text: "", stop: "length", usage: { input: 5, output: 9, reasoning: 9 } } });
   const { output, finishReason, usage } = await providers.run(providerCall("openai"));
   assert.deepEqual([output, finishReason, usage.reasoningTokens], ["", "length", 9]);
 });
 
-test("tokens that a server does not count are estimated and marked", async (t) => {
+test("usage missing: is estimated and marked", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next({ answer: { text: "twelve bytes", usage: null } });
   const messages = [{ role: "user", content: "8 bytes." } as const];
@@ -378,7 +378,7 @@ test("tokens that a server does not count are estimated and marked", async (t) =
   assert.deepEqual(usage, { promptTokens: 2, completionTokens: 3, totalTokens: 5, estimated: true });
 });
 
-test("a fault that OpenRouter tells inside a 200 is read as what it is", async (t) => {
+test("error that OpenRouter reports with 200: is classified by its inner status", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next({ status: 200, body: { error: { code: 402, message: "Insufficient credits" } } });
   assert.equal(
@@ -387,14 +387,14 @@ test("a fault that OpenRouter tells inside a 200 is read as what it is", async (
   );
 });
 
-test("an unknown model is named in the message, for it is the caller's own word", async (t) => {
+test("unknown model: the message names it", async (t) => {
   const { server, providers } = await openTestProviders(t);
   server.next("no-model");
   const fault = await providerErrorOf(providers, providerCall("openai", { model: "gpt-nonsense" }));
   assert.match(fault.message, /gpt-nonsense/);
 });
 
-test("an address that the guard refuses is told as such and not tried again", async (t) => {
+test("address that the guard refuses: is thrown without a retry", async (t) => {
   const { providers } = await openTestProviders(t);
   const fault = await providerErrorOf(
     providers,
@@ -406,7 +406,7 @@ test("an address that the guard refuses is told as such and not tried again", as
   );
 });
 
-test("a model of Google's is a name in a path, and never another path", async (t) => {
+test("Google model name: cannot change the request's path", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const strange = [
     "../../catalog/files",
@@ -430,14 +430,14 @@ test("a model of Google's is a name in a path, and never another path", async (t
   }
 });
 
-test("a key without an address cannot be run where the provider has none of its own", async (t) => {
+test("key without a baseUrl where the provider has no default: PROVIDER_NOT_SUPPORTED", async (t) => {
   const { providers } = await openTestProviders(t, { baseUrls: {} });
   const call = providerCall("openai-compatible");
   assert.equal((await providerErrorOf(providers, call)).code, "PROVIDER_NOT_SUPPORTED");
   assert.equal(await providers.verify(call), "unreachable");
 });
 
-test("calls of many keys at once go each to its own address, with its own key and model", async (t) => {
+test("concurrent calls with several keys: each has its own address, key and model", async (t) => {
   const { providers } = await openTestProviders(t);
   const keys = ["first key", "second key"];
   const servers = await Promise.all(keys.map((key) => startProviderServer({ key })));
@@ -449,14 +449,14 @@ test("calls of many keys at once go each to its own address, with its own key an
       return providers.run(providerCall("openai-compatible", { ...address, model }));
     }),
   );
-  // A server refuses another's key.
+  // Each server refuses the keys of the others.
   assert.deepEqual(
     answers.map(({ model }) => model),
     models,
   );
 });
 
-test("a local server is called without a key", async (t) => {
+test("local server: is called without a key", async (t) => {
   const { server, providers } = await openTestProviders(t);
   await providerErrorOf(
     providers,
@@ -474,7 +474,7 @@ for (const provider of [
   "ollama",
   "openai-compatible",
 ] as const) {
-  test(`${provider}: speaks OpenAI's format`, async (t) => {
+  test(`${provider}: uses OpenAI's format`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const { output, usage } = await providers.run(providerCall(provider));
     assert.deepEqual([output, usage.totalTokens, usage.estimated], ["An answer.", 17, undefined]);
@@ -487,7 +487,7 @@ for (const provider of [
 const sandboxed = (model: string, more: Partial<ProviderCall> = {}) =>
   providerCall("sandbox", { model, apiKey: "", ...more });
 
-test("the sandbox answers the same call alike, says what it is and counts tokens", async () => {
+test("sandbox: equal calls get equal labeled answers with token counts", async () => {
   const sandbox = createSandbox();
   const call = sandboxed("sandbox", { versionId: "ver_1" });
   const answer = await sandbox.run(call);
@@ -497,7 +497,7 @@ test("the sandbox answers the same call alike, says what it is and counts tokens
   assert.equal(answer.usage.totalTokens, answer.usage.promptTokens + answer.usage.completionTokens);
 });
 
-test("another version, prompt or option gets another answer from the sandbox", async () => {
+test("sandbox: another version, prompt or option gets another answer", async () => {
   const sandbox = createSandbox();
   const calls = [
     sandboxed("sandbox"),
@@ -509,7 +509,7 @@ test("another version, prompt or option gets another answer from the sandbox", a
   assert.equal(new Set(outputs).size, calls.length);
 });
 
-test("the sandbox stops at maxTokens and says so, but never cuts its label", async () => {
+test("sandbox with maxTokens: cuts the answer but not its label", async () => {
   const answer = await createSandbox().run(sandboxed("sandbox", { options: { maxTokens: 5 } }));
   assert.deepEqual(
     [answer.output.length, answer.finishReason, answer.usage.completionTokens],
@@ -519,7 +519,7 @@ test("the sandbox stops at maxTokens and says so, but never cuts its label", asy
   assert.equal(shortest.output, "[sandbox] ");
 });
 
-test("sandbox-echo answers the rendered prompt unchanged", async () => {
+test("sandbox-echo: returns the rendered prompt unchanged", async () => {
   const answer = await createSandbox().run(sandboxed("sandbox-echo"));
   assert.equal(answer.output, `[sandbox] Instructions: ${PROMPT_MARKER}\n\nDo ${PROMPT_MARKER}`);
 });
@@ -534,13 +534,13 @@ const magic = {
   "sandbox-badsse": "PROVIDER_BAD_RESPONSE",
 };
 for (const [model, code] of Object.entries(magic)) {
-  test(`the sandbox model ${model} is ${code}`, async () => {
+  test(`${model}: ${code}`, async () => {
     const call = { ...sandboxed(model), apiKey: "no-key" };
     assert.equal((await providerErrorOf(createSandbox(), call)).code, code);
   });
 }
 
-test("sandbox-slow answers after a while, and not at all once it is given up", async () => {
+test("sandbox-slow: answers after a pause, or rejects when aborted", async () => {
   const sleeps: number[] = [];
   const sandbox = createSandbox({ sleep: async (ms) => void sleeps.push(ms) });
   assert.match((await sandbox.run(sandboxed("sandbox-slow"))).output, /^\[sandbox\] /);
@@ -552,7 +552,7 @@ test("sandbox-slow answers after a while, and not at all once it is given up", a
   await assert.rejects(waiting, { message: "gone" });
 });
 
-test("sandbox calls go to the sandbox and all others to the providers", async (t) => {
+test("withSandbox: routes sandbox calls to the sandbox and all others to the providers", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const both = withSandbox(providers, createSandbox());
   assert.match((await both.run(sandboxed("sandbox"))).output, /^\[sandbox\] /);

@@ -13,17 +13,17 @@ const call: ProviderCall = {
   signal: new AbortController().signal,
 };
 
-type Fate = "answer" | Error;
+type ScriptedResult = "answer" | Error;
 
-/** Providers that do what they are told next, after a piece if it is a stream that `breaksMidway`. */
-function fatedProviders() {
+/** Providers with scripted results. With `breaksMidway` a stream yields one piece first. */
+function openScriptedProviders() {
   const clock = { ms: 0 };
-  const fates: Fate[] = [];
+  const script: ScriptedResult[] = [];
   const seen = { calls: 0, breaksMidway: false, ended: 0 };
   const next = () => {
     seen.calls++;
-    const fate = fates.shift() ?? "answer";
-    if (fate instanceof Error) throw fate;
+    const result = script.shift() ?? "answer";
+    if (result instanceof Error) throw result;
     return answer;
   };
   const raw: AiProviders = {
@@ -31,9 +31,9 @@ function fatedProviders() {
     async *stream() {
       try {
         if (seen.breaksMidway) yield "a";
-        const whole = next();
+        const finalAnswer = next();
         yield "b";
-        return whole;
+        return finalAnswer;
       } finally {
         seen.ended++;
       }
@@ -42,18 +42,18 @@ function fatedProviders() {
   };
   const providers = withBreaker(raw, new CircuitBreaker({ now: () => clock.ms, random: () => 0 }));
   const ways = {
-    run: (wish: Partial<ProviderCall> = {}) => providers.run({ ...call, ...wish }),
-    stream: async (wish: Partial<ProviderCall> = {}) => {
+    run: (fields: Partial<ProviderCall> = {}) => providers.run({ ...call, ...fields }),
+    stream: async (fields: Partial<ProviderCall> = {}) => {
       let output = "";
-      for await (const piece of providers.stream({ ...call, ...wish })) output += piece;
+      for await (const piece of providers.stream({ ...call, ...fields })) output += piece;
       return output;
     },
   };
-  return { clock, fates, seen, providers, ways };
+  return { clock, script, seen, providers, ways };
 }
 
-const fault = (code: ProviderError["code"], facts: Partial<ProviderError["info"]> = {}) =>
-  new ProviderError(code, { provider: "openai", attempts: 1, ...facts });
+const fault = (code: ProviderError["code"], info: Partial<ProviderError["info"]> = {}) =>
+  new ProviderError(code, { provider: "openai", attempts: 1, ...info });
 
 const failing = [
   fault("PROVIDER_ERROR", { status: 500, attempts: 3 }),
@@ -63,7 +63,7 @@ const failing = [
   fault("PROVIDER_TIMEOUT", { phase: "idle" }),
   fault("PROVIDER_TIMEOUT", { phase: "total" }),
 ];
-/** The caller's, or refusals, which show that somebody is there. */
+/** Errors of the caller, or refusals, which show that the provider works. */
 const answering = [
   fault("PROVIDER_ERROR", { status: 418, reason: "request_refused" }),
   ...(["PROVIDER_KEY_INVALID", "PROVIDER_PERMISSION_DENIED", "PROVIDER_QUOTA_EXHAUSTED"] as const).map(
@@ -74,7 +74,7 @@ const answering = [
   ),
   fault("PROVIDER_NOT_SUPPORTED", { reason: "model_not_found" }),
 ];
-const sayingNothing = [
+const neutral = [
   new Error("gone"),
   fault("PROVIDER_BAD_RESPONSE"),
   fault("PROVIDER_ERROR", { reason: "address_refused" }),
@@ -90,16 +90,16 @@ const isUnavailable = (error: unknown) => {
 };
 
 for (const way of ["run", "stream"] as const) {
-  test(`${way}: five faults of the provider in a row refuse the next calls until one trial is answered`, async () => {
+  test(`${way}: five consecutive failures: later calls are refused until a trial succeeds`, async () => {
     for (const error of failing) {
-      const { clock, fates, seen, ways } = fatedProviders();
-      fates.push(...Array(FAULTS_TO_OPEN).fill(error));
+      const { clock, script, seen, ways } = openScriptedProviders();
+      script.push(...Array(FAULTS_TO_OPEN).fill(error));
       for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways[way](), error);
       await assert.rejects(ways[way](), (refusal: ProviderError) => {
         assert.equal(refusal.retryAfterSeconds, OPEN_MS / 1000);
         return isUnavailable(refusal);
       });
-      assert.equal(seen.calls, FAULTS_TO_OPEN, "the provider is left alone");
+      assert.equal(seen.calls, FAULTS_TO_OPEN, "the provider is not called");
       clock.ms += OPEN_MS;
       await ways[way]();
       await ways[way]();
@@ -107,20 +107,20 @@ for (const way of ["run", "stream"] as const) {
     }
   });
 
-  test(`${way}: refusals and whatever says nothing of the provider open nothing`, async () => {
-    for (const error of [...answering, ...sayingNothing]) {
-      const { fates, ways } = fatedProviders();
-      fates.push(...Array(3 * FAULTS_TO_OPEN).fill(error));
+  test(`${way}: refusals and neutral errors: do not open the circuit`, async () => {
+    for (const error of [...answering, ...neutral]) {
+      const { script, ways } = openScriptedProviders();
+      script.push(...Array(3 * FAULTS_TO_OPEN).fill(error));
       for (let at = 0; at < 3 * FAULTS_TO_OPEN; at++) await assert.rejects(ways[way](), error);
       await ways[way]();
     }
   });
 
-  test(`${way}: a refusal between faults begins the count anew, and what says nothing does not`, async () => {
+  test(`${way}: refusal between failures: resets the count; a neutral error does not`, async () => {
     const broken = failing[0]!;
     const afterFour = async (between: Error) => {
-      const { fates, ways } = fatedProviders();
-      fates.push(...Array(4).fill(broken), between, broken);
+      const { script, ways } = openScriptedProviders();
+      script.push(...Array(4).fill(broken), between, broken);
       for (let at = 0; at < 6; at++) await ways[way]().catch(() => {});
       return ways[way]().then(
         () => "answered",
@@ -128,32 +128,32 @@ for (const way of ["run", "stream"] as const) {
       );
     };
     for (const between of answering) assert.equal(await afterFour(between), "answered", between.code);
-    for (const between of sayingNothing) assert.equal(await afterFour(between), "refused");
+    for (const between of neutral) assert.equal(await afterFour(between), "refused");
   });
 
-  test(`${way}: another key, address or provider is not touched`, async () => {
-    const { fates, ways } = fatedProviders();
-    fates.push(...Array(FAULTS_TO_OPEN).fill(failing[0]));
+  test(`${way}: other key, address or provider: has its own circuit`, async () => {
+    const { script, ways } = openScriptedProviders();
+    script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]));
     for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways[way]());
-    for (const wish of [{ apiKey: "two" }, { baseUrl: "https://x.example" }, { provider: "groq" as const }])
-      await ways[way](wish);
+    for (const fields of [{ apiKey: "two" }, { baseUrl: "https://x.example" }, { provider: "groq" as const }])
+      await ways[way](fields);
     await assert.rejects(ways[way](), isUnavailable);
     await assert.rejects(ways[way]({ model: "other" }), isUnavailable);
   });
 }
 
-test("streams and whole answers share a circuit, and a stream that breaks behind its first word counts", async () => {
-  const { fates, seen, ways } = fatedProviders();
+test("streams and single answers: share a circuit, and a stream that breaks later counts", async () => {
+  const { script, seen, ways } = openScriptedProviders();
   seen.breaksMidway = true;
-  fates.push(...Array(FAULTS_TO_OPEN).fill(failing[4]));
+  script.push(...Array(FAULTS_TO_OPEN).fill(failing[4]));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(at % 2 ? ways.run() : ways.stream());
   await assert.rejects(ways.stream(), isUnavailable);
   await assert.rejects(ways.run(), isUnavailable);
 });
 
-test("of a trial that streams, the first word lets the others through", async () => {
-  const { clock, fates, providers, ways } = fatedProviders();
-  fates.push(...Array(FAULTS_TO_OPEN).fill(failing[0]));
+test("trial with a stream: its first piece closes the circuit", async () => {
+  const { clock, script, providers, ways } = openScriptedProviders();
+  script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways.run());
   clock.ms += OPEN_MS;
   const trial = providers.stream(call);
@@ -162,11 +162,11 @@ test("of a trial that streams, the first word lets the others through", async ()
   assert.equal((await trial.next()).value, answer);
 });
 
-test("a stream that its reader leaves ends at the provider, and a trial that is left makes room for another", async () => {
-  const { clock, fates, seen, providers, ways } = fatedProviders();
+test("abandoned stream: ends at the provider, and an abandoned trial allows another", async () => {
+  const { clock, script, seen, providers, ways } = openScriptedProviders();
   for await (const _ of providers.stream(call)) break;
   assert.equal(seen.ended, 1);
-  fates.push(...Array(FAULTS_TO_OPEN).fill(failing[0]), new Error("gone"));
+  script.push(...Array(FAULTS_TO_OPEN).fill(failing[0]), new Error("gone"));
   for (let at = 0; at < FAULTS_TO_OPEN; at++) await assert.rejects(ways.run());
   clock.ms += OPEN_MS;
   await assert.rejects(ways.stream(), { message: "gone" });

@@ -13,7 +13,7 @@ import {
 import { TargetTimeout } from "../egress/guarded-fetch.ts";
 import { createSdkProviders } from "./sdk-providers.ts";
 
-/** An error as each format wraps it. */
+/** An error in each wire format. */
 const errorIn: Record<WireFormat, (error: Record<string, unknown>) => object> = {
   openai: (error) => ({ error }),
   anthropic: (error) => ({ type: "error", error }),
@@ -22,11 +22,11 @@ const errorIn: Record<WireFormat, (error: Record<string, unknown>) => object> = 
 const message = `You sent ${PROMPT_MARKER}`;
 
 for (const format of formats)
-  suite(`${format}, asked for a whole answer`, () => {
+  suite(`${format}, run`, () => {
     const call = providerCall(format);
 
     for (const times of [1, 2])
-      test(`is asked again after ${times} of 5xx, and its answer counts the attempts`, async (t) => {
+      test(`${times} responses with 5xx: are retried, and the answer counts the attempts`, async (t) => {
         const { server, providers, sleeps } = await openTestProviders(t);
         for (let at = 0; at < times; at++) server.next({ status: 503, body: "<h1>down</h1>" });
         const { output, attempts } = await providers.run(call);
@@ -34,7 +34,7 @@ for (const format of formats)
         assert.equal(sleeps.length, times);
       });
 
-    test("is asked again after the time that its 429 tells, where that is 10 s at most, and twice at most", async (t) => {
+    test("429 with a Retry-After of at most 10 s: is retried after it, at most twice", async (t) => {
       const { server, providers, sleeps } = await openTestProviders(t);
       const limited: Next = { status: 429, headers: { "retry-after": "7" } };
       server.next(limited);
@@ -52,12 +52,12 @@ for (const format of formats)
       assert.equal(server.requests.length, 6);
     });
 
-    test("is asked again when no connection came about in time, and never reached by what failed", async (t) => {
-      let dialled = 0;
+    test("connect timeouts: are retried, and the failed attempts never reach the provider", async (t) => {
+      let connects = 0;
       const server = await openTestProviders(t);
-      const fetch: typeof globalThis.fetch = async (...wish) => {
-        if (++dialled < 3) throw new TargetTimeout("connect");
-        return globalThis.fetch(...wish);
+      const fetch: typeof globalThis.fetch = async (...args) => {
+        if (++connects < 3) throw new TargetTimeout("connect");
+        return globalThis.fetch(...args);
       };
       const providers = createSdkProviders({
         fetch,
@@ -68,66 +68,70 @@ for (const format of formats)
       assert.equal(server.server.requests.length, 1);
     });
 
-    const billable: { when: string; reply: Next; setting?: TestProviderOptions; told: [string, string?] }[] =
-      [
-        {
-          when: "no byte came in time",
-          reply: "hang",
-          setting: { limits: { headersMs: 30 } },
-          told: ["PROVIDER_TIMEOUT", "first_byte"],
-        },
-        {
-          when: "its answer stops half-way",
-          reply: "stall",
-          setting: { limits: { bodyIdleMs: 30 } },
-          told: ["PROVIDER_TIMEOUT", "idle"],
-        },
-        {
-          when: "its answer trickles without an end",
-          reply: "trickle",
-          setting: { deadlines: { totalMs: 100 } },
-          told: ["PROVIDER_TIMEOUT", "total"],
-        },
-        { when: "its answer is cut", reply: "cut", told: ["PROVIDER_BAD_RESPONSE"] },
-        { when: "it hangs up without a word", reply: "reset", told: ["PROVIDER_BAD_RESPONSE"] },
-        { when: "its answer is no JSON", reply: "bad-json", told: ["PROVIDER_BAD_RESPONSE"] },
-        {
-          when: "its answer does not say why it ends",
-          reply: { answer: { stop: null } },
-          told: ["PROVIDER_BAD_RESPONSE"],
-        },
-        {
-          when: "its answer is more than we take",
-          reply: { answer: { text: "x".repeat(2_000) } },
-          setting: { limits: { maxResponseBytes: 1_000 } },
-          told: ["PROVIDER_BAD_RESPONSE"],
-        },
-        { when: "all of its answer was filtered", reply: "filter", told: ["CONTENT_FILTERED"] },
-        {
-          when: "it answers a page of HTML",
-          reply: { status: 200, body: `<p>${PROMPT_MARKER}</p>` },
-          told: ["PROVIDER_BAD_RESPONSE"],
-        },
-        {
-          when: "it answers 200 with an error that nobody knows",
-          reply: { status: 200, body: errorIn[format]({ message }) },
-          told: ["PROVIDER_BAD_RESPONSE"],
-        },
-      ];
-    for (const { when, reply, setting, told } of billable)
-      test(`is asked once when ${when}: it may have billed`, async (t) => {
+    const billable: {
+      when: string;
+      reply: Next;
+      setting?: TestProviderOptions;
+      expected: [string, string?];
+    }[] = [
+      {
+        when: "no byte came in time",
+        reply: "hang",
+        setting: { limits: { headersMs: 30 } },
+        expected: ["PROVIDER_TIMEOUT", "first_byte"],
+      },
+      {
+        when: "its answer stops half-way",
+        reply: "stall",
+        setting: { limits: { bodyIdleMs: 30 } },
+        expected: ["PROVIDER_TIMEOUT", "idle"],
+      },
+      {
+        when: "its answer trickles without an end",
+        reply: "trickle",
+        setting: { deadlines: { totalMs: 100 } },
+        expected: ["PROVIDER_TIMEOUT", "total"],
+      },
+      { when: "its answer is cut", reply: "cut", expected: ["PROVIDER_BAD_RESPONSE"] },
+      { when: "the connection is reset", reply: "reset", expected: ["PROVIDER_BAD_RESPONSE"] },
+      { when: "its answer is not JSON", reply: "bad-json", expected: ["PROVIDER_BAD_RESPONSE"] },
+      {
+        when: "its answer has no finish reason",
+        reply: { answer: { stop: null } },
+        expected: ["PROVIDER_BAD_RESPONSE"],
+      },
+      {
+        when: "its answer is too large",
+        reply: { answer: { text: "x".repeat(2_000) } },
+        setting: { limits: { maxResponseBytes: 1_000 } },
+        expected: ["PROVIDER_BAD_RESPONSE"],
+      },
+      { when: "the whole answer was filtered", reply: "filter", expected: ["CONTENT_FILTERED"] },
+      {
+        when: "it sends a page of HTML",
+        reply: { status: 200, body: `<p>${PROMPT_MARKER}</p>` },
+        expected: ["PROVIDER_BAD_RESPONSE"],
+      },
+      {
+        when: "it sends 200 with an unknown error",
+        reply: { status: 200, body: errorIn[format]({ message }) },
+        expected: ["PROVIDER_BAD_RESPONSE"],
+      },
+    ];
+    for (const { when, reply, setting, expected } of billable)
+      test(`no retry when ${when}, because the provider may have billed`, async (t) => {
         const { server, providers } = await openTestProviders(t, setting);
-        // The provider's package is loaded with the first call, which must not eat a small deadline.
+        // The first call loads the provider's package, which takes longer than a short deadline.
         await createSdkProviders({ fetch: async () => Response.error(), sleep: async () => {} })
           .run(call)
           .catch(() => {});
         server.next(reply);
         const fault = await providerErrorOf(providers, call);
-        assert.deepEqual([fault.code, fault.details["phase"]], [told[0], told[1]], inspect(fault));
+        assert.deepEqual([fault.code, fault.details["phase"]], [expected[0], expected[1]], inspect(fault));
         assert.deepEqual([fault.attempts, server.requests.length], [1, 1]);
       });
 
-    test("is read by its status where it says it in no words that we know", async (t) => {
+    test("unknown error text: is classified by its status", async (t) => {
       const { server, providers } = await openTestProviders(t);
       const statuses = {
         401: "PROVIDER_KEY_INVALID",
@@ -149,9 +153,9 @@ for (const format of formats)
       assert.equal(server.requests.length, 25);
     });
 
-    test("is read by its error's code where it answers 200 with an error in it", async (t) => {
+    test("200 with an error: is classified by its code", async (t) => {
       const { server, providers } = await openTestProviders(t);
-      const told: [error: Record<string, unknown>, code: string, calls: number][] = [
+      const cases: [error: Record<string, unknown>, code: string, calls: number][] = [
         [
           { message, code: "insufficient_quota", type: "billing_error", status: "insufficient_quota" },
           "PROVIDER_QUOTA_EXHAUSTED",
@@ -171,7 +175,7 @@ for (const format of formats)
         [{ message, code: 503 }, "PROVIDER_ERROR", 3],
         [{ message, type: "overloaded_error", status: "UNAVAILABLE" }, "PROVIDER_ERROR", 3],
       ];
-      for (const [error, code, calls] of told) {
+      for (const [error, code, calls] of cases) {
         const before = server.requests.length;
         for (let at = 0; at < calls; at++) server.next({ status: 200, body: errorIn[format](error) });
         const fault = await providerErrorOf(providers, call);
@@ -179,7 +183,7 @@ for (const format of formats)
       }
     });
 
-    test("may send its answer in any chunks: no letter is broken", async (t) => {
+    test("answer in any chunks: no character is split", async (t) => {
       const { server, providers } = await openTestProviders(t);
       const text = "Größe — €, 漢字 und 👩‍🚀";
       for (const chunk of [1, 2, 3, 7]) {
@@ -188,7 +192,7 @@ for (const format of formats)
       }
     });
 
-    test("may count as it likes: what can be no count is estimated, and never becomes money", async (t) => {
+    test("implausible usage: is estimated", async (t) => {
       const { server, providers } = await openTestProviders(t);
       for (const wrong of [-5, 1.5, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
         server.next({ answer: { usage: { input: wrong, output: wrong } } });

@@ -21,14 +21,14 @@ const callTo = (provider: ProviderId, more: Partial<ProviderCall> = {}): Provide
   ...more,
 });
 
-interface Told {
+interface StreamResult {
   pieces: string[];
   answer?: ProviderAnswer;
   fault?: ProviderError;
 }
 
-/** All that a stream tells, up to its answer or its fault. */
-async function heard(providers: AiProviders, call: ProviderCall): Promise<Told> {
+/** Reads a stream up to its answer or error. */
+async function readStream(providers: AiProviders, call: ProviderCall): Promise<StreamResult> {
   const stream = providers.stream(call);
   const pieces: string[] = [];
   try {
@@ -46,11 +46,11 @@ async function heard(providers: AiProviders, call: ProviderCall): Promise<Told> 
 }
 
 for (const provider of formats) {
-  test(`${provider}: an answer comes piece by piece, and at last with its model, finish reason and usage`, async (t) => {
+  test(`${provider}: stream: yields pieces and returns model, finish reason and usage`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const usage = { input: 100, output: 20 };
     server.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, model: "some-model-2026" } });
-    const { pieces, answer } = await heard(providers, callTo(provider));
+    const { pieces, answer } = await readStream(providers, callTo(provider));
     assert.deepEqual(pieces, ["Hel", "lo ", "you"]);
     assert.deepEqual(answer, {
       output: "Hello you",
@@ -61,17 +61,17 @@ for (const provider of formats) {
     });
   });
 
-  test(`${provider}: letters that are split between chunks arrive whole`, async (t) => {
+  test(`${provider}: characters split between chunks: are joined`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const pieces = ["Größe ", "—€ ", "漢字 ", "👩‍🚀"];
     server.next({ stream: { pieces, chunk: 3 } });
-    assert.deepEqual((await heard(providers, callTo(provider))).pieces, pieces);
+    assert.deepEqual((await readStream(providers, callTo(provider))).pieces, pieces);
   });
 
-  test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
+  test(`${provider}: answer cut at maxTokens: is returned with its finish reason`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ stream: { stop: "length" } });
-    assert.equal((await heard(providers, callTo(provider))).answer?.finishReason, "length");
+    assert.equal((await readStream(providers, callTo(provider))).answer?.finishReason, "length");
   });
 
   interface Row {
@@ -122,29 +122,29 @@ for (const provider of formats) {
     "a lost connection": { reply: "reset", ...bad },
   };
   for (const [when, { reply, code, pieces = [], attempts = 1, phase, setting }] of Object.entries(rows)) {
-    test(`${provider}: ${when} is ${code} after ${attempts} calls, with what came before`, async (t) => {
+    test(`${provider}: ${when}: ${code} after ${attempts} calls, with the pieces before`, async (t) => {
       const { server, providers } = await openTestProviders(t, setting);
       for (let at = 0; at < attempts; at++) server.next(reply);
-      const { fault, pieces: told } = await heard(providers, callTo(provider));
+      const { fault, pieces: actual } = await readStream(providers, callTo(provider));
       assert.deepEqual(
         [fault?.code, fault?.attempts, fault?.info.phase],
         [code, attempts, phase],
         inspect(fault),
       );
-      assert.deepEqual(told, pieces);
+      assert.deepEqual(actual, pieces);
       assert.equal(server.requests.length, attempts);
     });
   }
 
-  test(`${provider}: what fails before the first word is called again, and the answer counts the attempts`, async (t) => {
+  test(`${provider}: failure before the first piece: is retried, and the answer counts the attempts`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ status: 503 });
     server.next({ status: 429, headers: { "retry-after": "1" } });
-    const { answer, pieces } = await heard(providers, callTo(provider));
+    const { answer, pieces } = await readStream(providers, callTo(provider));
     assert.deepEqual([answer?.attempts, pieces.join("")], [3, "An answer."]);
   });
 
-  test(`${provider}: whoever stops reading ends the call upstream`, async (t) => {
+  test(`${provider}: reader that stops: ends the request`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     server.next({ stream: { breaks: "stall", after: 1 } });
     const stream = providers.stream(callTo(provider));
@@ -153,7 +153,7 @@ for (const provider of formats) {
     await server.clientGone;
   });
 
-  test(`${provider}: a caller who gives up gets back the own reason, and the call upstream ends`, async (t) => {
+  test(`${provider}: aborted call: rejects with the signal's reason, and the request ends`, async (t) => {
     const { server, providers } = await openTestProviders(t);
     const caller = new AbortController();
     server.next({ stream: { breaks: "stall", after: 1 } });
@@ -166,7 +166,7 @@ for (const provider of formats) {
   });
 }
 
-test("what a server counts wrongly is estimated in its place", async (t) => {
+test("implausible usage: is estimated", async (t) => {
   for (const provider of ["openai", "google"] as const) {
     const { server, providers } = await openTestProviders(t);
     for (const usage of [
@@ -174,7 +174,7 @@ test("what a server counts wrongly is estimated in its place", async (t) => {
       { input: 1.5, output: -0.5 },
     ]) {
       server.next({ stream: { pieces: ["twelve bytes"], usage } });
-      const { answer } = await heard(
+      const { answer } = await readStream(
         providers,
         callTo(provider, { messages: [{ role: "user", content: "8 bytes." }] }),
       );
@@ -188,13 +188,13 @@ test("what a server counts wrongly is estimated in its place", async (t) => {
   }
 });
 
-test("a refused connection is PROVIDER_ERROR after three attempts", async (t) => {
+test("refused connection: PROVIDER_ERROR after three attempts", async (t) => {
   const { providers } = await openTestProviders(t);
-  const { fault } = await heard(providers, callTo("openai", { baseUrl: await refusedUrl() }));
+  const { fault } = await readStream(providers, callTo("openai", { baseUrl: await refusedUrl() }));
   assert.deepEqual([fault?.code, fault?.info.reason, fault?.attempts], ["PROVIDER_ERROR", "unreachable", 3]);
 });
 
-test("a provider that is not read from sends no further than the buffers hold", async (t) => {
+test("stream that is not read: the provider sends no more than the buffers hold", async (t) => {
   const { server, providers } = await openTestProviders(t, { limits: { maxResponseBytes: 100_000_000 } });
   let sent = 0;
   const noteSent = (at: number) => {
@@ -217,7 +217,7 @@ test("a provider that is not read from sends no further than the buffers hold", 
   assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were taken`);
 });
 
-test("a server that answers a stream with a whole completion is read, and billed for its reasoning", async (t) => {
+test("complete answer instead of a stream: is read, with its reasoning in the usage", async (t) => {
   const { server, providers } = await openTestProviders(t);
   const completion = {
     model: "m-2",
@@ -227,26 +227,26 @@ test("a server that answers a stream with a whole completion is read, and billed
     usage: { prompt_tokens: 3, completion_tokens: 2 },
   };
   server.next({ status: 200, body: completion });
-  const { answer, pieces } = await heard(providers, callTo("openai-compatible"));
+  const { answer, pieces } = await readStream(providers, callTo("openai-compatible"));
   assert.deepEqual([pieces, answer?.model, answer?.usage.totalTokens], [["Whole."], "m-2", 5]);
 });
 
-test("a provider may be silent for as long as the call may take, where that is said", async (t) => {
+test("timeoutMs: also limits the provider's silence", async (t) => {
   const setting = { limits: { bodyIdleMs: 20 } };
   const gate = () => new Promise((resolve) => setTimeout(resolve, 60));
   const { server, providers } = await openTestProviders(t, setting);
   server.next({ stream: { gate } });
-  assert.equal((await heard(providers, callTo("openai"))).fault?.info.phase, "idle");
+  assert.equal((await readStream(providers, callTo("openai"))).fault?.info.phase, "idle");
   server.next({ stream: { gate } });
   assert.equal(
-    (await heard(providers, callTo("openai", { timeoutMs: 10_000 }))).answer?.output,
+    (await readStream(providers, callTo("openai", { timeoutMs: 10_000 }))).answer?.output,
     "An answer.",
   );
   server.next("hang");
-  assert.equal((await heard(providers, callTo("openai", { timeoutMs: 50 }))).fault?.info.phase, "total");
+  assert.equal((await readStream(providers, callTo("openai", { timeoutMs: 50 }))).fault?.info.phase, "total");
 });
 
-/** The value once it has stood still for a while. */
+/** Resolves with the value when it has not changed for a while. */
 async function settled(read: () => number): Promise<number> {
   for (let last = -1; ; ) {
     const value = read();
@@ -258,26 +258,26 @@ async function settled(read: () => number): Promise<number> {
 
 const sandboxed = (model: string): ProviderCall => callTo("sandbox", { model, apiKey: "" });
 
-test("the sandbox says in pieces what it answers whole", async () => {
+test("sandbox: streams the same answer as run returns", async () => {
   const sandbox = createSandbox({ sleep: async () => {} });
   for (const model of ["sandbox", "sandbox-echo", "sandbox-slow"]) {
-    const { pieces, answer } = await heard(sandbox, sandboxed(model));
+    const { pieces, answer } = await readStream(sandbox, sandboxed(model));
     assert.deepEqual(answer, await sandbox.run(sandboxed(model)));
     assert.ok(pieces.length > 2);
     assert.equal(pieces.join(""), answer?.output);
   }
 });
 
-test("sandbox-slow takes its five seconds in pieces", async () => {
+test("sandbox-slow: spreads its five seconds over the pieces", async () => {
   const sleeps: number[] = [];
-  await heard(createSandbox({ sleep: async (ms) => void sleeps.push(ms) }), sandboxed("sandbox-slow"));
+  await readStream(createSandbox({ sleep: async (ms) => void sleeps.push(ms) }), sandboxed("sandbox-slow"));
   assert.ok(sleeps.length > 4);
   assert.ok(sleeps.every((ms) => ms === 500));
 });
 
 for (const model of ["sandbox-cut", "sandbox-badsse"])
-  test(`${model} breaks off half-way`, async () => {
-    const { pieces, fault } = await heard(createSandbox(), sandboxed(model));
+  test(`${model} stream fails after half of the answer`, async () => {
+    const { pieces, fault } = await readStream(createSandbox(), sandboxed(model));
     assert.ok(pieces.length > 2);
     assert.equal(fault?.code, "PROVIDER_BAD_RESPONSE");
   });
@@ -289,7 +289,7 @@ for (const [model, code] of [
   ["sandbox-filter", "CONTENT_FILTERED"],
   ["sandbox-context", "CONTEXT_LENGTH_EXCEEDED"],
 ] as const)
-  test(`${model} fails before a word is said`, async () => {
-    const { pieces, fault } = await heard(createSandbox(), sandboxed(model));
+  test(`${model} stream fails before the first piece`, async () => {
+    const { pieces, fault } = await readStream(createSandbox(), sandboxed(model));
     assert.deepEqual([pieces, fault?.code], [[], code]);
   });

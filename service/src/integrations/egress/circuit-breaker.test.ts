@@ -15,12 +15,12 @@ function breakerOn({ random = () => 0 }: { random?: () => number } = {}) {
   const clock = { ms: 1_000 };
   const breaker = new CircuitBreaker({ now: () => clock.ms, random });
   const enter = (name = "key") => {
-    const passed = breaker.enter(name);
-    return typeof passed === "number" ? assert.fail(`refused for ${passed} s`) : passed;
+    const result = breaker.enter(name);
+    return typeof result === "number" ? assert.fail(`refused for ${result} s`) : result;
   };
   const refusedFor = (name = "key") => {
-    const passed = breaker.enter(name);
-    return typeof passed === "number" ? passed : null;
+    const result = breaker.enter(name);
+    return typeof result === "number" ? result : null;
   };
   const opens = (name = "key") => {
     for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) enter(name).onFailure();
@@ -28,8 +28,8 @@ function breakerOn({ random = () => 0 }: { random?: () => number } = {}) {
   return { clock, breaker, enter, refusedFor, opens };
 }
 
-suite("a circuit", () => {
-  test("opens after five faults in a row, for 30 s, and tells how many are left", () => {
+suite("circuit", () => {
+  test("five consecutive failures: open it for 30 s, and enter returns the rest", () => {
     const { clock, enter, refusedFor } = breakerOn();
     for (let fault = 0; fault < 5; fault++) enter().onFailure();
     assert.equal(refusedFor(), 30);
@@ -41,13 +41,13 @@ suite("a circuit", () => {
     enter();
   });
 
-  test("is one for each name", () => {
+  test("names: have separate circuits", () => {
     const { enter, opens } = breakerOn();
     opens("one");
     enter("other").onSuccess();
   });
 
-  test("counts in a row alone: an answer between begins anew, a caller who gave up does not", () => {
+  test("success between failures: resets the count; an abandoned call does not", () => {
     const { enter, refusedFor } = breakerOn();
     for (let fault = 0; fault < 4; fault++) enter().onFailure();
     enter().onSuccess();
@@ -58,19 +58,19 @@ suite("a circuit", () => {
     assert.equal(refusedFor(), 30);
   });
 
-  test("lets one trial through of many, and closes when it was answered", () => {
+  test("half-open: admits one trial, whose success closes it", () => {
     const { clock, enter, refusedFor, opens, breaker } = breakerOn();
     opens();
     clock.ms += OPEN_MS;
-    const passed = Array.from({ length: 20 }, () => breaker.enter("key"));
-    assert.equal(passed.filter((one) => typeof one === "object").length, 1);
-    assert.deepEqual(new Set(passed.filter((one) => typeof one === "number")), new Set([1]));
-    (passed[0] as CircuitPermit).onSuccess();
+    const result = Array.from({ length: 20 }, () => breaker.enter("key"));
+    assert.equal(result.filter((one) => typeof one === "object").length, 1);
+    assert.deepEqual(new Set(result.filter((one) => typeof one === "number")), new Set([1]));
+    (result[0] as CircuitPermit).onSuccess();
     for (let fault = 0; fault < FAULTS_TO_OPEN - 1; fault++) enter().onFailure();
     assert.equal(refusedFor(), null);
   });
 
-  test("opens for twice as long after each trial that failed, up to five minutes", () => {
+  test("failed trials: double the pause up to five minutes", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     opens();
     for (const pauseMs of [30_000, 60_000, 120_000, 240_000, MAX_OPEN_MS, MAX_OPEN_MS]) {
@@ -81,20 +81,20 @@ suite("a circuit", () => {
     clock.ms += MAX_OPEN_MS;
     enter().onSuccess();
     opens();
-    assert.equal(refusedFor(), 30, "and begins with the short one when it was closed between");
+    assert.equal(refusedFor(), 30, "after a success the first pause is short again");
   });
 
-  test("that is closed is not mended by beginnings of answers that all break off", () => {
+  test("closed, with responses that begin and break off: opens", () => {
     const { enter, refusedFor } = breakerOn();
     for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
-      const pass = enter();
-      pass.onFirstByte();
-      pass.onFailure();
+      const permit = enter();
+      permit.onFirstByte();
+      permit.onFailure();
     }
     assert.equal(refusedFor(), 30);
   });
 
-  test("makes another trial when nothing was learned of the first, or when nobody ended it", () => {
+  test("abandoned or unfinished trial: allows another one", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     opens();
     clock.ms += OPEN_MS;
@@ -107,7 +107,7 @@ suite("a circuit", () => {
     assert.equal(refusedFor(), null);
   });
 
-  test("hears no late word of calls that began before it opened", () => {
+  test("late results of calls from before it opened: are ignored", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     const [one, other, third] = [enter(), enter(), enter()];
     opens();
@@ -119,13 +119,13 @@ suite("a circuit", () => {
     clock.ms += 20_000;
     const trial = enter();
     third.onAbandon();
-    assert.equal(refusedFor(), 1, "the trial is still under way");
+    assert.equal(refusedFor(), 1, "the trial is still running");
     trial.onFailure();
     trial.onSuccess();
-    assert.equal(refusedFor(), 60, "a trial speaks once");
+    assert.equal(refusedFor(), 60, "only the first result of a trial counts");
   });
 
-  test("that the beginning of an answer has closed counts what fails behind it", () => {
+  test("closed by a first byte: later failures count", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     opens();
     clock.ms += OPEN_MS;
@@ -138,7 +138,7 @@ suite("a circuit", () => {
     assert.equal(refusedFor(), 30);
   });
 
-  test("is forgotten when ten thousand others fail after it", () => {
+  test("ten thousand later circuits: drop the oldest one", () => {
     const { enter, refusedFor, opens } = breakerOn();
     opens("first");
     for (let at = 0; at < 10_000; at++) enter(`other ${at}`).onFailure();
@@ -151,7 +151,7 @@ suite("a circuit", () => {
 const endings = ["onSuccess", "onFailure", "onAbandon"] as const;
 const waiting = fc.record({ does: fc.constant("wait" as const), ms: fc.nat({ max: 90_000 }) });
 
-test("calls one after the other are let through and refused as five faults in a row and doubling pauses say", () => {
+test("random sequential calls: are admitted and refused by the rule", () => {
   const calling = fc.record({
     does: fc.constant("call" as const),
     ending: fc.constantFrom(...endings, "onFailure" as const),
@@ -168,13 +168,13 @@ test("calls one after the other are let through and refused as five faults in a 
           clock.ms += step.ms;
           continue;
         }
-        const passed = breaker.enter("key");
+        const result = breaker.enter("key");
         if (pauses > 0 && clock.ms < opensAt) {
-          assert.equal(passed, Math.ceil((opensAt - clock.ms) / 1000));
+          assert.equal(result, Math.ceil((opensAt - clock.ms) / 1000));
           continue;
         }
-        assert.ok(typeof passed === "object", `refused after ${faults} faults in a row`);
-        passed[step.ending]();
+        assert.ok(typeof result === "object", `refused after ${faults} faults in a row`);
+        result[step.ending]();
         if (step.ending === "onSuccess") faults = pauses = 0;
         if (step.ending === "onFailure" && ++faults >= FAULTS_TO_OPEN) {
           const pauseMs = Math.min(OPEN_MS * 2 ** pauses++, MAX_OPEN_MS);
@@ -185,7 +185,7 @@ test("calls one after the other are let through and refused as five faults in a 
   );
 });
 
-test("calls that overlap open nothing without five faults, are tried one at a time, and always again", () => {
+test("random overlapping calls: never open without five failures, try one at a time, and always try again", () => {
   const entering = fc.constant({ does: "enter" as const });
   const ending = fc.record({ does: fc.constantFrom(...endings, "onFailure" as const), which: fc.nat() });
   const steps = fc.array(
@@ -200,23 +200,23 @@ test("calls that overlap open nothing without five faults, are tried one at a ti
       for (const step of steps) {
         if (step.does === "wait") clock.ms += step.ms;
         else if (step.does === "enter") {
-          const passed = breaker.enter("key");
-          if (typeof passed === "object") open.push(passed);
-          else assert.ok(faults >= FAULTS_TO_OPEN && passed >= 1 && passed <= MAX_OPEN_MS / 1000);
+          const result = breaker.enter("key");
+          if (typeof result === "object") open.push(result);
+          else assert.ok(faults >= FAULTS_TO_OPEN && result >= 1 && result <= MAX_OPEN_MS / 1000);
         } else if (open.length > 0) {
-          const [pass] = open.splice(step.which % open.length, 1) as [CircuitPermit];
-          pass[step.does]();
+          const [permit] = open.splice(step.which % open.length, 1) as [CircuitPermit];
+          permit[step.does]();
           if (step.does === "onFailure") faults++;
         }
       }
       for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
-        const passed = breaker.enter("key");
-        if (typeof passed === "object") passed.onFailure();
+        const result = breaker.enter("key");
+        if (typeof result === "object") result.onFailure();
       }
       clock.ms += MAX_OPEN_MS + TRIAL_MS;
       const passes = [1, 2, 3].map(() => breaker.enter("key"));
       assert.deepEqual(
-        passes.map((passed) => typeof passed),
+        passes.map((result) => typeof result),
         ["object", "number", "number"],
       );
       (passes[0] as CircuitPermit).onSuccess();

@@ -33,7 +33,7 @@ function fetchWith(t: TestContext, guard: EgressGuard, limits: Partial<FetchLimi
   return safe.fetch;
 }
 
-/** A server on 127.0.0.1; `requests` are the paths it was asked for. */
+/** A server on 127.0.0.1; `requests` contains the requested paths. */
 async function serve(t: TestContext, handler: RequestListener) {
   const requests: string[] = [];
   const server = createServer((request, response) => {
@@ -49,16 +49,16 @@ async function serve(t: TestContext, handler: RequestListener) {
   return { port, url: `http://127.0.0.1:${port}`, requests };
 }
 
-/** A server that speaks no TLS and no HTTP: it keeps what it is told. */
+/** A TCP server without TLS and HTTP that collects what it receives. */
 async function listen(t: TestContext) {
-  const heard: Buffer[] = [];
+  const received: Buffer[] = [];
   const server = createTcpServer((socket) => {
-    socket.on("data", (data) => heard.push(data)).on("error", () => {});
+    socket.on("data", (data) => received.push(data)).on("error", () => {});
     t.after(() => socket.destroy());
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   t.after(() => server.close());
-  return { port: (server.address() as AddressInfo).port, heard };
+  return { port: (server.address() as AddressInfo).port, received };
 }
 
 const blocked = (reason: RegExp) => (error: unknown) =>
@@ -67,7 +67,7 @@ const timedOut = (phase: string) => (error: unknown) =>
   error instanceof TargetTimeout && error.phase === phase;
 const failed = (code: string) => (error: unknown) => error instanceof TargetFailure && error.code === code;
 
-test("a public https address may be called on 443 and from port 1024 on", () => {
+test("public https address: is allowed on port 443 and from port 1024", () => {
   for (const url of ["https://api.example.com/v1", `https://${PUBLIC}/`, "https://example.com.:8443/a?b=c"]) {
     assert.equal(findUrlProblem(guardWith(""), url), null, url);
   }
@@ -76,7 +76,7 @@ test("a public https address may be called on 443 and from port 1024 on", () => 
   }
 });
 
-test("what is no plain public https address is refused, each with its reason", () => {
+test("other addresses: are refused, each with its reason", () => {
   const reasons: [string, RegExp][] = [
     ["not a url", /not a valid/],
     ["ftp://example.com/", /not a valid/],
@@ -108,15 +108,15 @@ const hex = (number: number) => `0x${number.toString(16)}`;
 const octal = (number: number) => `0${number.toString(8)}`;
 
 function literalForms([a, b, c, d]: [number, number, number, number]): string[] {
-  const whole = ((a * 256 + b) * 256 + c) * 256 + d;
+  const decimal = ((a * 256 + b) * 256 + c) * 256 + d;
   const high = (a * 256 + b).toString(16);
   const low = (c * 256 + d).toString(16);
   const dotted = `${a}.${b}.${c}.${d}`;
   const numbers = [
-    whole,
-    hex(whole),
-    octal(whole),
-    `${a}.${whole % 2 ** 24}`,
+    decimal,
+    hex(decimal),
+    octal(decimal),
+    `${a}.${decimal % 2 ** 24}`,
     `${hex(a)}.${b}.${octal(c * 256 + d)}`,
   ];
   const parts = [[a, b, c, d].map(hex).join("."), [a, b, c, d].map(octal).join("."), dotted, `${dotted}.`];
@@ -126,7 +126,7 @@ function literalForms([a, b, c, d]: [number, number, number, number]): string[] 
   );
 }
 
-test("every literal form of a private address is refused", () => {
+test("literal forms of private addresses: are refused", () => {
   fc.assert(
     fc.property(privateAddress, (address) => {
       for (const form of literalForms(address)) {
@@ -139,7 +139,7 @@ test("every literal form of a private address is refused", () => {
   }
 });
 
-test("no literal form of loopback reaches a server there", async (t) => {
+test("literal forms of loopback: reach no server", async (t) => {
   const server = await serve(t, (_, response) => response.end("secret"));
   const fetch = fetchWith(t, guardWith(""));
   for (const form of [...literalForms([127, 0, 0, 1]), "0", "[::1]", "localhost", "localhost."]) {
@@ -150,7 +150,7 @@ test("no literal form of loopback reaches a server there", async (t) => {
   assert.deepEqual(server.requests, []);
 });
 
-test("allowed targets are hosts, host:port, addresses, CIDRs and loopback", () => {
+test("allowedTargets: hosts, host:port, addresses, CIDRs and loopback", () => {
   const guard = guardWith(
     "ollama, localhost:11434, 10.1.2.3:9000, 192.168.0.0/16, fd00::/8, [::1]:81, loopback:5000",
   );
@@ -177,7 +177,7 @@ test("allowed targets are hosts, host:port, addresses, CIDRs and loopback", () =
   }
 });
 
-test("a wrong entry of the allowed targets is named", () => {
+test("allowedTargets with an invalid entry: the error names it", () => {
   assert.deepEqual(parseAllowedTargets(" , "), []);
   const wrong = [
     "http://ollama",
@@ -197,7 +197,7 @@ test("a wrong entry of the allowed targets is named", () => {
   }
 });
 
-test("a name that resolves to a private address is refused, without telling the address", async (t) => {
+test("name with a private address: is refused without showing the address", async (t) => {
   const fetch = fetchWith(t, guardWith("", { resolve: async () => ["10.11.12.13"] }));
   await assert.rejects(fetch("https://inside.example.com/"), (error: Error) => {
     assert.doesNotMatch(error.message, /10\.11/);
@@ -205,7 +205,7 @@ test("a name that resolves to a private address is refused, without telling the 
   });
 });
 
-test("one private answer among public ones is enough to refuse", async (t) => {
+test("one private address among public ones: is refused", async (t) => {
   for (const answers of [
     [PUBLIC, "169.254.169.254"],
     [PUBLIC, "::1"],
@@ -217,20 +217,20 @@ test("one private answer among public ones is enough to refuse", async (t) => {
   }
 });
 
-test("a name is resolved once a connection, so a rebinding DNS changes nothing after the check", async (t) => {
-  const { port, heard } = await listen(t);
+test("rebinding DNS: a name is resolved once for each connection", async (t) => {
+  const { port, received } = await listen(t);
   const answers = ["127.0.0.1", "10.0.0.1"];
   const fetch = fetchWith(t, guardWith("127.0.0.1", { resolve: async () => answers.splice(0, 1) }), {
-    // Long enough for the connection to arrive on a busy machine; TLS never comes.
+    // Long enough for the connection on a busy machine; no TLS follows.
     connectMs: 500,
   });
   await assert.rejects(fetch(`https://rebind.example.com:${port}/`), timedOut("connect"));
   assert.deepEqual(answers, ["10.0.0.1"]);
-  assert.equal(heard.length, 1);
+  assert.equal(received.length, 1);
   await assert.rejects(fetch(`https://rebind.example.com:${port}/`), blocked(/private/));
 });
 
-test("the address that the socket reports is checked again", {
+test("address reported by the socket: is checked again", {
   skip: process.platform !== "linux",
 }, async (t) => {
   const server = await serve(t, (_, response) => response.end());
@@ -239,14 +239,14 @@ test("the address that the socket reports is checked again", {
   assert.deepEqual(server.requests, []);
 });
 
-test("TLS names the host and not the address that was dialled", async (t) => {
-  const { port, heard } = await listen(t);
+test("TLS: sends the host name, not the address", async (t) => {
+  const { port, received } = await listen(t);
   const fetch = fetchWith(t, guardWith("127.0.0.1"), { connectMs: 500 });
   await assert.rejects(fetch(`https://models.example.com.:${port}/`), timedOut("connect"));
-  assert.match(Buffer.concat(heard).toString("latin1"), /models\.example\.com[^.]/);
+  assert.match(Buffer.concat(received).toString("latin1"), /models\.example\.com[^.]/);
 });
 
-test("an allowed target is called over plain http with its name, body and headers, asking for no encoding", async (t) => {
+test("allowed target: is called over http with name, body and headers, without an encoding", async (t) => {
   const server = await serve(t, async (request, response) => {
     const { host, "accept-encoding": encoding, "x-key": key, "content-length": length } = request.headers;
     const body = (await request.setEncoding("utf8").toArray()).join("");
@@ -275,7 +275,7 @@ test("an allowed target is called over plain http with its name, body and header
   assert.deepEqual(await response.json(), expected);
 });
 
-test("a body streams: its first chunk is read before the second is sent", async (t) => {
+test("body: streams its first chunk before the second is sent", async (t) => {
   let finish = () => {};
   const server = await serve(t, (_, response) => {
     response.write("one");
@@ -292,7 +292,7 @@ test("a body streams: its first chunk is read before the second is sent", async 
   assert.deepEqual(chunks, ["one", "two"]);
 });
 
-test("a large body arrives whole at a slow reader, whose pauses are not counted", async (t) => {
+test("slow reader of a large body: gets all of it, and its pauses do not count", async (t) => {
   const large = Buffer.alloc(900_000, "abcdefg");
   const server = await serve(t, (_, response) => response.end(large));
   const fetch = fetchWith(t, guardWith("loopback"), { bodyIdleMs: 300 });
@@ -301,7 +301,7 @@ test("a large body arrives whole at a slow reader, whose pauses are not counted"
   assert.ok(large.equals(await response.bytes()));
 });
 
-test("responses without a body keep their status, and the connection serves the next call", async (t) => {
+test("responses without a body: keep their status, and the connection is reused", async (t) => {
   const server = await serve(t, (request, response) =>
     response.writeHead(Number(request.url?.slice(1))).end(),
   );
@@ -313,7 +313,7 @@ test("responses without a body keep their status, and the connection serves the 
   }
 });
 
-test("a redirect is the answer itself and is not followed", async (t) => {
+test("redirect: is returned and not followed", async (t) => {
   const inside = await serve(t, (_, response) => response.end("secret"));
   const server = await serve(t, (_, response) => response.writeHead(307, { location: inside.url }).end());
   const fetch = fetchWith(t, guardWith(`127.0.0.1:${server.port}`));
@@ -323,7 +323,7 @@ test("a redirect is the answer itself and is not followed", async (t) => {
   assert.deepEqual(inside.requests, []);
 });
 
-test("the service itself is refused, but for its allowed paths", async (t) => {
+test("the service itself: only its allowed paths may be called", async (t) => {
   const server = await serve(t, (_, response) => response.end("own"));
   const own = () => ({ addresses: ["127.0.0.1"], port: server.port });
   const guard = guardWith("loopback, me", { own, ownPathsAllowed: ["/dev/hooks/"] });
@@ -340,7 +340,7 @@ test("the service itself is refused, but for its allowed paths", async (t) => {
   assert.deepEqual(server.requests, ["/dev/hooks/1", "/dev/hooks/1"]);
 });
 
-test("a service that listens on every address is refused on each of them", () => {
+test("service that listens on every address: is refused on each", () => {
   for (const address of ["0.0.0.0", "::"]) {
     const guard = guardWith("loopback", { own: () => ({ addresses: [address], port: 4000 }) });
     assert.match(findUrlProblem(guard, "http://127.1.2.3:4000/") ?? "", /itself/);
@@ -349,25 +349,25 @@ test("a service that listens on every address is refused on each of them", () =>
   }
 });
 
-test("a DNS that never answers ends in the connect phase", async (t) => {
+test("DNS without an answer: fails in phase connect", async (t) => {
   const fetch = fetchWith(t, guardWith("", { resolve: () => new Promise(() => {}) }), { connectMs: 20 });
   await assert.rejects(fetch("https://slow.example.com/"), timedOut("connect"));
 });
 
-test("a server that never answers ends while waiting for the first byte", async (t) => {
+test("server without a response: fails in phase first_byte", async (t) => {
   const server = await serve(t, () => {});
   const fetch = fetchWith(t, guardWith("loopback"), { headersMs: 30 });
   await assert.rejects(fetch(server.url), timedOut("first_byte"));
 });
 
-test("a body that stalls ends at the idle deadline", async (t) => {
+test("body that stalls: fails in phase idle", async (t) => {
   const server = await serve(t, (_, response) => void response.write("drip"));
   const fetch = fetchWith(t, guardWith("loopback"), { bodyIdleMs: 30 });
   const response = await fetch(server.url);
   await assert.rejects(response.text(), timedOut("idle"));
 });
 
-test("a body that drips without end lasts until the caller's signal", async (t) => {
+test("endless slow body: lasts until the caller aborts", async (t) => {
   const server = await serve(t, (_, response) => {
     const drip = setInterval(() => response.write("."), 5);
     response.on("close", () => clearInterval(drip));
@@ -379,7 +379,7 @@ test("a body that drips without end lasts until the caller's signal", async (t) 
   await assert.rejects(response.text(), { name: "AbortError" });
 });
 
-test("a body that is too large ends in an error, however it is framed", async (t) => {
+test("body over its limit: fails, with and without a length", async (t) => {
   const server = await serve(t, (request, response) => {
     if (request.url === "/length") response.setHeader("content-length", 101);
     response.end("x".repeat(101));
@@ -391,12 +391,12 @@ test("a body that is too large ends in an error, however it is framed", async (t
   }
 });
 
-test("headers over 16 KiB end in an error", async (t) => {
+test("headers over 16 KiB: fail", async (t) => {
   const server = await serve(t, (_, response) => response.setHeader("x-long", "x".repeat(17_000)).end());
   await assert.rejects(fetchWith(t, guardWith("loopback"))(server.url), failed("HEADERS_TOO_LARGE"));
 });
 
-test("an encoded body is passed on raw", async (t) => {
+test("encoded body: is not decoded", async (t) => {
   const bomb = gzipSync(Buffer.alloc(1_000_000));
   const server = await serve(t, (_, response) => response.setHeader("content-encoding", "gzip").end(bomb));
   const response = await fetchWith(t, guardWith("loopback"), { maxResponseBytes: 5_000 })(server.url);
@@ -404,7 +404,7 @@ test("an encoded body is passed on raw", async (t) => {
   assert.deepEqual(Buffer.from(await response.arrayBuffer()), bomb);
 });
 
-test("an answer whose reason is in any writing is that answer", async (t) => {
+test("reason phrase in any script: does not matter", async (t) => {
   for (const reason of ["OK", "\u6210\u529f", "\u{fffd}", ""]) {
     const server = await serve(
       t,
@@ -418,12 +418,12 @@ test("an answer whose reason is in any writing is that answer", async (t) => {
   }
 });
 
-test("an answer that is no HTTP response ends in an error", async (t) => {
+test("response that is not HTTP: fails", async (t) => {
   const server = await serve(t, (_, response) => void response.socket?.end("HTTP/1.1 999 Odd\r\n\r\n"));
   await assert.rejects(fetchWith(t, guardWith("loopback"))(server.url), failed("INVALID_RESPONSE"));
 });
 
-test("a refused connection tells its code and not the address", async (t) => {
+test("refused connection: the error has its code and not the address", async (t) => {
   const fetch = fetchWith(t, guardWith("ollama"));
   await assert.rejects(fetch("http://ollama:1/"), (error: Error) => {
     assert.doesNotMatch(error.message, /127/);
@@ -431,7 +431,7 @@ test("a refused connection tells its code and not the address", async (t) => {
   });
 });
 
-test("the caller's signal ends a call before, while connecting and while waiting", async (t) => {
+test("caller's signal: aborts before and during the connection, and while waiting", async (t) => {
   const server = await serve(t, () => {});
   const fetch = fetchWith(t, guardWith("loopback, never", { resolve: () => new Promise(() => {}) }), {
     connectMs: 100,
@@ -444,7 +444,7 @@ test("the caller's signal ends a call before, while connecting and while waiting
   }
 });
 
-test("cancelling an unread body closes its connection", async (t) => {
+test("canceled body: closes its connection", async (t) => {
   const closed = Promise.withResolvers<void>();
   const server = await serve(t, (_, response) => {
     response.on("close", closed.resolve).write("endless");
@@ -454,7 +454,7 @@ test("cancelling an unread body closes its connection", async (t) => {
   await closed.promise;
 });
 
-test("closing ends what is under way", async (t) => {
+test("close: aborts running calls", async (t) => {
   const server = await serve(t, (_, response) => void response.write("endless"));
   const safe = createGuardedFetch(guardWith("loopback"), generous);
   const response = await safe.fetch(server.url);

@@ -10,13 +10,13 @@ import { createDevEmailSender } from "./dev-sender.ts";
 const awkward = fc.constantFrom(..."<>@,;:()[]\\\"'\0\r\n\t \u2028\uff20\u3002\u200bab.-+_");
 const never = new AbortController().signal;
 
-suite("a mail address", () => {
-  test("is one mailbox in plain ASCII", () => {
+suite("isEmailAddress", () => {
+  test("valid: one mailbox in plain ASCII", () => {
     for (const address of ["ada@example.com", "a.d+a_1'x@mail.example.co.uk", "stoa@localhost"])
       assert.ok(isEmailAddress(address), address);
   });
 
-  test("is never two, nor something that mail programs read in different ways", () => {
+  test("invalid: lists, and forms that mail programs read differently", () => {
     const tricks = [
       "ada@example.com,eve@example.net",
       "ada@example.com;eve@example.net",
@@ -45,7 +45,7 @@ suite("a mail address", () => {
     for (const trick of tricks) assert.ok(!isEmailAddress(trick), JSON.stringify(trick));
   });
 
-  test("has one @ and nothing that ends a line or a list", () => {
+  test("invalid: more than one @, line breaks and list separators", () => {
     fc.assert(
       fc.property(fc.string({ unit: awkward, maxLength: 20 }), (text) => {
         const address = `a@b.c${text}`;
@@ -56,7 +56,7 @@ suite("a mail address", () => {
   });
 });
 
-test("From is an address, with a name or without", () => {
+test("MAIL_FROM: an address with or without a name", () => {
   assert.deepEqual(parseMailbox("stoa@example.com"), { name: "", address: "stoa@example.com" });
   assert.deepEqual(parseMailbox("The Stoa <stoa@example.com>"), {
     name: "The Stoa",
@@ -71,7 +71,7 @@ test("From is an address, with a name or without", () => {
 });
 
 suite("SMTP_URL", () => {
-  test("smtps:// is TLS from the start, smtp:// demands STARTTLS", () => {
+  test("smtps:// uses TLS from the start, smtp:// requires STARTTLS", () => {
     const secure = parseSmtpUrl("smtps://me:p%40ss@mail.example");
     assert.deepEqual([secure.secure, secure.port, secure.requireTLS], [true, 465, false]);
     assert.deepEqual(secure.auth, { user: "me", pass: "p@ss" });
@@ -80,7 +80,7 @@ suite("SMTP_URL", () => {
     assert.deepEqual([upgraded.auth, upgraded.tls.rejectUnauthorized], [null, true]);
   });
 
-  test("goes without TLS on the machine itself, or when told so", () => {
+  test("without TLS: only on this machine, or if the URL allows it", () => {
     assert.equal(parseSmtpUrl("smtp://mailpit:1025?requireTLS=false").requireTLS, false);
     for (const host of ["localhost", "127.0.0.1", "[::1]"])
       assert.equal(parseSmtpUrl(`smtp://${host}:25`).requireTLS, false, host);
@@ -89,7 +89,7 @@ suite("SMTP_URL", () => {
       assert.equal(parseSmtpUrl(`smtp://${host}`).requireTLS, true, host);
   });
 
-  test("is refused in words when it is something else", () => {
+  test("other URLs: are refused with a reason", () => {
     assert.throws(() => parseSmtpUrl("https://mail.example"), /is not smtp:/);
     assert.throws(() => parseSmtpUrl("smtp://"), /is not smtp:/);
     assert.throws(() => parseSmtpUrl("smtp://mail.example?requireTls=false"), /not requireTls/);
@@ -97,7 +97,7 @@ suite("SMTP_URL", () => {
   });
 });
 
-suite("the settings", () => {
+suite("settings of email", () => {
   const production = {
     STOA_ENVIRONMENT: "production",
     STOA_MASTER_KEYS: `1:${randomBytes(32).toString("base64")}`,
@@ -106,7 +106,7 @@ suite("the settings", () => {
     STOA_MAIL_FROM: "Stoa <stoa@example.com>",
   };
 
-  test("send through SMTP_URL", () => {
+  test("SMTP_URL: sends through this server", () => {
     const { mail, smtpUrl, mailFrom } = readConfig(production);
     assert.deepEqual(
       { mail, smtpUrl, mailFrom },
@@ -118,7 +118,7 @@ suite("the settings", () => {
     );
   });
 
-  for (const [name, changes, told] of [
+  for (const [name, changes, expected] of [
     ["production needs a mail server", { SMTP_URL: "" }, /SMTP_URL must be set in production/],
     ["production needs an address to send from", { STOA_MAIL_FROM: "" }, /STOA_MAIL_FROM must be set/],
     ["production shows nobody's mail", { STOA_MAIL: "dev" }, /STOA_MAIL=dev shows everybody's mail/],
@@ -126,15 +126,15 @@ suite("the settings", () => {
     ["SMTP_URL is readable", { SMTP_URL: "mail.example:25" }, /SMTP_URL is not smtp:/],
     ["STOA_MAIL=smtp needs a server", { STOA_MAIL: "smtp", SMTP_URL: "" }, /STOA_MAIL=smtp needs SMTP_URL/],
   ] as const) {
-    test(name, () => assert.throws(() => readConfig({ ...production, ...changes }), told));
+    test(name, () => assert.throws(() => readConfig({ ...production, ...changes }), expected));
   }
 
-  test("production may do without mail when it is told so", () => {
+  test("production: may disable email explicitly", () => {
     assert.equal(readConfig({ ...production, SMTP_URL: "", STOA_MAIL: "off" }).mail, "off");
   });
 });
 
-test("in the test environment a line on the console tells of an email, with its link", async () => {
+test("test environment: prints one line with the link for each email", async () => {
   const lines: string[] = [];
   const mail = createDevEmailSender((line) => lines.push(line));
   const message = { id: "1", recipient: "ada@example.com", subject: "Sign in", text: "", html: "" };

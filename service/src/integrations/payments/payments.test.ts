@@ -32,97 +32,97 @@ const request = (methodId = "pm_test_ok") => ({
   recurs: false,
 });
 
-test("a good method is charged at once", async () => {
+test("charge: a valid method succeeds at once", async () => {
   const outcome = await payments.charge(request());
   assert.equal(outcome.state, "succeeded");
   assert.deepEqual(methodOf(outcome), { brand: "visa", last4: "4242" });
 });
 
-test("a declined charge tells why", async () => {
+test("charge that is declined: has its decline code", async () => {
   assert.equal(declineCodeOf(await payments.charge(request("pm_test_declined"))), "card_declined");
   const poor = await payments.charge(request("pm_test_insufficient_funds"));
   assert.equal(declineCodeOf(poor), "insufficient_funds");
 });
 
-test("a method that does not exist leaves the order free for another", async () => {
+test("charge with an unknown method: the order may be charged with another", async () => {
   const order = request("pm_test_nobody");
   assert.deepEqual(await payments.charge(order), { state: "unknown_method" });
   assert.equal(await payments.findCharge(order.orderId), null);
   assert.equal((await payments.charge({ ...order, methodId: "pm_test_ok" })).state, "succeeded");
 });
 
-test("asking twice for one order charges once", async () => {
+test("repeated charge of an order: charges once", async () => {
   const order = request();
   assert.deepEqual(await payments.charge(order), await payments.charge(order));
 });
 
-test("asking twenty times at once charges once", async () => {
+test("20 concurrent charges of an order: charge once", async () => {
   const order = request();
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.charge(order)));
   assert.equal(new Set(outcomes.map(paymentIdOf)).size, 1);
 });
 
-test("one order cannot be charged with two amounts", async () => {
+test("charge of an order with another amount: is refused", async () => {
   const order = request();
   await payments.charge(order);
   await assert.rejects(payments.charge({ ...order, amountMinor: 1n }), /idempotency_key_reused/);
 });
 
-test("a charge is found by its order", async () => {
+test("findCharge: finds a charge by its order", async () => {
   const order = request();
   const charged = await payments.charge(order);
   assert.deepEqual(await payments.findCharge(order.orderId), charged);
   assert.equal(await payments.findCharge("ord_unheard_of"), null);
 });
 
-test("an order's id is no part of the address, whatever it holds", async () => {
+test("findCharge: escapes the order's id in the path", async () => {
   const order = { ...request(), orderId: "a&order=b/..?#%" };
   await payments.charge(order);
   assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
 });
 
-test("a buyer who approves on the provider's page has paid", async () => {
-  const { order, url } = await waitingCharge();
-  await press(url, "approve");
+test("approval on the provider's page: the charge succeeds", async () => {
+  const { order, url } = await createWaitingCharge();
+  await submitDecision(url, "approve");
   assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
   assert.equal((await payments.charge(order)).state, "succeeded");
 });
 
-test("a buyer who declines on the provider's page has not paid", async () => {
-  const { order, url } = await waitingCharge();
-  await press(url, "decline");
+test("refusal on the provider's page: the charge is declined", async () => {
+  const { order, url } = await createWaitingCharge();
+  await submitDecision(url, "decline");
   assert.equal(declineCodeOf(await payments.findCharge(order.orderId)), "authentication_failed");
 });
 
-test("the first decision stands", async () => {
-  const { order, url } = await waitingCharge();
-  await press(url, "decline");
-  await press(url, "approve");
+test("two decisions on the provider's page: the first one counts", async () => {
+  const { order, url } = await createWaitingCharge();
+  await submitDecision(url, "decline");
+  await submitDecision(url, "approve");
   assert.equal((await payments.cancelCharge(order.orderId))?.state, "declined");
 });
 
-test("a charge that waits for the buyer can be canceled", async () => {
-  const { order, url } = await waitingCharge();
+test("cancelCharge: cancels a charge that waits for the buyer", async () => {
+  const { order, url } = await createWaitingCharge();
   assert.equal((await payments.cancelCharge(order.orderId))?.state, "canceled");
-  await press(url, "approve");
+  await submitDecision(url, "approve");
   assert.equal((await payments.findCharge(order.orderId))?.state, "canceled");
 });
 
-test("cancelling too late answers with what was paid", async () => {
+test("cancelCharge after the payment: returns the paid charge", async () => {
   const order = request();
   await payments.charge(order);
   assert.equal((await payments.cancelCharge(order.orderId))?.state, "succeeded");
   assert.equal(await payments.cancelCharge("ord_unheard_of"), null);
 });
 
-test("a program can confirm in the buyer's place", async () => {
-  const { order, outcome } = await waitingCharge();
+test("test endpoint: confirms instead of the buyer", async () => {
+  const { order, outcome } = await createWaitingCharge();
   await fetch(`${provider.origin}/v1/charges/${paymentIdOf(outcome)}/confirm`, { method: "POST" });
   assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
 });
 
-test("the provider's page shows what is paid, escaped, and allows no script", async () => {
-  const { url } = await waitingCharge();
+test("provider's page: shows the charge escaped, without scripts", async () => {
+  const { url } = await createWaitingCharge();
   const response = await fetch(url);
   const page = await response.text();
   assert.match(page, /19\.99 USD/);
@@ -132,22 +132,22 @@ test("the provider's page shows what is paid, escaped, and allows no script", as
   assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/);
 });
 
-test("an ended charge's page has no buttons", async () => {
-  const { url } = await waitingCharge();
-  const page = await press(url, "approve");
+test("provider's page of an ended charge: has no buttons", async () => {
+  const { url } = await createWaitingCharge();
+  const page = await submitDecision(url, "approve");
   assert.match(page, /<h1>Payment approved/);
   assert.doesNotMatch(page, /<form/);
 });
 
-test("a page of no charge is 404, and an unknown button changes nothing", async () => {
+test("provider's page: 404 for an unknown charge, and unknown decisions change nothing", async () => {
   assert.equal((await fetch(`${provider.origin}/authorize/ch_nobody`)).status, 404);
   assert.equal((await fetch(`${provider.origin}/nowhere`)).status, 404);
-  const { order, url } = await waitingCharge();
-  await press(url, "steal");
+  const { order, url } = await createWaitingCharge();
+  await submitDecision(url, "steal");
   assert.equal((await payments.findCharge(order.orderId))?.state, "requires_action");
 });
 
-test("charges outlive a restart of the provider", async () => {
+test("restart of the provider: keeps the charges", async () => {
   const order = request();
   const charged = await payments.charge(order);
   const restarted = await startFakeProvider({ store, now });
@@ -155,11 +155,11 @@ test("charges outlive a restart of the provider", async () => {
   assert.deepEqual(await createFakePayments({ origin: restarted.origin }).findCharge(order.orderId), charged);
 });
 
-test("a test account pays with pm_test_ok unless told otherwise", () => {
+test("test environment: the default method is pm_test_ok", () => {
   assert.equal(payments.sharedMethods[0]?.id, "pm_test_ok");
 });
 
-test("what it keeps for itself is 2.9 %, a half up, and 30 minor units, never more than there is", async () => {
+test("provider's fee: 2.9 % rounded half up plus 30 minor units, at most the amount", async () => {
   const feeOf = async (amountMinor: bigint) => {
     const outcome = await payments.charge({ ...request(), amountMinor });
     return outcome.state === "succeeded" && outcome.feeMinor;
@@ -170,32 +170,32 @@ test("what it keeps for itself is 2.9 %, a half up, and 30 minor units, never mo
   assert.equal(await feeOf(7n), 7n);
 });
 
-test("a provider that cannot be reached leaves the payment unknown", async () => {
-  const gone = await startFakeProvider({ store, now });
-  await gone.close();
-  await assert.rejects(createFakePayments({ origin: gone.origin }).charge(request()), PaymentUnknown);
+test("unreachable provider: PaymentUnknown", async () => {
+  const stopped = await startFakeProvider({ store, now });
+  await stopped.close();
+  await assert.rejects(createFakePayments({ origin: stopped.origin }).charge(request()), PaymentUnknown);
 });
 
-test("a provider that breaks or answers nonsense leaves the payment unknown", async () => {
+test("provider with errors or invalid responses: PaymentUnknown", async () => {
   const broken = await startFakeProvider({
     store: { ...store, insertOrGet: () => Promise.reject(new Error("disk full")) },
     now,
   });
   after(() => broken.close());
   await assert.rejects(createFakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
-  const gateway = await listening((_request, response) => response.end("<h1>It works!</h1>"));
+  const gateway = await startServer((_request, response) => response.end("<h1>It works!</h1>"));
   await assert.rejects(createFakePayments({ origin: gateway }).findCharge("ord_1"), PaymentUnknown);
 });
 
-test("a provider that does not answer in time leaves the payment unknown", async () => {
+test("provider that does not respond in time: PaymentUnknown", async () => {
   const patience = new AbortController();
-  const silent = await listening(() => patience.abort());
+  const silent = await startServer(() => patience.abort());
   const impatient = createFakePayments({ origin: silent, deadline: () => patience.signal });
   await assert.rejects(impatient.charge(request()), PaymentUnknown);
 });
 
-/** A charge that was paid, as its refund names it. */
-const hasCharge = async (methodId = "pm_test_ok") => paymentIdOf(await payments.charge(request(methodId)));
+/** The payment id of a new charge. */
+const createCharge = async (methodId = "pm_test_ok") => paymentIdOf(await payments.charge(request(methodId)));
 
 let refunds = 0;
 const refundRequest = (paymentId: string, amountMinor: bigint) => ({
@@ -205,18 +205,18 @@ const refundRequest = (paymentId: string, amountMinor: bigint) => ({
   currency: "USD",
 });
 
-test("a refund is made once for its id, and found by it", async () => {
-  const asked = refundRequest(await hasCharge(), 500n);
-  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.refund(asked)));
+test("refund: is made once for its id and found by it", async () => {
+  const input = refundRequest(await createCharge(), 500n);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.refund(input)));
   assert.equal(new Set(outcomes.map(({ providerRefundId }) => providerRefundId)).size, 1);
   assert.equal(outcomes[0]!.state, "succeeded");
-  assert.deepEqual(await payments.findRefund(asked.refundId), outcomes[0]);
+  assert.deepEqual(await payments.findRefund(input.refundId), outcomes[0]);
   assert.equal(await payments.findRefund("refund_unheard_of"), null);
-  await assert.rejects(payments.refund({ ...asked, amountMinor: 1n }), /idempotency_key_reused/);
+  await assert.rejects(payments.refund({ ...input, amountMinor: 1n }), /idempotency_key_reused/);
 });
 
-test("fifty parallel refunds give back no more than was charged", async () => {
-  const paymentId = await hasCharge();
+test("50 concurrent refunds: refund no more than the charge", async () => {
+  const paymentId = await createCharge();
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, () => payments.refund(refundRequest(paymentId, 100n))),
   );
@@ -227,18 +227,18 @@ test("fifty parallel refunds give back no more than was charged", async () => {
   assert.equal(rest.state, "succeeded");
 });
 
-test("nothing is given back of what was not charged", async () => {
-  const { outcome } = await waitingCharge();
-  const asked = refundRequest(paymentIdOf(outcome), 1n);
+test("refund of an unpaid or unknown charge: fails", async () => {
+  const { outcome } = await createWaitingCharge();
+  const input = refundRequest(paymentIdOf(outcome), 1n);
   const refused = { state: "failed", providerRefundId: null, failureCode: "charge_not_found" };
-  assert.deepEqual(await payments.refund(asked), refused);
-  assert.deepEqual(await payments.refund({ ...asked, paymentId: "ch_nobody" }), refused);
+  assert.deepEqual(await payments.refund(input), refused);
+  assert.deepEqual(await payments.refund({ ...input, paymentId: "ch_nobody" }), refused);
 });
 
-test("a refund may fail, or wait for the bank", async () => {
-  const failing = refundRequest(await hasCharge("pm_test_refund_fails"), 500n);
+test("refund: may fail, or wait for the bank", async () => {
+  const failing = refundRequest(await createCharge("pm_test_refund_fails"), 500n);
   assert.partialDeepStrictEqual(await payments.refund(failing), { failureCode: "expired_or_canceled_card" });
-  const waiting = refundRequest(await hasCharge("pm_test_refund_waits"), 500n);
+  const waiting = refundRequest(await createCharge("pm_test_refund_waits"), 500n);
   const { state, providerRefundId } = await payments.refund(waiting);
   assert.equal(state, "processing");
   await post(`/v1/refunds/${providerRefundId}/end`, { state: "succeeded" });
@@ -255,17 +255,17 @@ const payoutRequest = (destination: string) => ({
   currency: "USD",
 });
 
-test("a payout is made once for its id, and found by it", async () => {
-  const asked = payoutRequest(payments.sharedPayoutAccount!);
-  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(asked)));
+test("payout: is made once for its id and found by it", async () => {
+  const input = payoutRequest(payments.sharedPayoutAccount!);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(input)));
   assert.equal(new Set(outcomes.map(({ providerPayoutId }) => providerPayoutId)).size, 1);
   assert.equal(outcomes[0]!.state, "completed");
-  assert.deepEqual(await payments.findPayout(asked.payoutId), outcomes[0]);
+  assert.deepEqual(await payments.findPayout(input.payoutId), outcomes[0]);
   assert.equal(await payments.findPayout("payout_unheard_of"), null);
-  await assert.rejects(payments.payOut({ ...asked, amountMinor: 1n }), /idempotency_key_reused/);
+  await assert.rejects(payments.payOut({ ...input, amountMinor: 1n }), /idempotency_key_reused/);
 });
 
-test("where a payout goes tells what becomes of it", async () => {
+test("test payout accounts: decide the result of a payout", async () => {
   assert.partialDeepStrictEqual(await payments.payOut(payoutRequest("acct_test_fails")), {
     state: "failed",
     failureCode: "account_closed",
@@ -277,9 +277,9 @@ test("where a payout goes tells what becomes of it", async () => {
   assert.equal((await payments.findPayout(returning.payoutId))?.state, "returned");
 });
 
-test("a payout that is under way ends when the bank says so, and may come back later", async () => {
-  const asked = payoutRequest("acct_test_waits");
-  const { state, providerPayoutId } = await payments.payOut(asked);
+test("payout in transit: ends when the bank decides, and may return later", async () => {
+  const input = payoutRequest("acct_test_waits");
+  const { state, providerPayoutId } = await payments.payOut(input);
   assert.equal(state, "in_transit");
   for (const [move, becomes] of [
     ["returned", "in_transit"],
@@ -287,16 +287,16 @@ test("a payout that is under way ends when the bank says so, and may come back l
     ["returned", "returned"],
   ] as const) {
     await post(`/v1/payouts/${providerPayoutId}/end`, { state: move });
-    assert.equal((await payments.findPayout(asked.payoutId))?.state, becomes);
+    assert.equal((await payments.findPayout(input.payoutId))?.state, becomes);
   }
 });
 
-test("a method that is disputed is so right after its charge, until the bank decides", async () => {
+test("disputed test method: opens a dispute after the charge, until the bank decides", async () => {
   for (const outcome of ["won", "lost"] as const) {
     const { orderId } = request();
-    const receiver = await receiving();
-    const asked = { ...request("pm_test_dispute"), orderId };
-    const paymentId = paymentIdOf(await payments.charge(asked));
+    const receiver = await receiveWebhooks();
+    const input = { ...request("pm_test_dispute"), orderId };
+    const paymentId = paymentIdOf(await payments.charge(input));
     const [notice] = (await receiver.eventsAbout("dp_")).map(parseEvent);
     const dispute = {
       disputeId: notice!["disputeId"]!,
@@ -320,23 +320,23 @@ test("a method that is disputed is so right after its charge, until the bank dec
   assert.equal(await payments.findDispute("dp_unheard_of"), null);
 });
 
-test("a charge may be made and its answer never come, nor a notice", async () => {
-  const receiver = await receiving();
+test("lost response and webhook: the charge exists and can be found", async () => {
+  const receiver = await receiveWebhooks();
   const patience = new AbortController();
   const impatient = createFakePayments({ origin, deadline: () => patience.signal });
-  const asked = request("pm_test_timeout_but_charged");
-  const refused = assert.rejects(impatient.charge(asked), PaymentUnknown);
-  await until("it is charged", () => payments.findCharge(asked.orderId));
+  const input = request("pm_test_timeout_but_charged");
+  const refused = assert.rejects(impatient.charge(input), PaymentUnknown);
+  await until("it is charged", () => payments.findCharge(input.orderId));
   patience.abort();
   await refused;
-  assert.equal((await payments.charge(asked)).state, "succeeded", "asked again, it tells of the first one");
-  const heard = request();
-  await payments.charge(heard);
-  await receiver.eventsAbout(heard.orderId);
-  assert.ok(receiver.events.every((notice) => parseEvent(notice)["orderId"] !== asked.orderId));
+  assert.equal((await payments.charge(input)).state, "succeeded", "asked again, it tells of the first one");
+  const reported = request();
+  await payments.charge(reported);
+  await receiver.eventsAbout(reported.orderId);
+  assert.ok(receiver.events.every((notice) => parseEvent(notice)["orderId"] !== input.orderId));
 });
 
-test("whoever tests decides on a page in the place of a bank", async () => {
+test("provider's test page: decides instead of the bank", async () => {
   const desk = await startFakeProvider({ store: memoryStore(), now });
   after(() => desk.close());
   const there = createFakePayments({ origin: desk.origin });
@@ -347,8 +347,8 @@ test("whoever tests decides on a page in the place of a bank", async () => {
   await there.refund(refund);
   const payout = payoutRequest("acct_test_waits");
   await there.payOut(payout);
-  const look = async () => (await fetch(desk.origin)).text();
-  const page = await look();
+  const readPage = async () => (await fetch(desk.origin)).text();
+  const page = await readPage();
   for (const ours of [disputed.orderId, refund.refundId, payout.payoutId])
     assert.ok(page.includes(ours), ours);
   const paths = [...page.matchAll(/action="(\/(\w+)\/[^"]+)"/g)];
@@ -368,23 +368,23 @@ test("whoever tests decides on a page in the place of a bank", async () => {
     assert.equal((await decide(`/${noun}/nobody`, buttons[noun!]!)).status, 404);
     assert.equal((await decide(path!, buttons[noun!]!)).headers.get("location"), "/");
   }
-  assert.doesNotMatch(await look(), /<form/);
+  assert.doesNotMatch(await readPage(), /<form/);
   assert.equal((await there.findRefund(refund.refundId))?.state, "failed");
   assert.equal((await there.findPayout(payout.payoutId))?.state, "completed");
   assert.equal((await there.findDispute(paths[0]![1]!.split("/")[2]!))?.state, "won");
 });
 
-test("a notice may come twice", async () => {
-  const receiver = await receiving();
-  const asked = request("pm_test_duplicate_webhook");
-  await payments.charge(asked);
-  assert.equal((await receiver.eventsAbout(asked.orderId, 2)).length, 2);
+test("webhook: may come twice", async () => {
+  const receiver = await receiveWebhooks();
+  const input = request("pm_test_duplicate_webhook");
+  await payments.charge(input);
+  assert.equal((await receiver.eventsAbout(input.orderId, 2)).length, 2);
 });
 
-test("a notice may come before the answer that it is about", async () => {
+test("webhook: may come before the response to its request", async () => {
   let isAnswered = false;
   const answeredAtNotice: boolean[] = [];
-  await receiving(() => {
+  await receiveWebhooks(() => {
     answeredAtNotice.push(isAnswered);
     return 200;
   });
@@ -394,30 +394,30 @@ test("a notice may come before the answer that it is about", async () => {
   assert.deepEqual(answeredAtNotice, [false]);
 });
 
-test("a notice that is not taken is sent again, and given up after some tries", async () => {
-  const stubborn = await receiving((nth) => (nth < 3 ? 503 : 200));
+test("webhook without a 2xx response: is repeated a few times", async () => {
+  const stubborn = await receiveWebhooks((nth) => (nth < 3 ? 503 : 200));
   const early = request("pm_test_webhook_before_response");
   await payments.charge(early);
   const [first, ...more] = (await stubborn.eventsAbout(early.orderId, 3)).map(({ body }) => body.toString());
   assert.deepEqual(more, [first, first]);
-  const deaf = await receiving(() => 500);
+  const deaf = await receiveWebhooks(() => 500);
   const unheard = request("pm_test_webhook_before_response");
   assert.equal((await payments.charge(unheard)).state, "succeeded");
   assert.equal((await deaf.eventsAbout(unheard.orderId, 3)).length, 3);
 });
 
-test("a provider whose notices lead nowhere answers all the same", async () => {
+test("unreachable webhook endpoint: does not affect responses", async () => {
   provider.sendWebhooksTo("http://127.0.0.1:9/nobody");
   assert.equal((await payments.charge(request("pm_test_webhook_before_response"))).state, "succeeded");
   provider.sendWebhooksTo(null);
   assert.equal((await payments.charge(request("pm_test_webhook_before_response"))).state, "succeeded");
 });
 
-test("every change is told of: what waits and ends, what is given back, paid out or disputed", async () => {
-  const receiver = await receiving();
-  const { order, url } = await waitingCharge();
-  await press(url, "approve");
-  const refund = refundRequest(await hasCharge("pm_test_refund_waits"), 1n);
+test("webhooks: report every change of charges, refunds, payouts and disputes", async () => {
+  const receiver = await receiveWebhooks();
+  const { order, url } = await createWaitingCharge();
+  await submitDecision(url, "approve");
+  const refund = refundRequest(await createCharge("pm_test_refund_waits"), 1n);
   const { providerRefundId } = await payments.refund(refund);
   await post(`/v1/refunds/${providerRefundId}/end`, { state: "succeeded" });
   const payout = payoutRequest("acct_test_waits");
@@ -427,13 +427,13 @@ test("every change is told of: what waits and ends, what is given back, paid out
     assert.equal((await receiver.eventsAbout(id, 2)).length, 2);
 });
 
-test("only a notice that the provider signed of late is believed", async () => {
-  const receiver = await receiving();
-  const asked = request();
-  await payments.charge(asked);
-  const [notice] = await receiver.eventsAbout(asked.orderId);
+test("parseWebhook: accepts only recent, signed webhooks", async () => {
+  const receiver = await receiveWebhooks();
+  const input = request();
+  await payments.charge(input);
+  const [notice] = await receiver.eventsAbout(input.orderId);
   const { body, headers } = notice!;
-  assert.deepEqual(await read(notice!), { about: "payment", orderId: asked.orderId });
+  assert.deepEqual(await read(notice!), { about: "payment", orderId: input.orderId });
   const signature = headers["fake-signature"]!;
   const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
   const signed = (text: string, when = now(), by = secret) => ({
@@ -456,7 +456,7 @@ test("only a notice that the provider signed of late is believed", async () => {
   await assert.rejects(createFakePayments({ origin }).parseWebhook(body, headers), WebhookSignatureError);
 });
 
-test("a signed notice of something else concerns nobody", async () => {
+test("signed webhook of an unknown kind: null", async () => {
   for (const text of [
     "",
     "nonsense",
@@ -474,7 +474,7 @@ test("a signed notice of something else concerns nobody", async () => {
     );
 });
 
-test("a named method becomes somebody's own under an id that nobody else can pay by", async () => {
+test("test method: gets an id of its user, with which no other user can pay", async () => {
   const own = await payments.findMethod("usr_1", "pm_test_declined");
   assert.ok(own && own.id !== "pm_test_declined");
   assert.deepEqual(await payments.findMethod("usr_1", own.id), own, "by its id it is the same");
@@ -485,7 +485,7 @@ test("a named method becomes somebody's own under an id that nobody else can pay
   assert.deepEqual(await payments.charge(theirs), { state: "unknown_method" });
 });
 
-test("what everybody has are the named methods, all of which it knows", async () => {
+test("sharedMethods: are found by their names", async () => {
   for (const { id, brand, last4 } of payments.sharedMethods) {
     const found = await payments.findMethod("usr_1", id);
     assert.deepEqual({ brand: found?.brand, last4: found?.last4 }, { brand, last4 });
@@ -494,8 +494,8 @@ test("what everybody has are the named methods, all of which it knows", async ()
 
 const read = ({ body, headers }: PostedEvent) => payments.parseWebhook(body, headers);
 
-/** Whoever gets the notices of what is done from now on. */
-async function receiving(answer?: (nth: number) => number) {
+/** Receives the webhooks from now on. */
+async function receiveWebhooks(answer?: (nth: number) => number) {
   const receiver = await startPaymentEventReceiver(answer);
   provider.sendWebhooksTo(receiver.url);
   after(() => receiver.close());
@@ -507,19 +507,19 @@ async function post(path: string, body: object) {
   return fetch(`${provider.origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
-async function waitingCharge() {
+async function createWaitingCharge() {
   const order = request("pm_test_requires_action");
   const outcome = await payments.charge(order);
   assert.ok(outcome.state === "requires_action");
   return { order, outcome, url: outcome.url };
 }
 
-async function press(url: string, decision: string): Promise<string> {
+async function submitDecision(url: string, decision: string): Promise<string> {
   const response = await fetch(url, { method: "POST", body: new URLSearchParams({ decision }) });
   return response.text();
 }
 
-async function listening(handler: Parameters<typeof createServer>[1]): Promise<string> {
+async function startServer(handler: Parameters<typeof createServer>[1]): Promise<string> {
   const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   after(() => server.close().closeAllConnections());

@@ -3,7 +3,7 @@ import { registerHooks } from "node:module";
 import { test } from "node:test";
 import { openMarket } from "../../../test/market.ts";
 
-/** As after `npm ci --omit=dev --workspace=@stoa/service --include-workspace-root`. */
+/** The installed packages after `npm ci --omit=dev --workspace=@stoa/service --include-workspace-root`. */
 function uninstallFakePayments() {
   return registerHooks({
     resolve(specifier, context, next) {

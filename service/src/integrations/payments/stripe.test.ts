@@ -29,14 +29,14 @@ const secretKey = "sk_test_local";
 const webhookSecret = "whsec_local";
 const PLAN = "/v1/account/subscription";
 
-/** References that are forgotten with the test. */
+/** References in memory. */
 function memoryReferences(): StripeReferences {
-  const kept = new Map<string, string>();
+  const stored = new Map<string, string>();
   return {
-    find: async (ourId) => kept.get(ourId) ?? null,
+    find: async (ourId) => stored.get(ourId) ?? null,
     async store(ourId, stripeId) {
-      if (!kept.has(ourId)) kept.set(ourId, stripeId);
-      return kept.get(ourId)!;
+      if (!stored.has(ourId)) stored.set(ourId, stripeId);
+      return stored.get(ourId)!;
     },
   };
 }
@@ -70,8 +70,8 @@ const request = (methodId = "pm_card_visa", amountMinor = 1999n): ChargeRequest 
   recurs: false,
 });
 
-suite("a charge", () => {
-  test("succeeds, and tells the card and what Stripe kept", async () => {
+suite("charge", () => {
+  test("succeeded: has the card and Stripe's fee", async () => {
     const outcome = await payments.charge(request());
     assert.partialDeepStrictEqual(outcome, {
       state: "succeeded",
@@ -80,21 +80,21 @@ suite("a charge", () => {
     });
   });
 
-  test("asked for many times makes one intent, which is charged once", async () => {
+  test("repeated: creates one intent and charges once", async () => {
     const order = request();
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => payments.charge(order)));
     assert.deepEqual(new Set(outcomes.map(({ state }) => state)), new Set(["succeeded"]));
     assert.equal(server.intentsOf(order.orderId).length, 1);
   });
 
-  test("that is declined tells why, and stays declined", async () => {
+  test("declined: has its decline code, and stays declined", async () => {
     const order = request("pm_card_chargeDeclinedInsufficientFunds");
     const declined = { state: "declined", declineCode: "insufficient_funds", method: { last4: "9995" } };
     assert.partialDeepStrictEqual(await payments.charge(order), declined);
     assert.partialDeepStrictEqual(await payments.findCharge(order.orderId), declined);
   });
 
-  test("that the bank asks about waits at its page, and is paid once it is approved", async () => {
+  test("bank asks for confirmation: waits with its URL and succeeds after the approval", async () => {
     const order = request("pm_card_authenticationRequired");
     const waiting = await payments.charge(order);
     assert.ok(waiting.state === "requires_action");
@@ -103,7 +103,7 @@ suite("a charge", () => {
     assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
   });
 
-  test("that waits can be given up; one that is paid stays paid", async () => {
+  test("waiting: can be canceled; a paid one cannot", async () => {
     const waiting = request("pm_card_authenticationRequired");
     await payments.charge(waiting);
     assert.equal((await payments.cancelCharge(waiting.orderId))?.state, "canceled");
@@ -113,16 +113,16 @@ suite("a charge", () => {
     assert.equal(await payments.cancelCharge("ord_unheard_of"), null);
   });
 
-  test("with a method that does not exist leaves nothing behind", async () => {
+  test("unknown method: leaves nothing at Stripe", async () => {
     assert.deepEqual(await payments.charge(request("pm_nobody")), { state: "unknown_method" });
   });
 
-  test("whose answer is lost is found as it stands, whatever was lost", async () => {
+  test("lost response at any step: findCharge returns the real state", async () => {
     for (const step of [/POST .*payment_intents$/, /POST .*\/confirm$/, /GET .*payment_intents\/pi/]) {
       const order = request();
       server.loseAnswer(step);
       const outcome = await payments.charge(order).catch((error) => error);
-      // The client asks again by itself under the same key; where it does not, we know nothing.
+      // The Stripe client retries under the same key; when it stops, the result is unknown.
       assert.ok(outcome instanceof PaymentUnknown || outcome.state === "succeeded");
       const found = await payments.findCharge(order.orderId);
       assert.equal((found ?? (await payments.charge(order))).state, "succeeded");
@@ -130,7 +130,7 @@ suite("a charge", () => {
     }
   });
 
-  test("in its buyer's absence is declined where their bank asks, unless that was set up while they were there", async () => {
+  test("buyer absent: declined if the bank asks, unless the method was set up for it", async () => {
     const absent = (methodId: string) => ({ ...request(methodId), buyer: "absent" as const, recurs: true });
     const needs = { state: "declined", declineCode: "authentication_required" };
     const { id } = (await payments.findMethod("usr_1", "pm_card_authenticationRequiredOnSetup"))!;
@@ -144,18 +144,18 @@ suite("a charge", () => {
     assert.partialDeepStrictEqual(await payments.charge(absent("pm_card_authenticationRequired")), needs);
   });
 
-  test("while Stripe cannot be reached is unknown", async () => {
-    const gone = await startStripeServer(secretKey);
-    await gone.close();
-    await assert.rejects(clientOf(gone).charge(request()), PaymentUnknown);
+  test("Stripe unreachable: PaymentUnknown", async () => {
+    const stopped = await startStripeServer(secretKey);
+    await stopped.close();
+    await assert.rejects(clientOf(stopped).charge(request()), PaymentUnknown);
   });
 });
 
-suite("an amount", () => {
+suite("amount", () => {
   const inCurrency = (currency: string, amountMinor: bigint) => ({ ...request(), currency, amountMinor });
-  const asked = (orderId: string) => server.intentsOf(orderId)[0]?.["amount"];
+  const requestedAmount = (orderId: string) => server.intentsOf(orderId)[0]?.["amount"];
 
-  test("is told in Stripe's units, which are not everywhere ISO's", async () => {
+  test("currencies with other units: are converted", async () => {
     for (const [currency, minor, units] of [
       ["USD", 1_999n, 1_999],
       ["JPY", 500n, 500],
@@ -166,11 +166,11 @@ suite("an amount", () => {
     ] as const) {
       const order = inCurrency(currency, minor);
       assert.equal((await payments.charge(order)).state, "succeeded", currency);
-      assert.equal(asked(order.orderId), units, currency);
+      assert.equal(requestedAmount(order.orderId), units, currency);
     }
   });
 
-  test("that Stripe has not is declined before anything is asked", async () => {
+  test("amount that Stripe cannot express: is declined without a request", async () => {
     for (const [currency, minor] of [
       ["KWD", 1_234n],
       ["MGA", 12_345n],
@@ -178,11 +178,11 @@ suite("an amount", () => {
       const order = inCurrency(currency, minor);
       const declined = { state: "declined", declineCode: "amount_not_supported" };
       assert.partialDeepStrictEqual(await payments.charge(order), declined);
-      assert.equal(asked(order.orderId), undefined);
+      assert.equal(requestedAmount(order.orderId), undefined);
     }
   });
 
-  test("that comes from Stripe is ours again", () => {
+  test("amounts from Stripe: are converted back", () => {
     const anyMinor = fc.bigInt({ min: 0n, max: 99_999_999n });
     fc.assert(
       fc.property(anyMinor, fc.constantFrom(...currencies), (minor, currency) => {
@@ -193,14 +193,14 @@ suite("an amount", () => {
   });
 });
 
-suite("a refund", () => {
+suite("refund", () => {
   const paid = async (methodId?: string) => {
     const outcome = await payments.charge(request(methodId));
     assert.ok(outcome.state === "succeeded");
     return outcome.paymentId;
   };
 
-  test("gives back once, however often it is asked for, and is found by our id", async () => {
+  test("repeated: refunds once, and is found by our id", async () => {
     const refund = { refundId: "refund_1", paymentId: await paid(), amountMinor: 500n, currency: "USD" };
     const outcomes = await Promise.all(Array.from({ length: 5 }, () => payments.refund(refund)));
     assert.equal(new Set(outcomes.map(({ providerRefundId }) => providerRefundId)).size, 1);
@@ -208,7 +208,7 @@ suite("a refund", () => {
     assert.equal(await payments.findRefund("refund_unheard_of"), null);
   });
 
-  test("that fails, or is more than there is, says so", async () => {
+  test("failed or over the charge: is reported as failed", async () => {
     const fails = {
       refundId: "refund_2",
       paymentId: await paid("pm_card_refundFail"),
@@ -228,7 +228,7 @@ suite("a refund", () => {
   });
 });
 
-test("a payout is one transfer to the seller's account, and one to nobody fails", async () => {
+test("payout: one transfer to the account; to an unknown account it fails", async () => {
   const payout = { payoutId: "payout_1", destination: "acct_seller", amountMinor: 5_000n, currency: "USD" };
   const paid = await payments.payOut(payout);
   assert.equal(paid.state, "completed");
@@ -239,7 +239,7 @@ test("a payout is one transfer to the seller's account, and one to nobody fails"
   assert.partialDeepStrictEqual(failed, { state: "failed", failureCode: "resource_missing" });
 });
 
-test("what another request is still doing under the same key is unknown, and never a refusal", async () => {
+test("request in progress under the same key: PaymentUnknown, not a refusal", async () => {
   const order = request();
   const { paymentId } = (await payments.charge(request())) as { paymentId: string };
   const refund = { refundId: "refund_busy", paymentId, amountMinor: 100n, currency: "USD" };
@@ -259,7 +259,7 @@ test("what another request is still doing under the same key is unknown, and nev
   assert.equal((await payments.payOut(payout)).state, "completed");
 });
 
-suite("a payout that our balance does not cover", () => {
+suite("payout over our balance", () => {
   const payout = (payoutId: string) => ({
     ...{ payoutId, destination: "acct_seller", amountMinor: 5_000n, currency: "USD" },
   });
@@ -268,17 +268,17 @@ suite("a payout that our balance does not cover", () => {
     server.asked.filter((one) => one === "POST /v1/transfers").length && payments.findPayout(payoutId);
   after(() => server.hasFunds(Number.POSITIVE_INFINITY));
 
-  test("waits, and is paid once when it does, however often and by however many it is asked for", async () => {
-    const wish = payout("payout_poor");
+  test("waits, and is paid once when the balance suffices, whatever the number of attempts", async () => {
+    const payoutFields = payout("payout_poor");
     server.hasFunds(4_999);
     for (let round = 0; round < 3; round++)
       assert.deepEqual(
-        await Promise.all(Array.from({ length: 5 }, () => payments.payOut(wish))),
+        await Promise.all(Array.from({ length: 5 }, () => payments.payOut(payoutFields))),
         Array.from({ length: 5 }, () => waits),
       );
     assert.equal(await transfersOf("payout_poor"), null);
     server.hasFunds(10_000);
-    const paid = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(wish)));
+    const paid = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(payoutFields)));
     assert.deepEqual(
       new Set(paid.map((one) => JSON.stringify(one))),
       new Set([JSON.stringify(await payments.findPayout("payout_poor"))]),
@@ -293,18 +293,18 @@ suite("a payout that our balance does not cover", () => {
     assert.deepEqual(await payments.payOut(payout("payout_more")), waits);
   });
 
-  test("is asked for under the same key where the answer was lost", async () => {
-    const wish = payout("payout_lost");
+  test("lost response: the next attempt uses the same key", async () => {
+    const payoutFields = payout("payout_lost");
     server.hasFunds(10_000);
     server.loseAnswer(/POST .*transfers$/);
-    const outcome = await payments.payOut(wish).catch((error) => error);
+    const outcome = await payments.payOut(payoutFields).catch((error) => error);
     assert.ok(outcome instanceof PaymentUnknown || outcome.state === "completed");
-    assert.equal((await payments.payOut(wish)).state, "completed");
+    assert.equal((await payments.payOut(payoutFields)).state, "completed");
     assert.equal((await payments.payOut(payout("payout_other"))).state, "completed", "it was paid once");
   });
 });
 
-test("a payout tells what Stripe took back of it, and when that is all", async () => {
+test("payout reversed in part or whole: reports the reversed amount or `returned`", async () => {
   const payout = { payoutId: "payout_r", destination: "acct_seller", amountMinor: 5_000n, currency: "USD" };
   const { providerPayoutId } = (await payments.payOut(payout)) as { providerPayoutId: string };
   server.change(providerPayoutId, { amount_reversed: 1_200 });
@@ -315,7 +315,7 @@ test("a payout tells what Stripe took back of it, and when that is all", async (
   assert.deepEqual(await payments.findPayout("payout_r"), { state: "returned", providerPayoutId });
 });
 
-test("an account for payouts is made once for its owner, and gets nothing until they were at Stripe's page", async () => {
+test("payout account: one for each user, without payouts before its setup", async () => {
   const made = await Promise.all(Array.from({ length: 5 }, () => payments.onboard("usr_seller")));
   const { accountId } = made[0]!;
   assert.deepEqual(new Set(made.map((one) => one.accountId)), new Set([accountId]));
@@ -334,7 +334,7 @@ test("an account for payouts is made once for its owner, and gets nothing until 
   assert.equal(await payments.findPayoutAccount("acct_of_nobody"), null);
 });
 
-test("a dispute tells the order, what it costs and how it ended", async () => {
+test("dispute: has its order, fee and state", async () => {
   const order = request();
   const { paymentId } = (await payments.charge(order)) as { paymentId: string };
   const disputeId = server.openDispute(paymentId);
@@ -353,7 +353,7 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
   assert.equal(await payments.findDispute("dp_unheard_of"), null);
 });
 
-test("a dispute that is an inquiry yet says so, and when it is closed or becomes a dispute", async () => {
+test("inquiry: is reported as such, and when it closes or becomes a dispute", async () => {
   const { paymentId } = (await payments.charge(request())) as { paymentId: string };
   const disputeId = server.openDispute(paymentId, { status: "warning_needs_response" });
   const states = [];
@@ -369,7 +369,7 @@ test("a dispute that is an inquiry yet says so, and when it is closed or becomes
   assert.deepEqual(states, ["inquiry", "inquiry", "inquiry_closed", "open"]);
 });
 
-suite("a list", () => {
+suite("lists", () => {
   let clock = new Date("2026-06-15T12:00:00Z");
   let own: StripeServer;
   let listed: Payments;
@@ -385,7 +385,7 @@ suite("a list", () => {
     return ids.toSorted();
   };
 
-  test("tells all that was made since a moment, page after page, and nothing of another's", async () => {
+  test("objects since a time: all pages, without those of other services", async () => {
     const made: { at: Date; ids: Record<string, string> }[] = [];
     for (let hour = 0; hour < 7; hour++) {
       clock = new Date(clock.getTime() + 3_600_000);
@@ -419,7 +419,7 @@ suite("a list", () => {
     );
   });
 
-  test("that is not answered is unknown", async () => {
+  test("page without a response: PaymentUnknown", async () => {
     own.loseAnswer(/GET .*disputes/);
     const read = async () => {
       for await (const _ of listed.listDisputes(new Date(0))) break;
@@ -428,7 +428,7 @@ suite("a list", () => {
   });
 });
 
-test("a method is attached to its owner; one that does not exist is none", async () => {
+test("method: is attached to its user; an unknown one is null", async () => {
   const method = (await payments.findMethod("usr_1", "pm_card_visa"))!;
   assert.partialDeepStrictEqual(method, { brand: "visa", last4: "4242" });
   assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "asked again");
@@ -438,7 +438,7 @@ test("a method is attached to its owner; one that does not exist is none", async
   assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
 });
 
-suite("a notice", () => {
+suite("parseWebhook", () => {
   const event = (type: string, object: object) =>
     Buffer.from(JSON.stringify({ id: "evt_1", object: "event", type, data: { object } }));
   const signed = (body: Buffer, secret = webhookSecret, timestamp?: number) => ({
@@ -450,7 +450,7 @@ suite("a notice", () => {
   });
   const read = (body: Buffer) => payments.parseWebhook(body, signed(body));
 
-  test("says what to ask about", async () => {
+  test("events: name the row or dispute to read", async () => {
     const about = async (type: string, object: object) => read(event(type, object));
     const intent = { object: "payment_intent", metadata: { order_id: "ord_7" } };
     assert.deepEqual(await about("payment_intent.succeeded", intent), { about: "payment", orderId: "ord_7" });
@@ -472,7 +472,7 @@ suite("a notice", () => {
     assert.equal(await about("payment_intent.succeeded", { object: "payment_intent", metadata: {} }), null);
   });
 
-  test("that Stripe did not sign, or long ago, or that was altered, is refused", async () => {
+  test("unsigned, old or altered: throws", async () => {
     const body = event("payment_intent.succeeded", { metadata: { order_id: "ord_7" } });
     const long = Math.floor(Date.now() / 1000) - 301;
     await assert.rejects(payments.parseWebhook(body, {}), WebhookSignatureError);
@@ -488,21 +488,21 @@ suite("a notice", () => {
   });
 });
 
-suite("a shop that is paid through Stripe", () => {
+suite("marketplace with Stripe", () => {
   let market: Market;
   before(async () => {
     market = await openMarket({ payments });
   });
   after(() => market.close());
 
-  test("sells, and finds a lost charge out", async () => {
+  test("purchase: succeeds, and reconciliation finds a lost charge", async () => {
     const productId = await createProduct(await market.createUser());
     const buyer = await market.createUser();
     const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
-    const keeps = async (token: string): Promise<string> => {
-      const kept = await buyer.post("/v1/payment-methods", { token });
-      assert.equal(kept.status, 201, kept.text);
-      return kept.body.data.id;
+    const addCard = async (token: string): Promise<string> => {
+      const stored = await buyer.post("/v1/payment-methods", { token });
+      assert.equal(stored.status, 201, stored.text);
+      return stored.body.data.id;
     };
     assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
     assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
@@ -515,9 +515,9 @@ suite("a shop that is paid through Stripe", () => {
     assert.match(reason, /pm_card_visa/);
     const unknown = await buyer.post("/v1/payment-methods", { token: "pm_test_ok" });
     assertError(unknown, 404, "PAYMENT_METHOD_NOT_FOUND", "token");
-    await keeps("pm_card_chargeDeclinedInsufficientFunds");
+    await addCard("pm_card_chargeDeclinedInsufficientFunds");
     assertError(await buy(), 402, "INSUFFICIENT_FUNDS");
-    const card = await keeps("pm_card_visa");
+    const card = await addCard("pm_card_visa");
     server.loseAnswer(/POST .*\/confirm$/);
     const reply = await buy(card);
     assert.ok(reply.status === 201 || reply.status === 202, reply.text);
@@ -528,7 +528,7 @@ suite("a shop that is paid through Stripe", () => {
     assert.equal(server.intentsOf(reply.body.data.orderId).length, 1);
   });
 
-  test("books what was refunded at Stripe's dashboard, once", async () => {
+  test("refund in Stripe's dashboard: is booked once", async () => {
     const seller = await market.createUser();
     const buyer = await market.createUser();
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
@@ -537,24 +537,24 @@ suite("a shop that is paid through Stripe", () => {
     const intentId: string = server.intentsOf(orderId)[0]!["id"];
     const isTold = () =>
       noticeHandlers["refunds of a payment"](market.service.ctx, { about: "refunds of a payment", orderId });
-    const standing = async () => {
+    const readStates = async () => {
       const { status, refundedAmount, entitlement, refunds } = (await buyer.get(`/v1/purchases/${orderId}`))
         .body.data;
       return [status, refundedAmount, entitlement.status, refunds.length];
     };
     server.refundByHand(intentId, 400);
     await Promise.all([isTold(), isTold()]);
-    assert.deepEqual(await standing(), ["partially_refunded", 4, "active", 1]);
+    assert.deepEqual(await readStates(), ["partially_refunded", 4, "active", 1]);
     server.refundByHand(intentId, 600);
     for (let times = 0; times < 2; times++) await isTold();
-    assert.deepEqual(await standing(), ["refunded", 10, "revoked", 2]);
+    assert.deepEqual(await readStates(), ["refunded", 10, "revoked", 2]);
     const [refund] = (await buyer.get("/v1/refunds")).body.data;
     assert.partialDeepStrictEqual(refund, { requestedBy: "provider", amount: 6, status: "succeeded" });
     assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
   });
 
-  suite("follows a refund that somebody makes at Stripe's dashboard", () => {
-    /** The notice that Stripe posts, which names the refund and its intent, and no row of ours. */
+  suite("refund in Stripe's dashboard", () => {
+    /** Posts Stripe's webhook, which names the refund and its intent and no row of ours. */
     const posts = async (type: string, refundId: string): Promise<void> => {
       const object = { ...server.objectOf(refundId) };
       const payload = JSON.stringify({ id: "evt_1", object: "event", type, data: { object } });
@@ -566,50 +566,50 @@ suite("a shop that is paid through Stripe", () => {
       assert.equal(reply.status, 200, reply.text);
     };
 
-    /** A purchase of 10.00 whose refund of all of it stands as given, and what is told of both. */
-    async function hasDashboardRefund(status: "pending" | "succeeded") {
+    /** A purchase for 10.00 that is refunded in full in the dashboard. */
+    async function createDashboardRefund(status: "pending" | "succeeded") {
       const buyer = await market.createUser();
       await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
       const productId = await createProduct(await market.createUser(), { price: 10 });
       const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
       const refundId = server.refundByHand(server.intentsOf(orderId)[0]!["id"], 1000, status);
       await posts("refund.created", refundId);
-      const standing = async () => {
+      const readStates = async () => {
         const purchase = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
         const states = purchase.refunds.map((refund: { status: string }) => refund.status);
         return [purchase.status, purchase.refundedAmount, purchase.entitlement.status, ...states];
       };
-      return { orderId, refundId, standing };
+      return { orderId, refundId, readStates };
     }
 
     const accounts = (orderId: string) => accountsOf(market, orderId);
-    const KEPT = { processor_fees: -59, provider_clearing: -941, platform_revenue: 100, seller: 900 };
-    const GIVEN_BACK = { processor_fees: -59, provider_clearing: 59 };
+    const PAID = { processor_fees: -59, provider_clearing: -941, platform_revenue: 100, seller: 900 };
+    const REFUNDED = { processor_fees: -59, provider_clearing: 59 };
 
     test("pending, then succeeded", async () => {
-      const { orderId, refundId, standing } = await hasDashboardRefund("pending");
-      assert.deepEqual(await standing(), ["completed", 0, "held", "processing"]);
-      assert.deepEqual(await accounts(orderId), KEPT);
+      const { orderId, refundId, readStates } = await createDashboardRefund("pending");
+      assert.deepEqual(await readStates(), ["completed", 0, "held", "processing"]);
+      assert.deepEqual(await accounts(orderId), PAID);
       server.change(refundId, { status: "succeeded" });
       for (let times = 0; times < 2; times++) await posts("refund.updated", refundId);
-      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
-      assert.deepEqual(await accounts(orderId), GIVEN_BACK);
+      assert.deepEqual(await readStates(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.deepEqual(await accounts(orderId), REFUNDED);
     });
 
     test("pending, then failed", async () => {
-      const { orderId, refundId, standing } = await hasDashboardRefund("pending");
+      const { orderId, refundId, readStates } = await createDashboardRefund("pending");
       server.change(refundId, { status: "failed", failure_reason: "lost_or_stolen_card" });
       for (let times = 0; times < 2; times++) await posts("refund.failed", refundId);
-      assert.deepEqual(await standing(), ["completed", 0, "active", "failed"]);
-      assert.deepEqual(await accounts(orderId), KEPT);
+      assert.deepEqual(await readStates(), ["completed", 0, "active", "failed"]);
+      assert.deepEqual(await accounts(orderId), PAID);
     });
 
-    test("succeeded, then failed: the buyer is owed it", async () => {
-      const { orderId, refundId, standing } = await hasDashboardRefund("succeeded");
-      assert.deepEqual(await accounts(orderId), GIVEN_BACK);
+    test("succeeded, then failed: the buyer gets a credit", async () => {
+      const { orderId, refundId, readStates } = await createDashboardRefund("succeeded");
+      assert.deepEqual(await accounts(orderId), REFUNDED);
       server.change(refundId, { status: "failed", failure_reason: "lost_or_stolen_card" });
       for (let times = 0; times < 2; times++) await posts("refund.failed", refundId);
-      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.deepEqual(await readStates(), ["refunded", 10, "revoked", "succeeded"]);
       assert.deepEqual(await accounts(orderId), {
         processor_fees: -59,
         provider_clearing: -941,
@@ -622,32 +622,32 @@ suite("a shop that is paid through Stripe", () => {
       assert.deepEqual(rows, [{ failure_code: "lost_or_stolen_card", returned: true }]);
     });
 
-    test("pending, then succeeded with a lost notice: the job asks, and refunds nothing again", async () => {
-      const { refundId, standing } = await hasDashboardRefund("pending");
+    test("pending, then succeeded with a lost webhook: the job finds it and refunds nothing again", async () => {
+      const { refundId, readStates } = await createDashboardRefund("pending");
       market.clock.forward(61_000);
-      const refundsAsked = () => server.asked.filter((line) => line === "POST /v1/refunds").length;
-      const before = refundsAsked();
+      const countRefundRequests = () => server.asked.filter((line) => line === "POST /v1/refunds").length;
+      const before = countRefundRequests();
       await reconcile("reconcile-refunds");
-      assert.deepEqual(await standing(), ["completed", 0, "held", "processing"]);
+      assert.deepEqual(await readStates(), ["completed", 0, "held", "processing"]);
       server.change(refundId, { status: "succeeded" });
       await reconcile("reconcile-refunds");
-      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
-      assert.equal(refundsAsked(), before);
+      assert.deepEqual(await readStates(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.equal(countRefundRequests(), before);
     });
 
-    test("of another's payment is ignored", async () => {
+    test("of another service's payment: is ignored", async () => {
       await posts("refund.created", server.refundByHand(server.payElsewhere(1000), 1000));
     });
   });
 
-  /** What a worker does each minute. */
+  /** Runs a job of the worker. */
   const reconcile = (name: string): Promise<void> =>
     listScheduledJobs(market.service.ctx)
       .find((job) => job.name === name)!
       .run();
 
-  /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */
-  async function hasPlan(token: string): Promise<Client> {
+  /** A user with a plan, whose card payment is confirmed if the bank asks. */
+  async function createPlan(token: string): Promise<Client> {
     const person = await market.createSession((await market.createUser()).userId);
     await person.post("/v1/payment-methods", { token });
     const chosen = await person.put(PLAN, { plan: "pro" });
@@ -664,22 +664,22 @@ suite("a shop that is paid through Stripe", () => {
     return rows[0].payment_id;
   }
 
-  /** A month later, in which they have to sign in again. */
+  /** One month later; the user must sign in again. */
   async function renewLater({ userId }: Client): Promise<Client> {
     market.clock.forward(31 * 86_400_000);
     await renewSubscriptions(market.service.ctx);
     return market.createSession(userId);
   }
 
-  test("renews a plan by a card that its owner left for that, and asks their bank for it once", async () => {
-    const person = await renewLater(await hasPlan("pm_card_authenticationRequiredOnSetup"));
+  test("renewal with a card that was set up for it: succeeds without the bank's question", async () => {
+    const person = await renewLater(await createPlan("pm_card_authenticationRequiredOnSetup"));
     const { data } = (await person.get(PLAN)).body;
     assert.deepEqual([data.plan, data.pastDue, data.payment], ["pro", null, null]);
     assert.deepEqual(await emailsToUser(market, person.userId), []);
   });
 
-  test("writes to the owner of a plan whose bank asks in their absence, and they confirm by choosing it again", async () => {
-    const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
+  test("renewal that the bank questions: the owner gets an email and confirms by choosing the plan again", async () => {
+    const person = await renewLater(await createPlan("pm_card_authenticationRequired"));
     assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
     const [message] = await emailsToUser(market, person.userId);
     assert.equal(message!.subject, "Renewal of your plan pro failed");
@@ -691,33 +691,33 @@ suite("a shop that is paid through Stripe", () => {
     assert.equal((await person.get(PLAN)).body.data.pastDue, null);
   });
 
-  test("leaves no card there that its owner removed, or who left", async () => {
+  test("removed card or closed account: the card is detached at Stripe", async () => {
     const [remover, leaver] = [await market.createUser(), await market.createUser()];
-    const keeps = async (who: Client): Promise<string> =>
+    const addCard = async (who: Client): Promise<string> =>
       (await who.post("/v1/payment-methods", { token: "pm_card_visa" })).body.data.id;
-    const [removed, left] = [await keeps(remover), await keeps(leaver)];
+    const [removed, left] = [await addCard(remover), await addCard(leaver)];
     const session = await market.createSession(leaver.userId);
     const { email } = (await session.get("/v1/account")).body.data;
     assert.equal((await remover.delete(`/v1/payment-methods/${removed}`)).status, 200);
     assert.equal((await session.request("DELETE", "/v1/account", { json: { confirm: email } })).status, 200);
     const { rows } = await market.query("select data from pgboss.job where name = 'detach-payment-method'");
     assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
-    const kept = await keeps(remover);
-    await detachAtProvider(market.service.ctx, { methodId: kept });
-    assert.notEqual(server.objectOf(kept)["customer"], null, "what is kept stays");
+    const stored = await addCard(remover);
+    await detachAtProvider(market.service.ctx, { methodId: stored });
+    assert.notEqual(server.objectOf(stored)["customer"], null, "a card in use stays");
     server.loseAnswer(/POST .*\/detach$/);
     for (const methodId of [removed, left, removed]) {
       await detachAtProvider(market.service.ctx, { methodId });
       assert.equal(server.objectOf(methodId)["customer"], null);
     }
-    assert.equal(await payments.findMethod("usr_1", removed), null, "and it can be kept no more");
+    assert.equal(await payments.findMethod("usr_1", removed), null, "it cannot be added again");
   });
 
-  suite("knows a payment", () => {
+  suite("payment at Stripe", () => {
     interface Waiting {
       intentId: string;
-      /** How it stands for whoever pays. */
-      standing(): Promise<{ status: string; waits: boolean }>;
+      /** The state that the payer sees. */
+      readStates(): Promise<{ status: string; waits: boolean }>;
       settledElsewhere(): Promise<void>;
       mismatch(): Promise<string | null>;
     }
@@ -726,7 +726,7 @@ suite("a shop that is paid through Stripe", () => {
       (await market.query(`select mismatch from ${table} where payment_id = $1`, [intentId])).rows[0]
         .mismatch;
 
-    /** A purchase whose buyer's bank asks. */
+    /** A purchase that the buyer's bank must confirm. */
     async function waitingOrder(): Promise<Waiting> {
       const productId = await createProduct(await market.createUser());
       const buyer = await market.createUser();
@@ -735,7 +735,7 @@ suite("a shop that is paid through Stripe", () => {
       const intentId: string = server.intentsOf(orderId)[0]!["id"];
       return {
         intentId,
-        async standing() {
+        async readStates() {
           const { status, nextAction } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
           return { status, waits: nextAction !== undefined };
         },
@@ -744,7 +744,7 @@ suite("a shop that is paid through Stripe", () => {
       };
     }
 
-    /** The same of a plan. */
+    /** The same for a plan. */
     async function waitingPlan(): Promise<Waiting> {
       const person = await market.createSession((await market.createUser()).userId);
       await person.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
@@ -752,7 +752,7 @@ suite("a shop that is paid through Stripe", () => {
       const intentId = await openIntentOf(person.userId);
       return {
         intentId,
-        async standing() {
+        async readStates() {
           const { plan, payment } = (await person.get(PLAN)).body.data;
           if (!payment) return { status: plan === "pro" ? "completed" : "none", waits: false };
           return { status: payment.status, waits: payment.nextAction !== undefined };
@@ -766,50 +766,50 @@ suite("a shop that is paid through Stripe", () => {
       ["an order", waitingOrder],
       ["a plan", waitingPlan],
     ] as const) {
-      test(`of ${of} that is under way at Stripe: it waits for nobody, and is paid when Stripe says so`, async () => {
-        const { intentId, standing } = await begin();
-        assert.deepEqual(await standing(), { status: "requires_action", waits: true });
+      test(`of ${of}, processing at Stripe: needs no action, and is paid when Stripe succeeds`, async () => {
+        const { intentId, readStates } = await begin();
+        assert.deepEqual(await readStates(), { status: "requires_action", waits: true });
         server.change(intentId, { status: "processing", next_action: null });
-        assert.deepEqual(await standing(), { status: "pending", waits: false });
+        assert.deepEqual(await readStates(), { status: "pending", waits: false });
         server.approve(intentId);
-        assert.deepEqual(await standing(), { status: "completed", waits: false });
+        assert.deepEqual(await readStates(), { status: "completed", waits: false });
       });
 
-      test(`of ${of} that took something else than was asked for, and leaves it to the operator`, async () => {
-        const { intentId, standing, settledElsewhere, mismatch } = await begin();
-        const asked = server.objectOf(intentId)["amount"];
-        const said = () => market.logs.filter((line) => line.includes("captured another amount")).length;
-        for (const [wrong, kept] of [
-          [{ amount_received: asked - 1, currency: "usd" }, `${asked - 1} USD`],
-          [{ amount_received: asked, currency: "eur" }, `${asked} EUR`],
+      test(`of ${of}, with another amount or currency: is not settled and is logged for the operator`, async () => {
+        const { intentId, readStates, settledElsewhere, mismatch } = await begin();
+        const requestedAmount = server.objectOf(intentId)["amount"];
+        const countLogs = () => market.logs.filter((line) => line.includes("captured another amount")).length;
+        for (const [wrong, stored] of [
+          [{ amount_received: requestedAmount - 1, currency: "usd" }, `${requestedAmount - 1} USD`],
+          [{ amount_received: requestedAmount, currency: "eur" }, `${requestedAmount} EUR`],
         ] as const) {
-          const before = said();
+          const before = countLogs();
           server.change(intentId, { status: "succeeded", ...wrong });
-          assert.equal((await standing()).status, "requires_action");
+          assert.equal((await readStates()).status, "requires_action");
           market.clock.forward(61_000);
           await settledElsewhere();
-          assert.equal((await standing()).status, "requires_action");
-          assert.equal(await mismatch(), kept);
-          assert.equal(said(), before + 1, "said once");
+          assert.equal((await readStates()).status, "requires_action");
+          assert.equal(await mismatch(), stored);
+          assert.equal(countLogs(), before + 1, "logged once");
         }
-        server.change(intentId, { amount_received: asked, currency: "usd" });
-        assert.equal((await standing()).status, "completed");
+        server.change(intentId, { amount_received: requestedAmount, currency: "usd" });
+        assert.equal((await readStates()).status, "completed");
       });
 
-      test(`of ${of} that took something else and was given back there, and cancels it`, async () => {
-        const { intentId, standing, mismatch } = await begin();
+      test(`of ${of}, with another amount and refunded at Stripe: is canceled`, async () => {
+        const { intentId, readStates, mismatch } = await begin();
         const wrong = { status: "succeeded", amount_received: 1, fee: 30 };
         server.change(intentId, wrong);
-        assert.equal((await standing()).status, "requires_action");
+        assert.equal((await readStates()).status, "requires_action");
         server.change(intentId, { ...wrong, refunded: true });
-        assert.match((await standing()).status, /^(canceled|none)$/);
+        assert.match((await readStates()).status, /^(canceled|none)$/);
         assert.equal(await mismatch(), null);
       });
     }
   });
 });
 
-suite("a shop with amounts that Stripe has not", () => {
+suite("marketplace with amounts that Stripe cannot charge", () => {
   let market: Market;
   let seller: Client;
   let session: Client;
@@ -821,7 +821,7 @@ suite("a shop with amounts that Stripe has not", () => {
   });
   after(() => market.close());
 
-  test("POST and PATCH /products: a price that cannot be charged is refused by the field price", async () => {
+  test("POST and PATCH /products: a price that cannot be charged, 422 at price", async () => {
     for (const [currency, price, reason] of [
       ["KWD", 1.234, /multiple of 0\.010 KWD/],
       ["USD", 0.49, /must be at least 0\.50 USD/],
@@ -841,13 +841,13 @@ suite("a shop with amounts that Stripe has not", () => {
     }
   });
 
-  test("POST /products/{id}/publish: a price of before Stripe is refused by the field price", async () => {
+  test("POST /products/{id}/publish: a price from before Stripe, 422 at price", async () => {
     const id = await createDraft(seller, { price: 5 });
     await market.query("update products set price_minor = 10 where id = $1", [toUuid("prod", id)]);
     assertError(await seller.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "price");
   });
 
-  test("POST /purchases: a discount that leaves too little is refused by the field discountCode", async () => {
+  test("POST /purchases: a discount that leaves too little, 422 at discountCode", async () => {
     const buyer = await market.createUser();
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
     await seller.post("/v1/discount-codes", { code: "MOST", percentOff: 95 });
@@ -859,7 +859,7 @@ suite("a shop with amounts that Stripe has not", () => {
     assert.equal((await buyer.post("/v1/purchases", { productId })).status, 201);
   });
 
-  test("payouts in KWD: what Stripe takes is paid, by the schedule too, and the rest stays", async () => {
+  test("payouts in KWD: the amount that Stripe can pay is paid, also by the schedule, and the rest stays", async () => {
     const available = async () =>
       (await seller.get("/v1/balance")).body.data.find(
         ({ currency }: { currency: string }) => currency === "KWD",
@@ -873,8 +873,8 @@ suite("a shop with amounts that Stripe has not", () => {
     );
     const reply = await session.post("/v1/payouts", { currency: "KWD" });
     assert.equal(reply.status, 201, reply.text);
-    const asked = reply.body.data;
-    assert.deepEqual([asked.status, asked.amount], ["completed", 12.34]);
+    const paid = reply.body.data;
+    assert.deepEqual([paid.status, paid.amount], ["completed", 12.34]);
     assert.equal(await available(), 0.005);
     await bookEarnings(market, seller, { amountMinor: 15_008n, currency: "KWD" });
     await payOutBySchedule(market.service.ctx, "daily");
@@ -885,7 +885,7 @@ suite("a shop with amounts that Stripe has not", () => {
     assert.equal(await available(), 0.003);
   });
 
-  test("an upgrade that costs less than Stripe charges: the rest is waived", async () => {
+  test("upgrade under Stripe's minimum charge: costs nothing", async () => {
     const buyer = await market.createSession((await market.createUser()).userId);
     await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
     assert.equal((await buyer.put(PLAN, { plan: "pro" })).status, 200);
@@ -895,14 +895,14 @@ suite("a shop with amounts that Stripe has not", () => {
   });
 });
 
-suite("a shop that pays its sellers through Stripe", () => {
+suite("marketplace that pays its sellers through Stripe", () => {
   let market: Market;
   before(async () => {
     market = await openMarket({ payments });
   });
   after(() => market.close());
 
-  test("pays its sellers when its own balance is enough, and blames nobody until then", async () => {
+  test("payouts over its balance: wait without a failure until the balance suffices", async () => {
     const seller = await market.createUser({ role: "seller" });
     const session = await market.createSession(seller.userId);
     await session.put("/v1/account/payout-account", { account: "acct_seller" });
@@ -910,22 +910,22 @@ suite("a shop that pays its sellers through Stripe", () => {
     server.hasFunds(0);
     const { id, status } = (await session.post("/v1/payouts", {})).body.data;
     assert.equal(status, "pending");
-    const standing = async () =>
+    const readStates = async () =>
       (
         await market.query("select status, waits_for, failure_code from payouts where seller_id = $1", [
           seller.userId,
         ])
       ).rows[0];
     const waiting = { status: "pending", waits_for: "balance_insufficient", failure_code: null };
-    assert.deepEqual(await standing(), waiting);
+    assert.deepEqual(await readStates(), waiting);
     server.hasFunds(5_000);
     const reconcile = () => reconcilePayouts(market.service.ctx);
     market.clock.forward(59 * 60_000);
     await reconcile();
-    assert.deepEqual(await standing(), waiting, "not before an hour");
+    assert.deepEqual(await readStates(), waiting, "not before an hour");
     market.clock.forward(60_001);
     await Promise.all([reconcile(), reconcile()]);
-    assert.deepEqual(await standing(), { status: "completed", waits_for: null, failure_code: null });
+    assert.deepEqual(await readStates(), { status: "completed", waits_for: null, failure_code: null });
     assert.deepEqual(
       (await emailsToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
       ["Paid out", "Your payout account changed"],
@@ -944,7 +944,7 @@ suite("a shop that pays its sellers through Stripe", () => {
     assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
   });
 
-  test("has them set up their accounts there first", async () => {
+  test("sellers: must set up their account first", async () => {
     const seller = await market.createUser({ role: "seller" });
     const session = await market.createSession(seller.userId);
     const path = "/v1/account/payout-account";

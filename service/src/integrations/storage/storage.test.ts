@@ -30,24 +30,24 @@ const drivers: Record<string, () => Storage> = {
 };
 
 for (const [where, open] of Object.entries(drivers)) {
-  suite(`kept in ${where}`, () => {
+  suite(`storage: ${where}`, () => {
     let storage: Storage;
     before(() => {
       storage = open();
     });
     after(() => storage.close());
 
-    /** As an upload leaves it. */
-    async function hasIncoming(bytes: Buffer): Promise<string> {
+    /** A file as an upload leaves it. */
+    async function createIncoming(bytes: Buffer): Promise<string> {
       const path = join(await storage.incoming(), randomUUID());
       await writeFile(path, bytes);
       return path;
     }
 
     for (const size of [0, 1, 100_000, 5_000_000]) {
-      test(`${size} bytes come back as they were, from memory and from a file`, async () => {
+      test(`${size} bytes: are returned unchanged, from memory and from a file`, async () => {
         const bytes = randomBytes(size);
-        for (const source of [bytes, { path: await hasIncoming(bytes) }]) {
+        for (const source of [bytes, { path: await createIncoming(bytes) }]) {
           const name = nameOf(bytes);
           assert.equal(await storage.has(name), false);
           assert.equal(await storage.get(name), null);
@@ -58,7 +58,7 @@ for (const [where, open] of Object.entries(drivers)) {
       });
     }
 
-    test("a part is as much as was asked for, with both its ends", async () => {
+    test("range: is inclusive at both ends", async () => {
       const bytes = Buffer.from("0123456789");
       const name = nameOf(bytes);
       await storage.put(name, bytes);
@@ -66,7 +66,7 @@ for (const [where, open] of Object.entries(drivers)) {
       assert.equal(await text((await storage.get(name, { start: 9, end: 9 }))!), "9");
     });
 
-    test("what is removed is gone, and removing it again is no mistake", async () => {
+    test("remove: deletes, and may be repeated", async () => {
       const bytes = randomBytes(10);
       const [name, other] = [nameOf(bytes), nameOf(bytes)];
       await storage.put(name, bytes);
@@ -76,16 +76,16 @@ for (const [where, open] of Object.entries(drivers)) {
       assert.deepEqual([await storage.has(name), await storage.has(other)], [false, true]);
     });
 
-    test("ten who keep the same at once all may", async () => {
+    test("ten concurrent puts of one name: all succeed", async () => {
       const bytes = randomBytes(200_000);
       const name = nameOf(bytes);
-      const paths = await Promise.all(Array.from({ length: 10 }, () => hasIncoming(bytes)));
+      const paths = await Promise.all(Array.from({ length: 10 }, () => createIncoming(bytes)));
       await Promise.all(paths.map((path) => storage.put(name, { path })));
       assert.ok((await buffer((await storage.get(name))!)).equals(bytes));
     });
 
-    test("no name but ours gets as far as the disk or the wire", async () => {
-      const asked = s3.requests.length;
+    test("invalid name: reaches neither disk nor network", async () => {
+      const requestCount = s3.requests.length;
       for (const name of [
         "../../../etc/passwd",
         "",
@@ -101,14 +101,15 @@ for (const [where, open] of Object.entries(drivers)) {
         ])
           await assert.rejects(async () => work(), TypeError, name);
       }
-      assert.equal(s3.requests.length, asked);
+      assert.equal(s3.requests.length, requestCount);
     });
 
-    test("it says where", async () => assert.match(await storage.check(), /^files are stored in /));
+    test("check: describes where files are stored", async () =>
+      assert.match(await storage.check(), /^files are stored in /));
   });
 }
 
-test("on the disk a folder has nothing but whole files, for its owner alone", async () => {
+test("disk: contains only complete files, readable by their owner only", async () => {
   const storage = createDiskStorage(join(folder, "alone"));
   const bytes = randomBytes(1_000);
   const name = nameOf(bytes);
@@ -121,22 +122,22 @@ test("on the disk a folder has nothing but whole files, for its owner alone", as
 
 const longAgo = new Date(Date.now() - 2 * 3_600_000);
 
-test("on the disk, what a killed process left of uploads goes, and what comes in stays", async () => {
-  const place = join(folder, "left");
-  const incoming = await createDiskStorage(place).incoming();
+test("disk: leftovers of killed processes are deleted, and current uploads stay", async () => {
+  const location = join(folder, "left");
+  const incoming = await createDiskStorage(location).incoming();
   for (const name of ["left", "coming"]) await writeFile(join(incoming, name), "half");
   await utimes(join(incoming, "left"), longAgo, longAgo);
-  await createDiskStorage(place).incoming();
+  await createDiskStorage(location).incoming();
   assert.deepEqual(await readdir(incoming), ["coming"]);
 });
 
-test("a folder that cannot be made is told", async () => {
+test("folder that cannot be created: StorageUnavailable", async () => {
   await writeFile(join(folder, "in-the-way"), "");
   await assert.rejects(createDiskStorage(join(folder, "in-the-way")).check(), StorageUnavailable);
 });
 
-suite("a bucket", () => {
-  test("gets the digest of every body, and refuses another one", async () => {
+suite("S3 bucket", () => {
+  test("put: sends the digest of the body, and the server refuses another body", async () => {
     const storage = createS3Storage(parseS3Url(s3.url));
     const name = nameOf(Buffer.from("what was meant"));
     await assert.rejects(
@@ -147,17 +148,17 @@ suite("a bucket", () => {
     await storage.close();
   });
 
-  test("refuses a wrong secret", async () => {
-    const place = parseS3Url(s3.url);
+  test("wrong secret: StorageUnavailable", async () => {
+    const location = parseS3Url(s3.url);
     const storage = createS3Storage({
-      ...place,
+      ...location,
       credentials: { accessKeyId: "test", secretAccessKey: "wrong" },
     });
     await assert.rejects(storage.check(), StorageUnavailable);
     await storage.close();
   });
 
-  test("is asked again when it is busy", async () => {
+  test("busy server: is retried", async () => {
     const storage = createS3Storage(parseS3Url(s3.url));
     const bytes = randomBytes(100);
     s3.fails.times = 1;
@@ -166,7 +167,7 @@ suite("a bucket", () => {
     await storage.close();
   });
 
-  test("that is away is told as that, and no key with it", async () => {
+  test("unreachable server: StorageUnavailable without the access key", async () => {
     const storage = createS3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
     const error = await storage.check().catch((failure: Error) => failure);
     assert.ok(error instanceof StorageUnavailable);
@@ -174,7 +175,7 @@ suite("a bucket", () => {
     await storage.close();
   });
 
-  test("takes away the folders that killed processes left; one that lives makes itself another", async () => {
+  test("leftover folders of killed processes: are deleted; a running process creates its folder again", async () => {
     const [left, coming] = [createS3Storage(parseS3Url(s3.url)), createS3Storage(parseS3Url(s3.url))];
     const folders = [await left.incoming(), await coming.incoming()] as const;
     for (const one of folders) await writeFile(join(one, "half"), "");
@@ -187,7 +188,7 @@ suite("a bucket", () => {
     await Promise.all([left, coming, storage].map((one) => one.close()));
   });
 
-  test("that refuses a file before it is read leaves none open", async () => {
+  test("refused upload: its file is closed", async () => {
     const storage = createS3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
     const path = join(folder, "refused");
     await writeFile(path, randomBytes(1_000_000));
@@ -195,13 +196,13 @@ suite("a bucket", () => {
     const before = await openFiles();
     const put = () => assert.rejects(storage.put(nameOf(randomBytes(1)), { path }), StorageUnavailable);
     await Promise.all(Array.from({ length: 20 }, put));
-    // A file is closed a moment after it is given up.
+    // The file is closed a moment after the refusal.
     for (let turn = 0; turn < 1_000 && (await openFiles()) > before + 5; turn++);
     assert.ok((await openFiles()) <= before + 5);
     await storage.close();
   });
 
-  test("leaves no folder of uploads behind", async () => {
+  test("close: deletes the folder of uploads", async () => {
     const storage = createS3Storage(parseS3Url(s3.url));
     const incoming = await storage.incoming();
     await writeFile(join(incoming, "half"), "");
@@ -211,7 +212,7 @@ suite("a bucket", () => {
 });
 
 suite("S3_URL", () => {
-  test("names key, secret, host, bucket, prefix and region", () => {
+  test("contains key, secret, host, bucket, prefix and region", () => {
     assert.deepEqual(parseS3Url("s3://a%2Fb:c%2Bd@s3.eu-central-1.amazonaws.com/shop?region=eu-central-1"), {
       endpoint: "https://s3.eu-central-1.amazonaws.com",
       region: "eu-central-1",
@@ -221,7 +222,7 @@ suite("S3_URL", () => {
     });
   });
 
-  test("speaks TLS, but on the machine itself or when told not to", () => {
+  test("uses TLS, except on this machine or if the URL allows http", () => {
     const endpointOf = (url: string) => parseS3Url(url).endpoint;
     assert.equal(endpointOf("s3://minio:9000/b"), "https://minio:9000");
     assert.equal(endpointOf("s3://minio:9000/b?tls=false"), "http://minio:9000");
@@ -229,7 +230,7 @@ suite("S3_URL", () => {
     assert.equal(endpointOf("s3://127.0.0.1:9000/b?tls=true"), "https://127.0.0.1:9000");
   });
 
-  test("may leave the credential to the machine, and put everything below a prefix", () => {
+  test("may have no credentials, and may have a prefix", () => {
     const { credentials, prefix } = parseS3Url("s3://host/bucket/a/b/");
     assert.deepEqual([credentials, prefix], [null, "a/b/"]);
   });
@@ -244,5 +245,5 @@ suite("S3_URL", () => {
     ["s3://host/bucket?tls=maybe", /true or false/],
     ["s3://key:100%@host/bucket", /%25/],
   ] as const)
-    test(`is not ${wrong}`, () => assert.throws(() => parseS3Url(wrong), why));
+    test(`refuses ${wrong}`, () => assert.throws(() => parseS3Url(wrong), why));
 });
