@@ -97,9 +97,9 @@ export class EventFeed {
     const resolveReader = this.#waiting.get(reader);
     if (!resolveReader) return;
     reader.after = page.at(-1)?.seq ?? head;
-    const wanted = page.filter(({ body }) => body !== null);
+    const matching = page.filter(({ body }) => body !== null);
     this.#waiting.delete(reader);
-    if (wanted.length > 0) resolveReader(wanted);
+    if (matching.length > 0) resolveReader(matching);
     // Goes to the end of the map, so that readers take turns.
     else this.#waiting.set(reader, resolveReader);
   }

@@ -34,7 +34,7 @@ export async function publishCallbackEvent(
   if (execution.output === null || execution.output === undefined)
     return writeEvent(ctx, tx, [], type, data, { executionId });
   const erased = { execution: { ...execution, output: null } };
-  return writeEvent(ctx, tx, [], type, erased, { executionId, whole: data });
+  return writeEvent(ctx, tx, [], type, erased, { executionId, fullData: data });
 }
 
 async function writeEvent(
@@ -43,13 +43,13 @@ async function writeEvent(
   to: string[],
   type: string,
   data: object,
-  { executionId = null, whole }: { executionId?: string | null; whole?: object } = {},
+  { executionId = null, fullData }: { executionId?: string | null; fullData?: object } = {},
 ): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
   const bodyOf = (eventData: object) =>
     JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: eventData });
-  const sealedBody = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
+  const sealedBody = fullData ? ctx.vault.seal(bodyOf(fullData), sealContext(id)) : null;
   const event = { id, type, body: bodyOf(data), sealedBody, executionId, createdAt: now };
   await insertEvent(tx, event, [...new Set(to)]);
   return id;

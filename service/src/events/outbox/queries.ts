@@ -32,8 +32,8 @@ export async function listEvents(
   userId: string,
   filter: Paging & { type?: string | undefined },
 ): Promise<Page<string>> {
-  const fitting = () => ownEvents(db, userId, filter.type).select("r.eventId");
-  const page = fitting().orderBy("r.eventId", "desc").limit(filter.limit).offset(offsetOf(filter));
+  const matching = () => ownEvents(db, userId, filter.type).select("r.eventId");
+  const page = matching().orderBy("r.eventId", "desc").limit(filter.limit).offset(offsetOf(filter));
   // The index finds the page first, so that only its events are read.
   const rows = await db
     .selectFrom("events")
@@ -41,7 +41,7 @@ export async function listEvents(
     .where("id", "in", page)
     .orderBy("id", "desc")
     .execute();
-  return { items: rows.map((row) => row.body), ...(await countRows(db, fitting())) };
+  return { items: rows.map((row) => row.body), ...(await countRows(db, matching())) };
 }
 
 export const findEvent = (db: Queries, userId: string, id: string) =>

@@ -49,8 +49,8 @@ export class AttemptRecorder {
     try {
       await this.#ctx.db.transaction().execute(async (tx) => {
         const accepted = await recordAttempts(tx, batch);
-        const gone = batch.filter(({ attempt, result }) => result.isGone && accepted.has(attempt.id));
-        for (const { delivery } of gone)
+        const goneResults = batch.filter(({ attempt, result }) => result.isGone && accepted.has(attempt.id));
+        for (const { delivery } of goneResults)
           await disableGoneEndpoint(this.#ctx, tx, delivery.endpointId, delivery.url);
       });
     } catch (error) {

@@ -105,7 +105,7 @@ export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRo
     .$castTo<AttemptRow>()
     .execute();
 
-/** Keeps the scheduled time for afterwards. Returns false while the delivery is being attempted. */
+/** Saves the scheduled time for later. Returns false while the delivery is being attempted. */
 export async function makeDueNow(tx: Tx, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("webhookDeliveries")

@@ -158,7 +158,7 @@ const sendInboxListPage = (reply: FastifyReply, inboxes: Inboxes) =>
 What came in is kept in memory until the service ends.</p>
 <div class="actions"><a class="button primary" href="${INBOX_PATH}${randomBytes(6).toString("base64url")}">A new inbox</a></div>
 <ul class="entries">
-${inboxes.all().map(({ name, count }) => html`<li><div><a href="${INBOX_PATH}${name}">${name}</a><span>${count} kept</span></div></li>\n`)}
+${inboxes.all().map(({ name, count }) => html`<li><div><a href="${INBOX_PATH}${name}">${name}</a><span>${count} messages</span></div></li>\n`)}
 ${inboxes.all().length === 0 && html`<li>Nothing has come in yet.</li>`}
 </ul>
 </div>`,

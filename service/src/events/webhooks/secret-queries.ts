@@ -11,7 +11,7 @@ export const insertSecret = (tx: Tx, secret: NewSecret) =>
   tx.insertInto("webhookSecrets").values(secret).execute();
 
 /**
- * Makes room for a secret that signs from a time on. Deletes expired secrets and those that would start then or later.
+ * Prepares a secret that signs from a time on. Deletes expired secrets and those that would start then or later.
  * The newest remaining one gets its end from the new secret. The caller holds the lock of the queue.
  */
 export async function deleteSupersededSecrets(

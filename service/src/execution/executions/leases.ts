@@ -5,7 +5,7 @@ import { LEASE_MS } from "../provider-keys/provider-calls.ts";
 /** Several times within a lease, so that one slow renewal loses none. */
 export const RENEW_INTERVAL_MS = 15_000;
 
-/** Renews the leases of the runs and calls of this process. Queries the database even without any, so that an outage is noticed. */
+/** Renews the leases of the runs and calls of this process. Queries the database even without any, to detect an outage. */
 export async function renewLeases({ db, liveRuns: runs, now, databaseUptime }: Context): Promise<void> {
   const { ids, callIds } = runs;
   const until = new Date(now().getTime() + LEASE_MS);
@@ -17,8 +17,8 @@ export async function renewLeases({ db, liveRuns: runs, now, databaseUptime }: C
 }
 
 /**
- * Whether an expired lease proves that its process died. It does not after an outage of the database: a living process then renews the lease,
- * or records the end of the run, within the time of one lease.
+ * Whether an expired lease proves that its process died. It does not after an outage of the database: a living process then renews
+ * the lease, or records the end of the run, within the time of one lease.
  */
 export const areExpiredLeasesConclusive = ({ databaseUptime }: Context): boolean =>
   databaseUptime.hasBeenUpFor(LEASE_MS);

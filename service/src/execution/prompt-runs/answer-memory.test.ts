@@ -40,8 +40,8 @@ suite("memory for answers of a process", () => {
   const piecesOf = (count: number) => Array.from({ length: count }, () => "x".repeat(PIECE));
   const mustBeFree = () =>
     becomes(
-      async () => answerMemory.held,
-      (held) => held === 0,
+      async () => answerMemory.used,
+      (used) => used === 0,
     );
 
   for (const [words, next] of [
@@ -72,8 +72,8 @@ suite("memory for answers of a process", () => {
     provider.always({ stream: { pieces: piecesOf(5), gate: long.gate } });
     const running = Array.from({ length: 2 }, () => run(owner, request));
     await becomes(
-      async () => answerMemory.held,
-      (held) => held === 6 * PIECE,
+      async () => answerMemory.used,
+      (used) => used === 6 * PIECE,
     );
     provider.always({ answer: { text: "Short." } });
     assert.equal((await runToCompletion(owner, request)).output, "Short.");
@@ -94,9 +94,9 @@ suite("memory for answers of a process", () => {
     assert.equal((await reader.next()).value?.type, "execution.started");
     live.end({ type: "execution.completed", data: {} });
     ctx.liveRuns.remove(live.id);
-    assert.equal(answerMemory.held, 2 * PIECE);
+    assert.equal(answerMemory.used, 2 * PIECE);
     await reader.return(undefined);
-    assert.equal(answerMemory.held, 0);
+    assert.equal(answerMemory.used, 0);
   });
 
   test("workflow steps over the limit: fail as SERVICE_UNAVAILABLE", async () => {
@@ -110,7 +110,7 @@ suite("memory for answers of a process", () => {
     gated.allow(2);
     const executionId = await startExecution(owner, workflowId, { apiKeys: { openai: request.apiKeyId } });
     await becomes(
-      async () => answerMemory.held,
+      async () => answerMemory.used,
       (characters) => characters === 3 * 2 * PIECE,
     );
     gated.allowAll();

@@ -26,11 +26,11 @@ export async function findDefaultKey(
   const isKnown = (provider: ProviderId) => model ?? product.models[provider] ?? defaultModels[provider];
   const fits = (provider: ProviderId) =>
     anyModelProviders.has(provider) || product.compatibility.includes(provider);
-  const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
-  const key = findReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
+  const usable = providers.filter((provider) => fits(provider) && isKnown(provider));
+  const key = findReachable(ctx, await listValidKeys(ctx.db, caller.userId, usable));
   if (key) return toId("pkey", key.id);
   if (isSandboxDefault(ctx)) return "sandbox";
-  throw ruleViolation("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
+  throw ruleViolation("apiKeyId", `is needed: you have no valid key of ${usable.join(", ")}`);
 }
 
 /** Whether runs without a key use the sandbox. */

@@ -19,7 +19,7 @@ import { streamRun } from "./stream-run.ts";
 const concurrencyLimit = new ConcurrencyLimit(
   Number.POSITIVE_INFINITY,
   (limit) =>
-    `${limit} runs of your account are under way, which is the most that its plan allows at once. Wait until one has ended, or choose a larger plan.`,
+    `${limit} runs of your account are active, which is the limit of its plan. Wait until one has ended, or choose a larger plan.`,
 );
 
 type Facts = Pick<RequestInfo, "acceptsEvents" | "prefer" | "disconnectSignal">;
@@ -58,7 +58,7 @@ function acquirePermit(ctx: Context, { userId, plan }: Member): () => void {
 }
 
 const MEMORY_FULL =
-  "The answers of the runs under way fill the memory of this process of the service. Nothing was called: send the request again in a second, or when fewer runs are under way.";
+  "The answers of active runs fill the memory of this process. No provider was called: send the request again in a second, or when fewer runs are active.";
 
 /**
  * Responds to a repeated Idempotency-Key without another call of the provider. A run is failed when its lease has expired; until

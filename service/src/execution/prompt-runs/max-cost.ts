@@ -47,7 +47,7 @@ function maxOutputTokens(maxCost: number, call: CostlyCall): number {
 }
 
 export const unknownPriceReason = ({ model, provider }: Pick<CostlyCall, "model" | "provider">): string =>
-  `cannot be kept, because the price list has no price of ${model} of ${provider}: choose a model with a price (POST /v1/ai/estimate shows the cost if it is known), or leave maxCost out`;
+  `cannot be enforced, because the price list has no price of ${model} of ${provider}: choose a model with a price (POST /v1/ai/estimate shows the cost if it is known), or leave maxCost out`;
 
 /** A decimal without an exponent, which the caller can send back. */
 const formatUsd = (usd: number) => usd.toFixed(8).replace(/0+$/, "");

@@ -68,7 +68,7 @@ export function toOpenCall(ctx: Context, key: SealedKey, input: CallInput): Open
 }
 
 const BUDGET_RESERVED =
-  "What is left of the stored key's monthly budget is reserved by calls under way. Wait until one has ended, lower maxTokens, or raise monthlyBudget.";
+  "Running calls reserve the rest of the stored key's monthly budget. Wait until one has ended, lower maxTokens, or raise monthlyBudget.";
 
 /** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND when a limit refuses the call. */
 export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {

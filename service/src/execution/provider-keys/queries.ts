@@ -217,10 +217,10 @@ export async function countCalls(
   db: Queries,
   keyId: string,
   monthStart: Date,
-  most: number,
+  maxCount: number,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count_provider_calls(${keyId}, ${monthStart}, ${most}) as count`.execute(db);
+    select count_provider_calls(${keyId}, ${monthStart}, ${maxCount}) as count`.execute(db);
   return firstOf(rows).count;
 }
 

@@ -53,14 +53,14 @@ function stripFence(text: string): string {
 const FENCES: ReadonlySet<string> = new Set(["```", "```json"]);
 
 function parseOutput(text: string, schema: JsonSchema): ParsedOutput {
-  const bare = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
-  if (isTooDeep(Buffer.from(bare)))
+  const unlabeled = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
+  if (isTooDeep(Buffer.from(unlabeled)))
     return { fits: false, faults: [`It is nested deeper than ${MAX_DEPTH} levels.`] };
   let value: unknown;
   try {
-    value = JSON.parse(stripFence(bare.trim()));
+    value = JSON.parse(stripFence(unlabeled.trim()));
   } catch {
-    return { fits: false, faults: ["It is no JSON."] };
+    return { fits: false, faults: ["It is not JSON."] };
   }
   const faults = validateValue(schema, value);
   if (faults.length === 0) return { fits: true, value };
@@ -74,6 +74,6 @@ const repairMessages = ({ output }: ProviderAnswer, faults: string[]): Message[]
   { role: "assistant", content: output },
   {
     role: "user",
-    content: `That cannot be used:\n${faults.slice(0, 20).join("\n")}\nAnswer again with the JSON alone, mended, and no other words.`,
+    content: `That cannot be used:\n${faults.slice(0, 20).join("\n")}\nAnswer again with the corrected JSON alone, without other text.`,
   },
 ];

@@ -292,7 +292,7 @@ suite("texts of a run", () => {
     await eraseOldRunTexts(market.service.ctx);
     const { status, output } = await stepOf(author, id, "b");
     assert.deepEqual([status, output], ["completed", null]);
-    assert.match((await retry(id)).body.error.message, /no longer kept/);
+    assert.match((await retry(id)).body.error.message, /no longer stored/);
   });
 
   test("execution or account deleted: its steps are deleted", async () => {

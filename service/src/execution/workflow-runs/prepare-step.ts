@@ -42,7 +42,7 @@ export async function prepareStep(
   return prepareWork(ctx, run, step, work, bindings);
 }
 
-const toExpressionFailure = (why: string): StepEnd => toFailedStep("EXPRESSION_FAILED", why);
+const toExpressionFailure = (reason: string): StepEnd => toFailedStep("EXPRESSION_FAILED", reason);
 
 async function prepareWork(
   ctx: Context,
@@ -100,7 +100,7 @@ async function withValues(
 }
 
 function toItems(value: unknown): PreparedStep {
-  if (!Array.isArray(value)) return toExpressionFailure("items is no list");
+  if (!Array.isArray(value)) return toExpressionFailure("items is not a list");
   if (value.length > MAX_ITEMS)
     return toFailedStep(
       "LIMIT_EXCEEDED",

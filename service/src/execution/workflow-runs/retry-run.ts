@@ -23,7 +23,7 @@ export const retryRun = (ctx: Context, run: ExecutionRef): Promise<boolean> =>
 async function reopen(ctx: Context, tx: Tx, run: ExecutionRef, locked: LockedRun | undefined): Promise<void> {
   const refused = (message: string) => new ApiError("INVALID_STATE", message);
   if (!locked || locked.sealedStart === null)
-    throw refused("The input of the run is no longer kept (30 days). Start a new run.");
+    throw refused("The input of the run is no longer stored (30 days). Start a new run.");
   if (locked.parentId !== null) throw refused("Another execution called it: retry that one.");
   const { definition } = openRunInput(ctx, run, locked.sealedStart);
   const state = await readRunState(ctx, tx, run, Workflow.parse(JSON.parse(definition)));

@@ -1,5 +1,5 @@
 /** UTF-16 units. */
-const MAX_HELD = 64 * 1024 * 1024;
+const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** The share that must be free before a run starts. */
 const ADMISSION_PART = 1 / 16;
 
@@ -18,31 +18,31 @@ export interface AnswerAllocation {
  */
 export class AnswerMemory {
   readonly #max: number;
-  #held = 0;
+  #used = 0;
 
-  constructor(max = MAX_HELD) {
+  constructor(max = MAX_CHARACTERS) {
     this.#max = max;
   }
 
-  get held(): number {
-    return this.#held;
+  get used(): number {
+    return this.#used;
   }
 
   /** No room for another answer. */
   get isFull(): boolean {
-    return this.#held > this.#max * (1 - ADMISSION_PART);
+    return this.#used > this.#max * (1 - ADMISSION_PART);
   }
 
   allocate(): AnswerAllocation {
     let own = 0;
     const grow = (characters: number) => {
       own += characters;
-      this.#held += characters;
+      this.#used += characters;
     };
     return {
       grow,
       tryGrow: (characters) => {
-        if (own + characters > this.#max - this.#held - characters) return false;
+        if (own + characters > this.#max - this.#used - characters) return false;
         grow(characters);
         return true;
       },

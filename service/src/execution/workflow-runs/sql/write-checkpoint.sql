@@ -1,6 +1,8 @@
--- Writes the progress of a run if its lease is still held and no signal is unread; else it writes nothing. Fragments: `history` locks the
--- execution first, as a cancellation and a deletion do (in the other order they would deadlock), `isHistoryLocked` is its condition, `move` updates
--- the execution, and `calls` ends and reserves provider calls.
+-- Writes the progress of a run if its lease is still held and no signal is unread; else it writes nothing. Fragments:
+--   history          locks the execution first, as a cancellation and a deletion do: the other order would deadlock
+--   isHistoryLocked  the condition that `history` found its row
+--   move             updates the execution
+--   calls            ends and reserves provider calls
 with :history
 held as (
   update workflow_runs
