@@ -45,7 +45,6 @@ const manifest = readFileSync(new URL("../../../package.json", import.meta.url),
 /** The version of the price list: it gives the same price for the same day. */
 export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
 
-/** Tokens of prompt and output together; null: unknown. */
 export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
   const providerId = listedProviders[provider];
   if (!providerId) return null;
@@ -53,7 +52,6 @@ export function findContextWindow({ provider, model, at }: Omit<PricedCall, "usa
   return listed?.model.context_window ?? null;
 }
 
-/** The cost of a call by the installed price list. */
 export function priceUsage({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
   if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
   const providerId = listedProviders[provider];

@@ -54,7 +54,6 @@ async function callWithKey(ctx: Context, call: KeyedCall) {
   return made;
 }
 
-/** Opens such a call, which waits until `answers` or `fails` ends it. */
 async function openCall(apiKeyId: string, more: { maxTokens?: number; ctx?: Context } = {}) {
   const { ctx = market.service.ctx, maxTokens = 1_000 } = more;
   const arrived = Promise.withResolvers<void>();

@@ -43,7 +43,6 @@ export interface OpenCall {
 }
 
 export interface CallInput {
-  /** The execution that the call belongs to. */
   executionId: string;
   model: string;
   messages: readonly Message[];
@@ -121,7 +120,6 @@ export type { CallEnd, LateRefusal, ReservationResult as Reserved };
 export type KeyedCall = CallInput &
   Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };
 
-/** Reserves a call in a statement of its own. Throws what `mustBeWithinLimits` does. */
 export async function openCall(ctx: Context, key: SealedKey, input: CallInput): Promise<OpenCall | null> {
   const call = toOpenCall(ctx, key, input);
   return call && withReservation(call, await reserveCall(ctx.db, call.reservation));
@@ -136,7 +134,7 @@ export function withReservation(call: OpenCall, { refusedBy, maxTokens }: Reserv
 /** `usage`: the billed usage of a call without an answer; null: none. */
 type FailedCall = { cause: unknown; usage: TokenUsage | null };
 
-/** The result of a call. The caller writes `end`; null: the call has no key with limits. */
+/** The caller writes `end`; null: the call has no key with limits. */
 export type FinishedCall = ({ answer: ProviderAnswer; cost: Cost } | FailedCall) & { end: CallEnd | null };
 
 /**

@@ -223,7 +223,6 @@ async function checkWithProvider(ctx: Context, key: KeyRow): Promise<KeyStatus> 
 const openKey = (ctx: Context, key: Pick<KeyRow, "id" | "userId" | "sealedKey">) =>
   ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
 
-/** A key for a run, still sealed. */
 export type SealedKey = Pick<
   KeyRow,
   "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"
@@ -232,7 +231,6 @@ export type SealedKey = Pick<
   id: string | null;
 };
 
-/** The opened key, for one call. */
 export type UsableKey = SealedKey & { secret: string };
 
 const toSandboxKey = (userId: string): SealedKey => ({

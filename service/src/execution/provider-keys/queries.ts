@@ -130,7 +130,6 @@ export const eraseKeysOfUser = (db: Queries, userId: string, now: Date) =>
     .where("userId", "=", userId)
     .execute();
 
-/** The highest cost of a call in USD, for a key with a budget. */
 export interface CallPrice {
   promptUsd: number;
   tokenUsd: number;

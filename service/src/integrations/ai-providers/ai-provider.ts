@@ -116,14 +116,12 @@ export interface ProviderAnswer {
   model: string;
   finishReason: FinishReason;
   usage: TokenUsage;
-  /** Number of attempts, including the successful one. */
   attempts: number;
 }
 
 /** `unreachable`: the provider did not respond, so the key may be valid. */
 export type KeyStatus = "valid" | "invalid" | "unreachable";
 
-/** The port for AI providers. */
 export interface AiProviders {
   /** Returns the answer or throws a ProviderError. Retries only attempts that are not billed. */
   run(call: ProviderCall): Promise<ProviderAnswer>;

@@ -3,7 +3,6 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** The share that must be free before a run starts. */
 const ADMISSION_PART = 1 / 16;
 
-/** The memory of one answer. */
 export interface AnswerAllocation {
   /** Allocates, or returns false and allocates nothing: an answer may not exceed the free memory. */
   tryGrow(characters: number): boolean;

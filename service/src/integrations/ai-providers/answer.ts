@@ -9,7 +9,6 @@ import {
   type TokenUsage,
 } from "./ai-provider.ts";
 
-/** A model of the AI SDK. */
 export type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
 export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
 

@@ -11,7 +11,6 @@ import {
   type TokenUsage,
 } from "./ai-provider.ts";
 
-/** Returns the address of a key; undefined: none. */
 type AddressOf = (key: ProviderKey) => string | undefined;
 
 /** Names from OpenTelemetry's GenAI conventions; other providers have our names. */
@@ -62,7 +61,6 @@ export function withTelemetry(providers: AiProviders, metrics: Metrics, addressO
   };
 }
 
-/** The span and metrics of one call. */
 class CallTelemetry {
   readonly #metrics: Metrics;
   readonly #call: ProviderCall;

@@ -2,7 +2,6 @@ import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import type { Model } from "./answer.ts";
 
-/** A part of a stream in the AI SDK's format. */
 export type Part =
   Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
 type Finish = Extract<Part, { type: "finish" }>;
@@ -73,7 +72,6 @@ export async function* readChatStream(
   yield* end.parts();
 }
 
-/** The same for a complete answer, from a server that does not stream. */
 export async function* readChatCompletion(completion: unknown): AsyncGenerator<Part, void, undefined> {
   const { choices, ...rest } = Completion.parse(completion);
   const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));

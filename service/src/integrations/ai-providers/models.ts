@@ -58,7 +58,6 @@ export async function languageModel(access: ProviderAccess, call: ProviderCall):
 
 const ownFormats: ReadonlySet<ProviderId> = new Set<ProviderId>(["anthropic", "google", "mistral"]);
 
-/** Whether a provider uses OpenAI's chat completions format. */
 export const usesChatCompletions = (provider: ProviderId): boolean => !ownFormats.has(provider);
 
 type CallOptions = Parameters<Model["doGenerate"]>[0];

@@ -13,7 +13,6 @@ import {
 import { TargetTimeout } from "../egress/guarded-fetch.ts";
 import { createSdkProviders } from "./sdk-providers.ts";
 
-/** An error in each wire format. */
 const errorIn: Record<WireFormat, (error: Record<string, unknown>) => object> = {
   openai: (error) => ({ error }),
   anthropic: (error) => ({ type: "error", error }),

@@ -98,7 +98,6 @@ const byStatus: ReadonlyMap<number, ErrorClass> = new Map<number, ErrorClass>([
   [429, { code: "PROVIDER_RATE_LIMITED", retry: "retry-after" }],
 ]);
 
-/** Converts an error of the SDK. Of the original only numbers remain. */
 export function toFailure(
   thrown: unknown,
   call: { provider: ProviderId; model: string; options?: ProviderCall["options"] },

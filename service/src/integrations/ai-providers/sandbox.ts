@@ -46,7 +46,6 @@ export function createSandbox({
   };
 }
 
-/** Sends sandbox calls to the sandbox and all others to the real providers. */
 export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProviders {
   const of = (provider: string) => (provider === "sandbox" ? sandbox : real);
   return {

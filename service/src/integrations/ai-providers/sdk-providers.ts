@@ -10,12 +10,10 @@ export interface SdkProvidersOptions {
   /** Other addresses, for tests and proxies. The address of a key takes precedence. */
   baseUrls?: Partial<Record<ProviderId, string>>;
   deadlines?: { totalMs: number };
-  /** Limit for the verification of a key. */
   verifyMs?: number;
   /** Counts the text of answers until they end. */
   answerMemory?: AnswerMemory;
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** In [0, 1), for the jitter. */
   random?: () => number;
 }
 

@@ -27,7 +27,6 @@ interface StreamResult {
   fault?: ProviderError;
 }
 
-/** Reads a stream up to its answer or error. */
 async function readStream(providers: AiProviders, call: ProviderCall): Promise<StreamResult> {
   const stream = providers.stream(call);
   const pieces: string[] = [];

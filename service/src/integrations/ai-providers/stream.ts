@@ -55,7 +55,6 @@ async function* streamWithRetries(providers: Providers, request: ProviderCall, d
   }
 }
 
-/** One attempt of a call. */
 class Attempt {
   readonly #providers: Providers;
   readonly #call: ProviderCall;
@@ -129,7 +128,6 @@ class Attempt {
     throw new ProviderError("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
   }
 
-  /** Reads a response that is not a stream. */
   async #textOf(response: Response): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";

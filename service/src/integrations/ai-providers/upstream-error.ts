@@ -79,7 +79,7 @@ interface ErrorCause {
 
 const MAX_CAUSES = 10;
 
-/** The error and its causes. A host with several addresses has one error for each. */
+/** A host with several addresses has one error for each. */
 function causesOf(thrown: unknown): ErrorCause[] {
   const chain: ErrorCause[] = [];
   const open: unknown[] = [thrown];
@@ -97,7 +97,6 @@ function phaseOf({ phase, code }: ErrorCause): TimeoutPhase | undefined {
   return timeoutPhases.find((known) => known === phase) ?? phaseOfCode.get(code);
 }
 
-/** The error object in the provider's JSON. */
 interface ErrorBody {
   code?: unknown;
   type?: unknown;
