@@ -19,7 +19,7 @@ const eventsOf = async (who: Client, query = "limit=100") => (await who.get(`/v1
 const typesOf = async (who: Client, query?: string) =>
   (await eventsOf(who, query)).data.map(({ type }: { type: string }) => type);
 
-/** A seller with one event of each kind that the rooms publish. */
+/** A seller with one event of each published type. */
 async function createStory(): Promise<{ seller: Client; buyer: Client }> {
   const [seller, buyer] = [await market.createUser(), await market.createUser()];
   const productId = await createProduct(seller);

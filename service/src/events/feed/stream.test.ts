@@ -269,7 +269,7 @@ test("client that does not read: is not polled for, disconnected, and can resume
   await untilOpen(0);
   feed.next = next;
   // The operating system buffers some of a connection, but far less than all events.
-  assert.ok(read < COUNT / 2, `${read} were read for nobody`);
+  assert.ok(read < COUNT / 2, `${read} were read without a reader`);
   listener.resume();
   assert.equal(await listener.ended, false);
   assert.ok(listener.events.length < COUNT / 2);
@@ -383,7 +383,7 @@ test("shutdown: all streams end at once, also those without a reader", async () 
   await until("a socket is full", () => sockets.some((socket) => socket.writableNeedDrain));
   const begun = performance.now();
   await closing.close();
-  assert.ok(performance.now() - begun < 2_000, "it waits for no reader");
+  assert.ok(performance.now() - begun < 2_000, "closing waits for no reader");
   assert.equal(await silent.ended, true);
   unread.resume();
   assert.equal(await unread.ended, false);

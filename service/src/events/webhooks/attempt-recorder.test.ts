@@ -71,7 +71,7 @@ test("late and valid result of one delivery in one batch: only the valid one cou
   assert.equal(now.body.data.enabled, true, "a late 410 does not disable the endpoint");
 });
 
-test("more queues than one batch claims: no queue stays asleep", async () => {
+test("more queues than one batch claims: every queue is claimed", async () => {
   const owners = await Promise.all(Array.from({ length: 24 }, () => market.createUser()));
   for (const one of owners) await hasEndpoint(one);
   for (const one of owners) await happens(one);

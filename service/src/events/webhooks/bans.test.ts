@@ -52,7 +52,7 @@ test("banned owner: nothing is sent, and a recovery after the unban resends it",
 
   await setBan("unban", owner);
   const { enabled } = (await owner.get(`/v1/webhooks/${endpoint.id}`)).body.data;
-  assert.ok(enabled, "the ban is no fault of the endpoint");
+  assert.ok(enabled, "a ban does not disable the endpoint");
   assert.deepEqual(await statusesOf(owner, endpoint), ["skipped", "skipped", "skipped"]);
   await happens(owner, "after the unban");
   await recover(owner, endpoint, begun);

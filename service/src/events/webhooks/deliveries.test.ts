@@ -70,7 +70,7 @@ test("manual retry before the first attempt: is the first attempt, and the sched
   const after = await detailOf(owner, { id });
   assert.deepEqual([after.status, numbersOf(after)], ["retrying", [1, 2]]);
   const attemptNumbers = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
-  assert.deepEqual(attemptNumbers, ["1", "2"], "the header counts as the log does");
+  assert.deepEqual(attemptNumbers, ["1", "2"], "the header has the number of the log");
   assert.equal(Date.parse(after.nextAttemptAt) - market.clock.now.getTime(), MINUTE_MS);
 });
 
@@ -110,7 +110,7 @@ test("manual retry of a skipped or canceled delivery: makes an attempt", async (
     assert.equal(delivery.status, status);
     await retry(delivery);
     await deliver();
-    assert.equal((await detailOf(owner, delivery)).status, "failed", "it has no schedule any more");
+    assert.equal((await detailOf(owner, delivery)).status, "failed", "no further attempts are scheduled");
     receiver.answer = 200;
     await retry(delivery);
     await deliver();

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 
 test("event without subscribers: creates no delivery and delays no other event", async () => {
-  await happens(owner, "for nobody");
+  await happens(owner, "without a subscriber");
   await deliver();
   const { rows } = await market.query("select count(*) from events where seq is null");
   assert.equal(rows[0].count, 0);
@@ -241,7 +241,7 @@ test("worker is killed: another takes over its leases in two seconds instead of 
     await until("it arrives", () => answers.length > 0);
     receiver.answer = 200;
     await reapTwice();
-    assert.equal(receiver.received.length, 1, "it lives");
+    assert.equal(receiver.received.length, 1, "the worker still runs");
   } finally {
     // A killed process leaves nothing else.
     await presence.stop();
@@ -439,7 +439,7 @@ test("any number of workers: at most eight deliveries in flight for an endpoint,
   await Promise.all(workers.map((worker) => worker.idle()));
   await Promise.all(workers.map(deliver));
   clearInterval(release);
-  assert.ok(most.ofOne <= 8, `${most.ofOne} to one endpoint`);
-  assert.ok(most.ofAll <= 32, `${most.ofAll} of the account`);
+  assert.ok(most.ofOne <= 8, `${most.ofOne} calls to one endpoint`);
+  assert.ok(most.ofAll <= 32, `${most.ofAll} calls of the account`);
   assert.equal(receiver.received.length, 72);
 });

@@ -408,10 +408,10 @@ test("deleted endpoint: its row is deleted after the last delivery in its log", 
   market.clock.forward(30 * 24 * HOUR_MS);
   await deleteOldEvents(ctx);
   await purgeDeletedEndpoints(ctx);
-  assert.ok(await isThere(), "to the day");
+  assert.ok(await isThere(), "kept on the last day");
   market.clock.forward(1);
   await purgeDeletedEndpoints(ctx);
-  assert.ok(await isThere(), "while there is a log");
+  assert.ok(await isThere(), "kept while it has a log");
   await deleteOldEvents(ctx);
   await purgeDeletedEndpoints(ctx);
   assert.ok(!(await isThere()));

@@ -299,11 +299,7 @@ suite("operation with an event: its receivers get the stored bytes when", () => 
         assert.equal(body, rows[0].body);
         assert.deepEqual([headers["webhook-id"], others], [id, {}]);
         assert.equal(created, market.clock.now.toISOString());
-        assert.deepEqual(
-          eventData[type as EventType].parse(data),
-          data,
-          "nothing beside the schema's fields",
-        );
+        assert.deepEqual(eventData[type as EventType].parse(data), data, "only fields of the schema");
         const list = await (who === "seller" ? seller : buyer).get(`/v1/events/${id}`);
         assert.deepEqual(list.body.data, JSON.parse(body));
       }
@@ -462,5 +458,5 @@ test("largest change of a product: its event is smaller than 256 KiB", async () 
   assert.match(changes.content.new, /^sha256:[0-9a-f]{64}$/);
   assert.equal(changes.description.new, "語".repeat(7_990));
   assert.ok(Buffer.byteLength(body) <= 256 * 1024, `${Buffer.byteLength(body)} bytes`);
-  assert.ok(Buffer.byteLength(body) > 100 * 1024, "it is a large one");
+  assert.ok(Buffer.byteLength(body) > 100 * 1024, "the event is large");
 });

@@ -147,7 +147,11 @@ test("name with a private address: is refused when connecting, and its address i
     await market.query("delete from webhook_deliveries");
   }
   addresses = [["127.0.0.2", "127.0.0.1"]];
-  assert.equal((await attemptAt({ id })).error.code, "blocked_address", "one private answer is enough");
+  assert.equal(
+    (await attemptAt({ id })).error.code,
+    "blocked_address",
+    "one private address blocks the call",
+  );
 });
 
 /** A TCP server that counts connections. */
@@ -221,10 +225,7 @@ test("own service: only its inbox may be called, and no other path on that conne
   await hooks.happens(seller);
   await hooks.deliver();
   const [reached] = await hooks.deliveriesOf(seller, endpoint);
-  assert.ok(
-    (await hooks.detailOf(seller, reached)).attempts[0].response,
-    "the inbox answers, whatever it says",
-  );
+  assert.ok((await hooks.detailOf(seller, reached)).attempts[0].response, "the inbox responds");
   await open.query("update webhook_endpoints set url = $1", [`${own}/healthz`]);
   await hooks.happens(seller, "again");
   await hooks.deliver();

@@ -186,5 +186,5 @@ test("webhookHeaderPrefix: changes our own headers and not the standard ones", a
     assert.ok(names.includes(name), name);
   assert.ok(!names.some((name) => name.startsWith("x-service-")));
   for (const { name, required } of await documentedHeaders(other))
-    assert.equal(names.includes(name), required, `the reference tells ${name}`);
+    assert.equal(names.includes(name), required, `the reference lists ${name}`);
 });

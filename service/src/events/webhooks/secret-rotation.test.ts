@@ -200,11 +200,11 @@ test("rotation under load: receivers with the old or the new secret accept every
   await deliver();
   assert.equal(receiver.received.length, 80);
   for (const received of receiver.received) {
-    assert.ok(isAccepted(endpoint.secret, received), "who knows the old one");
+    assert.ok(isAccepted(endpoint.secret, received), "valid for the old secret");
     const { own, previous } = signersOf([endpoint.secret, rotated.secret], received);
-    assert.ok(own === 0 || previous === 0, "who knows the old one and our own headers alone");
+    assert.ok(own === 0 || previous === 0, "one header has the signature of the old secret");
     if (isAfter(received))
-      assert.ok(isAccepted(rotated.secret, received) && own === 1, "who knows the new one");
+      assert.ok(isAccepted(rotated.secret, received) && own === 1, "valid for the new secret");
   }
 });
 

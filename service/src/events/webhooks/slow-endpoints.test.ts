@@ -61,7 +61,7 @@ test("endpoints of many accounts hang: a delivery of another account starts with
   await Promise.all(slowOwners.map((who) => hang(who, 4, 8)));
   const worker = newDeliveryWorker();
   await begin(worker);
-  assert.ok((await inFlight()) > 100, "many hang");
+  assert.ok((await inFlight()) > 100, "many calls wait");
   await mustStartAtOnce(worker);
   await end(worker);
 });
@@ -75,7 +75,7 @@ test("endpoints known as slow: use only their own pool", async () => {
   const worker = newDeliveryWorker();
   await begin(worker);
   const slow = await inFlight();
-  assert.ok(slow > 32 && slow <= 64, `${slow} are in flight`);
+  assert.ok(slow > 32 && slow <= 64, `${slow} calls at once`);
   await mustStartAtOnce(worker);
   await end(worker);
 });

@@ -98,7 +98,7 @@ async function untilDelivered(): Promise<void> {
   const giveUpAt = Date.now() + TIMEOUT_MS;
   const enough = receiver.received.length + LIFE_DELIVERIES;
   while (receiver.received.length < enough && (await open()) > 0) {
-    assert.ok(Date.now() < giveUpAt, `${await open()} are open still`);
+    assert.ok(Date.now() < giveUpAt, `${await open()} are open`);
     await sleep(20);
   }
 }
@@ -118,9 +118,9 @@ test("workers killed repeatedly and PostgreSQL once: no delivery is lost and few
   }
   const { received } = receiver;
   const distinct = new Set(received.map(({ path, headers }) => `${path} ${headers["webhook-id"]}`));
-  assert.equal(distinct.size, EVENTS, "each came to its own endpoint");
+  assert.equal(distinct.size, EVENTS, "every delivery arrives");
   const repeated = received.length - distinct.size;
-  assert.ok(repeated < MAX_REPEATED_SHARE * EVENTS, `${repeated} of ${EVENTS} came again`);
+  assert.ok(repeated < MAX_REPEATED_SHARE * EVENTS, `${repeated} of ${EVENTS} were repeated`);
   const { rows: gaps } = await market.query(
     `select d.id from webhook_deliveries d left join webhook_attempts a on a.delivery_id = d.id and not a.is_late
       group by d.id having d.status <> 'succeeded' or array_agg(a.n order by a.n) <> array(select generate_series(1, d.attempts))`,

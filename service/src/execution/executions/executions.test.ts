@@ -319,7 +319,7 @@ suite("texts of an execution", () => {
     const { executionId, usage } = await runToCompletion(owner, { productId });
     market.clock.forward(30 * DAY);
     await eraseOldTexts(market.service.ctx);
-    assert.notEqual((await read(owner, executionId)).output, null, "30 days are not over");
+    assert.notEqual((await read(owner, executionId)).output, null, "not erased before 30 days");
     const { executionId: younger } = await runToCompletion(owner, { productId });
     market.clock.forward(1);
     await eraseOldTexts(market.service.ctx);
@@ -342,14 +342,14 @@ test("run of a dead process: is failed when its lease has expired, and stays fai
     await blocked.arrivals(1);
     shop.clock.forward(RUN_LEASE_MS);
     await failAbandonedRuns(shop.service.ctx);
-    assert.equal((await newestRun(by)).status, "running", "the lease is not over");
+    assert.equal((await newestRun(by)).status, "running", "the lease has not expired");
     shop.clock.forward(1);
     await failAbandonedRuns(shop.service.ctx);
     const { status, error, completedAt } = await newestRun(by);
     assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
     assert.equal(completedAt, shop.clock.now.toISOString());
     blocked.answer();
-    assert.equal((await running).status, 200, "who still waits gets the answer");
+    assert.equal((await running).status, 200, "a waiting client gets the answer");
     assert.equal((await newestRun(by)).status, "failed");
     assert.match(shop.logs.join(""), /a run ended after another process had failed or canceled it/);
   } finally {

@@ -18,7 +18,7 @@ test("GET /v1/products/:id/runs: the author sees counts of buyers' runs and noth
   const path = `/v1/products/${productId}/runs`;
   const none = { total: 0, completed: 0, failed: 0, canceled: 0, buyers: 0, last30Days: 0 };
   await runToCompletion(author, { productId });
-  assert.deepEqual((await author.get(path)).body.data, none, "one's own are no sales figure");
+  assert.deepEqual((await author.get(path)).body.data, none, "the author's own runs are not counted");
   for (const buyer of [one, other]) await buyProduct(buyer, productId);
   const variables = { topic: "a-buyers-secret" };
   const { executionId } = await runToCompletion(one, { productId, variables });

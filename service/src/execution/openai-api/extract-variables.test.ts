@@ -233,7 +233,11 @@ suite("provider key of a chat completion", () => {
     const model = await createDraft(owner);
     assert.equal(await keyOfRun(owner, {}, model), "sandbox");
     await createProviderKey(owner, { provider: "mistral" });
-    assert.equal(await keyOfRun(owner, {}, model), "sandbox", "the product does not run on it");
+    assert.equal(
+      await keyOfRun(owner, {}, model),
+      "sandbox",
+      "the product does not support the key's provider",
+    );
     await createProviderKey(owner, { provider: "openai" });
     assert.equal(await keyOfRun(owner, {}, model), "openai");
     const newest = await createProviderKey(owner, { provider: "anthropic" });

@@ -117,7 +117,7 @@ suite("official client: errors", () => {
         assert.deepEqual([error.status, error.code], [status, code]);
         assert.equal(error.headers!.get("x-should-retry"), "false");
         assert.equal(provider.requests.length, before + 1);
-        assert.doesNotMatch(error.message, /rain/, "the provider quotes the prompt, we do not");
+        assert.doesNotMatch(error.message, /rain/, "the message does not quote the prompt");
       }
     });
   }

@@ -42,7 +42,7 @@ test("process killed during a run: another process fails the run and frees its r
 
   blocked.answer();
   await failAbandonedRuns(ctx);
-  assert.equal((await newestRun(owner)).status, "running", "it may still be slow");
+  assert.equal((await newestRun(owner)).status, "running", "the lease has not expired");
   assertError(await run(owner, request), 429, "KEY_CONCURRENCY_LIMIT");
   market.clock.forward(RUN_LEASE_MS + 1);
   await failAbandonedRuns(ctx);
@@ -140,7 +140,7 @@ suite("POST with an Idempotency-Key whose process is killed during the provider'
       const early = await owner.post(path, bodyOf(), key);
       assert.equal(early.status, 409, early.text);
       assert.equal(early.headers.get("retry-after"), "1");
-      assert.equal((await newestRun(owner)).status, "running", "until its lease is over it may live");
+      assert.equal((await newestRun(owner)).status, "running", "the lease has not expired");
       const repeat = await repeatAfterCrash(market, () => owner.post(path, bodyOf(), key), 1);
       // OpenAI clients would repeat a 500.
       assert.ok([500, 406].includes(repeat.status), repeat.text);

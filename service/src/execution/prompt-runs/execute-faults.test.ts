@@ -66,7 +66,7 @@ const statusOf = async (apiKeyId: string) => {
 /** Texts of author, buyer and provider, which no error and no log may contain. */
 const markers = [PROMPT_MARKER, VALUE_MARKER, DEFAULT_MARKER, KEY_MARKER, ANSWER_MARKER];
 function mustTellNothing(text: string, what: string) {
-  for (const marker of markers) assert.ok(!text.includes(marker), `${what} tells ${marker}`);
+  for (const marker of markers) assert.ok(!text.includes(marker), `${what} contains ${marker}`);
 }
 
 /** Asserts that the response and the history agree about the error. */
@@ -137,7 +137,7 @@ const faults: Fault[] = [
     details: { status: 503, attempts: 3 },
   },
   {
-    when: "a refusal that nobody knows",
+    when: "an unknown refusal",
     replies: [{ status: 418, body: quoting }],
     status: 502,
     code: "PROVIDER_ERROR",
@@ -262,7 +262,7 @@ suite("provider error of POST /v1/ai/execute", () => {
     assert.deepEqual([usage.totalTokens, usage.estimatedCost, usage.costKnown], [1_100, 0.0035, true]);
     provider.next({ status: 418 });
     await fails(apiKeyId);
-    assert.equal((await newestRun(owner)).usage, null, "without a count there is none");
+    assert.equal((await newestRun(owner)).usage, null, "no reported usage, no usage");
   });
 
   test("internal error: 500 in response and history, and only the log has the cause", async () => {
@@ -321,7 +321,7 @@ suite("provider error of POST /v1/ai/execute", () => {
         (await spared.query("select used_at from entitlements where buyer_id = $1", [somebody.userId]))
           .rows[0].used_at;
       assertError(await run(somebody, { ...request, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
-      assert.equal(await usedAt(), null, "nothing was sent, so that it can still be given back at once");
+      assert.equal(await usedAt(), null, "nothing was sent, so the product is refundable");
       const other = await createProviderKey(somebody, { provider: "anthropic", key: KEY_MARKER });
       await runToCompletion(somebody, { ...request, apiKeyId: other });
       clock.ms += 20_000;
@@ -371,7 +371,7 @@ suite("prompt, variables, answer and key", () => {
     });
     assert.equal(output, ANSWER_MARKER);
     const detail = await owner.get(`/v1/ai/executions/${executionId}`);
-    assert.deepEqual(detail.body.data.variables, variables, "the variables are stored");
+    assert.deepEqual(detail.body.data.variables, variables, "the variables are stored unchanged");
     const headers = { "idempotency-key": "kept" };
     const request = { productId, variables, options: { model: "sandbox-echo" } };
     assert.equal((await run(owner, request, headers)).status, 200);

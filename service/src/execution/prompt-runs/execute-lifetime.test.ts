@@ -79,11 +79,11 @@ suite("client that disconnects", () => {
     assert.deepEqual({ status, variables, output }, { status: "canceled", variables: null, output: null });
     assert.equal(error.code, "client_gone");
     assert.deepEqual([usage.promptTokens > 0, usage.costKnown, usage.estimated], [true, true, true]);
-    assert.ok(usage.estimatedCost > 0, "the provider had the prompt, and may bill it");
+    assert.ok(usage.estimatedCost > 0, "the provider received the prompt and may bill it");
     assert.notEqual(completedAt, null);
     assert.ok(
       !market.logs.some((line) => JSON.parse(line).level >= 50),
-      "nobody's fault, so no error is logged",
+      "neither side failed, so no error is logged",
     );
   });
 
@@ -175,7 +175,7 @@ suite("slow provider", () => {
       );
   });
 
-  test("long call: its leases are renewed while the process lives", async (t) => {
+  test("long call: its leases are renewed while the process runs", async (t) => {
     const { blocked, shop, somebody, runRequest } = await openBlockedShop(t, { maxConcurrency: 1 });
     const { ctx } = shop.service;
     const running = run(somebody, runRequest);
@@ -282,7 +282,7 @@ suite("monthlyBudget of a key", () => {
     const before = provider.requests.length;
     const reply = await run(owner, { productId, apiKeyId });
     const details = assertError(reply, 429, "KEY_BUDGET_EXCEEDED");
-    assert.match(reply.body.error.message, /maxTokens.*monthlyBudget/, "what there is to do");
+    assert.match(reply.body.error.message, /maxTokens.*monthlyBudget/, "names both settings");
     assert.equal(details.source, "marketplace");
     assert.equal(provider.requests.length, before, "the provider is not called");
   };
@@ -291,7 +291,7 @@ suite("monthlyBudget of a key", () => {
     const apiKeyId = await createProviderKey(owner, { monthlyBudget: 0.07 });
     for (const _ of [1, 2]) assert.equal((await runFor(apiKeyId)).status, 200);
     await refuses(apiKeyId);
-    assert.equal((await run(owner, { productId })).status, 200, "the sandbox needs no budget");
+    assert.equal((await run(owner, { productId })).status, 200, "the sandbox has no budget");
     await owner.patch(`/v1/ai/keys/${apiKeyId}`, { monthlyBudget: 0.08 });
     assert.equal((await runFor(apiKeyId)).status, 200);
     await refuses(apiKeyId);
@@ -309,7 +309,7 @@ suite("monthlyBudget of a key", () => {
     for (const reply of replies.filter(({ status }) => status !== 200))
       assertError(reply, 429, "KEY_BUDGET_EXCEEDED");
     const spent = answered.reduce((sum, { body }) => sum + body.data.usage.estimatedCost, 0);
-    assert.ok(answered.length >= 2, "what a call holds leaves room for another");
+    assert.ok(answered.length >= 2, "the memory of a call leaves room for another");
     assert.ok(spent <= monthlyBudget && spent > 0.9 * monthlyBudget, `${spent} USD`);
   });
 

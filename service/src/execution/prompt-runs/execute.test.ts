@@ -443,7 +443,7 @@ suite("POST /v1/ai/execute: result", () => {
       baseUrl: provider.url,
     });
     const unknown = [
-      { apiKeyId: await createProviderKey(author), options: { model: "a-model-of-nobody" } },
+      { apiKeyId: await createProviderKey(author), options: { model: "unknown-model" } },
       { apiKeyId: compatible, options: { model: "gpt-4o" } },
     ];
     for (const request of unknown) {
@@ -495,7 +495,7 @@ suite("POST /v1/ai/execute: side effects", () => {
     const buyer = await createBuyer(productId);
     assert.equal(await usedAt(productId), null);
     assertError(await run(buyer, { productId, variables: {} }), 422, "VALIDATION_ERROR");
-    assert.equal(await usedAt(productId), null, "a refused run is none");
+    assert.equal(await usedAt(productId), null, "a refused run does not use the product");
     await runToCompletion(buyer, { productId });
     const first = market.clock.now.toISOString();
     assert.equal(await usedAt(productId), first);

@@ -503,7 +503,7 @@ suite("pieces of a growing text", () => {
     const text = `${"x".repeat(BLOCK - 1)}${rocket}${"y".repeat(40_000)}`;
     const growing = new GrowingText(text.slice(0, BLOCK));
     assert.equal(growing.after(0, false).length, BLOCK - 1);
-    assert.equal(growing.after(BLOCK - 1, true), rocket[0], "half a letter, of which no more will come");
+    assert.equal(growing.after(BLOCK - 1, true), rocket[0], "the end of the text may be half a character");
     growing.add(text.slice(BLOCK));
     let offset = 0;
     const pieces = [];

@@ -125,7 +125,7 @@ suite("concurrent runs of one key", () => {
       await Promise.all([mostAreRefused.promise, blocked.arrivals(allowed)]);
       blocked.answer();
       const replies = await Promise.all(runs);
-      assert.equal(blocked.arrived(), allowed, "as many calls as may be");
+      assert.equal(blocked.arrived(), allowed, "the number of calls that the limit allows");
       assert.equal(replies.filter(({ status }) => status === 200).length, allowed);
       return { refused, again: await run(somebody, request) };
     } finally {
@@ -404,7 +404,7 @@ test("run with limits: as many statements as a run without", async () => {
     return statements.filter((text) => /provider_|executions/.test(text));
   };
   const unlimited = await statementsWith({});
-  assert.equal(unlimited.length, 3, "the key is read, the run begins, the run ends");
+  assert.equal(unlimited.length, 3, "read the key, begin the run, end the run");
   assert.deepEqual(await statementsWith({ monthlyBudget: 5, maxConcurrency: 5 }), unlimited);
 });
 

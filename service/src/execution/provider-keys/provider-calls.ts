@@ -29,7 +29,7 @@ import {
   updateEndedCall,
 } from "./queries.ts";
 
-/** Renewed as long as the process lives (leases.ts): a call may take half an hour. */
+/** Renewed while the process runs (leases.ts): a call may take half an hour. */
 export const LEASE_MS = 90_000;
 /** Budgets count one month; the month before stays for questions. */
 const RETENTION_DAYS = 62;

@@ -143,7 +143,7 @@ test("POST /v1/ai/keys: at most 100 keys for an account, and the audit log recor
   await patch(id, { name: "Renamed" }, by);
   await patch(id, { key: "another-secret" }, by);
   await by.delete(`/v1/ai/keys/${id}`);
-  assert.equal((await create(fields, by)).status, 201, "a removed key does not count");
+  assert.equal((await create(fields, by)).status, 201, "a deleted key does not count");
   const { rows } = await market.query(
     "select action from audit_log where actor_id = $1 and target_id = $2 order by id",
     [by.userId, id],

@@ -44,7 +44,7 @@ test("workers full of slow runs of some accounts: runs of another account still 
   const id = await startExecution(few!, single);
   worker = startWorker(market, { mostHeld: MAX_RUNS });
   await untilStatus(few!, id, "completed");
-  assert.ok(blocked.arrived() < MAX_RUNS, "one place is still free");
+  assert.ok(blocked.arrived() < MAX_RUNS, "one slot is free");
   await untilStatus(few!, await startExecution(few!, single), "completed");
   blocked.answer();
   for (const [owner, ids] of [

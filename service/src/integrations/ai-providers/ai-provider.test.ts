@@ -270,7 +270,7 @@ test("negative Retry-After: is ignored", async (t) => {
     server.next({ status: 429, headers: header });
     assert.equal((await providerErrorOf(providers, providerCall("openai"))).retryAfterSeconds, 10);
   }
-  assert.deepEqual(sleeps, [], "and nothing is asked again at once");
+  assert.deepEqual(sleeps, [], "no retry");
 });
 
 test("Retry-After over a day: is one day", async (t) => {
@@ -296,7 +296,7 @@ test("long error message: is classified quickly", async (t) => {
     const begun = process.cpuUsage();
     assert.equal((await providerErrorOf(providers, providerCall("openai"))).code, "PROVIDER_ERROR");
     const { user } = process.cpuUsage(begun);
-    assert.ok(user < 3_000_000, `${words}: ${user / 1_000} ms of the processor`);
+    assert.ok(user < 3_000_000, `${words}: ${user / 1_000} ms of CPU time`);
   }
 });
 

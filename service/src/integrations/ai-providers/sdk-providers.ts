@@ -41,7 +41,7 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
 }
 
 /**
- * Streams non-streaming calls too. The events show that a provider is alive during minutes of reasoning, and the usage of an
+ * Streams non-streaming calls too. The events show that a provider works during minutes of reasoning, and the usage of an
  * aborted call is known.
  */
 async function collectAnswer(

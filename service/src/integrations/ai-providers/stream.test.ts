@@ -204,7 +204,7 @@ test("stream that is not read: the provider sends no more than the buffers hold"
   const stream = providers.stream(callTo("openai-compatible"));
   await stream.next();
   const reached = await settled(() => sent);
-  assert.ok(reached < pieces.length, `${reached} pieces of 100 kB were taken for nobody`);
+  assert.ok(reached < pieces.length, `${reached} pieces of 100 kB were read without a reader`);
   let characters = pieces[0]!.length;
   const readOn = async () => {
     for (; ; characters += pieces[0]!.length) assert.equal((await stream.next()).value, pieces[0]);
@@ -213,7 +213,7 @@ test("stream that is not read: the provider sends no more than the buffers hold"
     assert.deepEqual([code, facts.reason], ["PROVIDER_BAD_RESPONSE", "answer_too_long"]);
     return true;
   });
-  assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were taken`);
+  assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were read`);
 });
 
 test("complete answer instead of a stream: is read, with its reasoning in the usage", async (t) => {

@@ -173,7 +173,7 @@ test("random sequential calls: are admitted and refused by the rule", () => {
           assert.equal(result, Math.ceil((opensAt - clock.ms) / 1000));
           continue;
         }
-        assert.ok(typeof result === "object", `refused after ${faults} faults in a row`);
+        assert.ok(typeof result === "object", `refused after ${faults} consecutive failures`);
         result[step.ending]();
         if (step.ending === "onSuccess") faults = pauses = 0;
         if (step.ending === "onFailure" && ++faults >= FAULTS_TO_OPEN) {

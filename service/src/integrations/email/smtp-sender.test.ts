@@ -119,14 +119,14 @@ suite("settings of email", () => {
   });
 
   for (const [name, changes, expected] of [
-    ["production needs a mail server", { SMTP_URL: "" }, /SMTP_URL must be set in production/],
-    ["production needs an address to send from", { STOA_MAIL_FROM: "" }, /STOA_MAIL_FROM must be set/],
-    ["production shows nobody's mail", { STOA_MAIL: "dev" }, /STOA_MAIL=dev shows everybody's mail/],
-    ["From is one address", { STOA_MAIL_FROM: "a@b.c, d@e.f" }, /STOA_MAIL_FROM is no address/],
-    ["SMTP_URL is readable", { SMTP_URL: "mail.example:25" }, /SMTP_URL is not smtp:/],
-    ["STOA_MAIL=smtp needs a server", { STOA_MAIL: "smtp", SMTP_URL: "" }, /STOA_MAIL=smtp needs SMTP_URL/],
+    ["production without a mail server", { SMTP_URL: "" }, /SMTP_URL must be set in production/],
+    ["production without a sender address", { STOA_MAIL_FROM: "" }, /STOA_MAIL_FROM must be set/],
+    ["STOA_MAIL=dev in production", { STOA_MAIL: "dev" }, /STOA_MAIL=dev shows everybody's mail/],
+    ["two sender addresses", { STOA_MAIL_FROM: "a@b.c, d@e.f" }, /STOA_MAIL_FROM is no address/],
+    ["invalid SMTP_URL", { SMTP_URL: "mail.example:25" }, /SMTP_URL is not smtp:/],
+    ["STOA_MAIL=smtp without SMTP_URL", { STOA_MAIL: "smtp", SMTP_URL: "" }, /STOA_MAIL=smtp needs SMTP_URL/],
   ] as const) {
-    test(name, () => assert.throws(() => readConfig({ ...production, ...changes }), expected));
+    test(`${name}: refused`, () => assert.throws(() => readConfig({ ...production, ...changes }), expected));
   }
 
   test("production: may disable email explicitly", () => {

@@ -244,7 +244,11 @@ test("refund: may fail, or wait for the bank", async () => {
   await post(`/v1/refunds/${providerRefundId}/end`, { state: "succeeded" });
   assert.equal((await payments.findRefund(waiting.refundId))?.state, "succeeded");
   await post(`/v1/refunds/${providerRefundId}/end`, { state: "failed", failureCode: "late" });
-  assert.equal((await payments.findRefund(waiting.refundId))?.state, "succeeded", "the first end stands");
+  assert.equal(
+    (await payments.findRefund(waiting.refundId))?.state,
+    "succeeded",
+    "the first result is final",
+  );
 });
 
 let payouts = 0;
@@ -313,7 +317,11 @@ test("disputed test method: opens a dispute after the charge, until the bank dec
     assert.partialDeepStrictEqual(during, { state: "failed", failureCode: "charge_disputed" });
     await post(`/v1/disputes/${dispute.disputeId}/close`, { outcome });
     await post(`/v1/disputes/${dispute.disputeId}/close`, { outcome: outcome === "won" ? "lost" : "won" });
-    assert.equal((await payments.findDispute(dispute.disputeId))?.state, outcome, "the first word stands");
+    assert.equal(
+      (await payments.findDispute(dispute.disputeId))?.state,
+      outcome,
+      "the first outcome is final",
+    );
     const afterwards = await payments.refund(refundRequest(paymentId, 1n));
     assert.equal(afterwards.state, outcome === "won" ? "succeeded" : "failed");
   }
@@ -329,7 +337,11 @@ test("lost response and webhook: the charge exists and can be found", async () =
   await until("it is charged", () => payments.findCharge(input.orderId));
   patience.abort();
   await refused;
-  assert.equal((await payments.charge(input)).state, "succeeded", "asked again, it tells of the first one");
+  assert.equal(
+    (await payments.charge(input)).state,
+    "succeeded",
+    "a repeated request returns the first charge",
+  );
   const reported = request();
   await payments.charge(reported);
   await receiver.eventsAbout(reported.orderId);
@@ -477,7 +489,7 @@ test("signed webhook of an unknown kind: null", async () => {
 test("test method: gets an id of its user, with which no other user can pay", async () => {
   const own = await payments.findMethod("usr_1", "pm_test_declined");
   assert.ok(own && own.id !== "pm_test_declined");
-  assert.deepEqual(await payments.findMethod("usr_1", own.id), own, "by its id it is the same");
+  assert.deepEqual(await payments.findMethod("usr_1", own.id), own, "the same method by its id");
   assert.equal(await payments.findMethod("usr_2", own.id), null);
   assert.equal(await payments.findMethod("usr_1", "pm_test_nobody"), null);
   assert.equal(declineCodeOf(await payments.charge(request(own.id))), "card_declined");

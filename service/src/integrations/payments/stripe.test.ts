@@ -285,11 +285,7 @@ suite("payout over our balance", () => {
     );
     assert.equal(paid[0]!.state, "completed");
     const late = { ...payout("payout_rest") };
-    assert.equal(
-      (await payments.payOut(late)).state,
-      "completed",
-      "5,000 are left, and no second one took them",
-    );
+    assert.equal((await payments.payOut(late)).state, "completed", "5,000 are left after one payout");
     assert.deepEqual(await payments.payOut(payout("payout_more")), waits);
   });
 
@@ -300,7 +296,11 @@ suite("payout over our balance", () => {
     const outcome = await payments.payOut(payoutFields).catch((error) => error);
     assert.ok(outcome instanceof PaymentUnknown || outcome.state === "completed");
     assert.equal((await payments.payOut(payoutFields)).state, "completed");
-    assert.equal((await payments.payOut(payout("payout_other"))).state, "completed", "it was paid once");
+    assert.equal(
+      (await payments.payOut(payout("payout_other"))).state,
+      "completed",
+      "the first payout was paid once",
+    );
   });
 });
 
@@ -319,7 +319,7 @@ test("payout account: one for each user, without payouts before its setup", asyn
   const made = await Promise.all(Array.from({ length: 5 }, () => payments.onboard("usr_seller")));
   const { accountId } = made[0]!;
   assert.deepEqual(new Set(made.map((one) => one.accountId)), new Set([accountId]));
-  assert.equal(new Set(made.map(({ url }) => url)).size, 5, "each link is for one visit");
+  assert.equal(new Set(made.map(({ url }) => url)).size, 5, "each link is new");
   assert.match(made[0]!.url, /^https:\/\/connect\.stripe\.example\/setup/);
   assert.notEqual((await payments.onboard("usr_other")).accountId, accountId);
   assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
@@ -431,11 +431,15 @@ suite("lists", () => {
 test("method: is attached to its user; an unknown one is null", async () => {
   const method = (await payments.findMethod("usr_1", "pm_card_visa"))!;
   assert.partialDeepStrictEqual(method, { brand: "visa", last4: "4242" });
-  assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "asked again");
-  assert.equal(await payments.findMethod("usr_2", method.id), null, "it is somebody else's");
+  assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "the same method again");
+  assert.equal(await payments.findMethod("usr_2", method.id), null, "the method belongs to another user");
   for (const token of ["pm_nobody", "..", ".", "pm_card_visa/../../customers", "pm_card_visa?a", " "])
     assert.equal(await payments.findMethod("usr_1", token), null);
-  assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
+  assert.equal(
+    await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"),
+    null,
+    "the bank declined the card",
+  );
 });
 
 suite("parseWebhook", () => {
@@ -704,13 +708,13 @@ suite("marketplace with Stripe", () => {
     assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
     const stored = await addCard(remover);
     await detachAtProvider(market.service.ctx, { methodId: stored });
-    assert.notEqual(server.objectOf(stored)["customer"], null, "a card in use stays");
+    assert.notEqual(server.objectOf(stored)["customer"], null, "a used card is kept");
     server.loseAnswer(/POST .*\/detach$/);
     for (const methodId of [removed, left, removed]) {
       await detachAtProvider(market.service.ctx, { methodId });
       assert.equal(server.objectOf(methodId)["customer"], null);
     }
-    assert.equal(await payments.findMethod("usr_1", removed), null, "it cannot be added again");
+    assert.equal(await payments.findMethod("usr_1", removed), null, "a removed card cannot be added again");
   });
 
   suite("payment at Stripe", () => {
@@ -922,7 +926,7 @@ suite("marketplace that pays its sellers through Stripe", () => {
     const reconcile = () => reconcilePayouts(market.service.ctx);
     market.clock.forward(59 * 60_000);
     await reconcile();
-    assert.deepEqual(await readStates(), waiting, "not before an hour");
+    assert.deepEqual(await readStates(), waiting, "unchanged before an hour");
     market.clock.forward(60_001);
     await Promise.all([reconcile(), reconcile()]);
     assert.deepEqual(await readStates(), { status: "completed", waits_for: null, failure_code: null });
@@ -956,7 +960,7 @@ suite("marketplace that pays its sellers through Stripe", () => {
     assert.deepEqual((await session.get(path)).body.data, { account, payoutsEnabled: false });
     const { reason } = assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
     assert.match(reason, /not set up .* POST \/account\/payout-account\/onboarding/);
-    assert.deepEqual((await session.get("/v1/payouts")).body.data, [], "nothing is drawn");
+    assert.deepEqual((await session.get("/v1/payouts")).body.data, [], "no payout");
     server.finishOnboarding(account);
     assert.equal((await session.get(path)).body.data.payoutsEnabled, true);
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");

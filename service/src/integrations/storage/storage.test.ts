@@ -139,7 +139,7 @@ test("folder that cannot be created: StorageUnavailable", async () => {
 suite("S3 bucket", () => {
   test("put: sends the digest of the body, and the server refuses another body", async () => {
     const storage = createS3Storage(parseS3Url(s3.url));
-    const name = nameOf(Buffer.from("what was meant"));
+    const name = nameOf(Buffer.from("expected contents"));
     await assert.rejects(
       storage.put(name, Buffer.from("what came")),
       /^StorageUnavailable: .*SignatureDoesNotMatch 403$/,
