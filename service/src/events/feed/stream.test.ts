@@ -132,7 +132,7 @@ test("Last-Event-ID: resumes after that event", async () => {
 });
 
 test("stream lost before its first event: can be resumed", async () => {
-  for (const input of ["a fresh account", "one with a past"]) {
+  for (const input of ["an account without events", "an account with events"]) {
     const listener = await openStream();
     await listener.until(() => listener.lastEventId !== "");
     listener.close();

@@ -30,9 +30,9 @@ const statuses = async () =>
   (await market.query("select status from webhook_deliveries")).rows.map(({ status }) => status);
 
 for (const [name, change, expected] of [
-  ["its type is left out", "event_types = '{payout.completed}'", []],
-  ["its endpoint is removed", "deleted_at = created_at", []],
-  ["its endpoint is switched off", "disabled_by = 'owner'", ["skipped"]],
+  ["its type is deselected", "event_types = '{payout.completed}'", []],
+  ["its endpoint is deleted", "deleted_at = created_at", []],
+  ["its endpoint is disabled", "disabled_by = 'owner'", ["skipped"]],
 ] as const)
   test(`fan-out: an event waits while its queue is locked; if ${name} meanwhile, nothing is sent`, async () => {
     await hasEndpoint(owner);

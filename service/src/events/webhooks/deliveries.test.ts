@@ -29,7 +29,7 @@ test("delivery of a deleted endpoint: is readable and cannot be retried", async 
 });
 
 for (const [name, end] of [
-  ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
+  ["disabled", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
   ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
   [
     "unsubscribed from its event type",

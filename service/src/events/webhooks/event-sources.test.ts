@@ -159,7 +159,7 @@ const eventCauses: [name: string, prepare: Scenario, expected: EventsOf][] = [
     { seller: "product.unpublished" },
   ],
   [
-    "a product that was on sale once is deleted",
+    "a formerly published product is deleted",
     async () => {
       const productId = await createProduct(seller);
       await seller.post(`/v1/products/${productId}/unpublish`);
@@ -180,7 +180,7 @@ const eventCauses: [name: string, prepare: Scenario, expected: EventsOf][] = [
     both("purchase.completed"),
   ],
   [
-    "a product is bought for nothing",
+    "a free product is bought",
     async () => {
       const productId = await createProduct(seller);
       await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });

@@ -12,9 +12,13 @@ beforeEach(async () => {
 });
 
 const misbehaviours: [name: string, answer: WebhookReceiver["answer"], code: string][] = [
-  ["hangs up", (response) => void response.destroy(), "connection"],
-  ["speaks no HTTP", (response) => void response.socket!.end("SSH-2.0-OpenSSH\r\n\r\n"), "invalid_response"],
-  ["sends elsewhere", (response) => response.writeHead(302, { location: "/hook" }).end(), "status"],
+  ["closes the connection", (response) => void response.destroy(), "connection"],
+  [
+    "does not use HTTP",
+    (response) => void response.socket!.end("SSH-2.0-OpenSSH\r\n\r\n"),
+    "invalid_response",
+  ],
+  ["redirects", (response) => response.writeHead(302, { location: "/hook" }).end(), "status"],
 ];
 for (const [name, answer, code] of misbehaviours)
   test(`receiver that ${name}: is retried, and the log has the reason`, async () => {

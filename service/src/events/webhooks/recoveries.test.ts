@@ -36,7 +36,7 @@ const runJob = ({ id }: { id: string }, signal = new AbortController().signal) =
   runRecovery(market.service.ctx, toUuid("rcv", id)!, signal);
 
 for (const [name, end] of [
-  ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
+  ["disabled", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
   ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
 ] as const)
   test(`recovery of an endpoint that is ${name} meanwhile: resends nothing`, async () => {

@@ -58,17 +58,17 @@ for (const format of formats)
   suite(`a stream of ${format}`, () => {
     const broken = (breaks: Break): Next => ({ stream: { breaks, after: 1 } });
     const rows: [string, Break, string, string?][] = [
-      ["is cut", "cut", "PROVIDER_BAD_RESPONSE"],
-      ["is cut in the middle of a frame", "cut-in-frame", "PROVIDER_BAD_RESPONSE"],
-      ["ends cleanly in the middle of a frame", "close", "PROVIDER_BAD_RESPONSE"],
-      ["ends without saying why", "no-finish", "PROVIDER_BAD_RESPONSE"],
-      ["has a malformed frame", "bad-json", "PROVIDER_BAD_RESPONSE"],
-      ["has an error frame", "error", "PROVIDER_ERROR"],
-      ["falls silent", "stall", "PROVIDER_TIMEOUT", "idle"],
-      ["trickles on without a word", "trickle", "PROVIDER_TIMEOUT", "total"],
+      ["connection cut", "cut", "PROVIDER_BAD_RESPONSE"],
+      ["connection cut within a frame", "cut-in-frame", "PROVIDER_BAD_RESPONSE"],
+      ["clean end within a frame", "close", "PROVIDER_BAD_RESPONSE"],
+      ["end without a finish reason", "no-finish", "PROVIDER_BAD_RESPONSE"],
+      ["malformed frame", "bad-json", "PROVIDER_BAD_RESPONSE"],
+      ["error frame", "error", "PROVIDER_ERROR"],
+      ["silence within the output", "stall", "PROVIDER_TIMEOUT", "idle"],
+      ["endless comments", "trickle", "PROVIDER_TIMEOUT", "total"],
     ];
     for (const [when, breaks, code, phase] of rows)
-      test(`that ${when}: ends as ${code}, stores the output so far and estimates its tokens`, async () => {
+      test(`${when}: fails with ${code}, stores the output so far and estimates its tokens`, async () => {
         provider.next(broken(breaks));
         const { market, owner, requestOf } = { idle: noSilence, total: noLength }[phase ?? ""] ?? patient;
         const listener = await streamRun(market.origin, owner, requestOf(format));
@@ -88,9 +88,9 @@ for (const format of formats)
       });
 
     const early: [string, Next, number, string, number?][] = [
-      ["an error frame first", { stream: { breaks: "error", after: 0 } }, 502, "PROVIDER_ERROR", 3],
-      ["a malformed frame first", { stream: { breaks: "bad-json", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
-      ["no word at all", { stream: { breaks: "no-finish", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
+      ["error as first frame", { stream: { breaks: "error", after: 0 } }, 502, "PROVIDER_ERROR", 3],
+      ["malformed first frame", { stream: { breaks: "bad-json", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
+      ["empty stream", { stream: { breaks: "no-finish", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
       ["502 in HTML", { status: 502, body: "<h1>Bad gateway</h1>" }, 502, "PROVIDER_ERROR", 3],
       [
         "200 with an error body",
@@ -98,13 +98,13 @@ for (const format of formats)
         424,
         "PROVIDER_QUOTA_EXHAUSTED",
       ],
-      ["a key that is refused", "bad-key", 424, "PROVIDER_KEY_INVALID"],
-      ["a prompt that is too long", "context", 422, "CONTEXT_LENGTH_EXCEEDED"],
-      ["an answer that was filtered", "filter", 422, "CONTENT_FILTERED"],
-      ["a lost connection", "reset", 502, "PROVIDER_BAD_RESPONSE"],
+      ["refused key", "bad-key", 424, "PROVIDER_KEY_INVALID"],
+      ["too long prompt", "context", 422, "CONTEXT_LENGTH_EXCEEDED"],
+      ["filtered answer", "filter", 422, "CONTENT_FILTERED"],
+      ["lost connection", "reset", 502, "PROVIDER_BAD_RESPONSE"],
     ];
     for (const [when, reply, status, code, attempts = 1] of early)
-      test(`with ${when}: responds ${status} ${code}`, async () => {
+      test(`${when}: ${status} ${code}`, async () => {
         for (let at = 0; at < attempts; at++) provider.next(reply);
         const { owner, requestOf } = patient;
         const answer = await run(owner, { ...requestOf(format), stream: true });

@@ -103,24 +103,24 @@ const echo = {
 const faultTable: Row[] = [
   { when: "403", reply: { status: 403, body: echo }, code: "PROVIDER_PERMISSION_DENIED" },
   { when: "402", reply: { status: 402, body: echo }, code: "PROVIDER_QUOTA_EXHAUSTED" },
-  { when: "the account is empty", reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
-  { when: "the prompt is too long", reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
-  { when: "the request is too large", reply: { status: 413, body: echo }, code: "CONTEXT_LENGTH_EXCEEDED" },
+  { when: "account without credit", reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
+  { when: "too long prompt", reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
+  { when: "too large request", reply: { status: 413, body: echo }, code: "CONTEXT_LENGTH_EXCEEDED" },
   {
-    when: "the model is unknown",
+    when: "unknown model",
     reply: "no-model",
     code: "PROVIDER_NOT_SUPPORTED",
     details: { reason: "model_not_found" },
   },
-  { when: "all text is filtered", reply: "filter", code: "CONTENT_FILTERED", details: { stage: "output" } },
+  { when: "filtered answer", reply: "filter", code: "CONTENT_FILTERED", details: { stage: "output" } },
   {
-    when: "429 says 30 s",
+    when: "429 with Retry-After",
     reply: { status: 429, headers: { "retry-after": "30" }, body: echo },
     code: "PROVIDER_RATE_LIMITED",
     details: { retryAfterSeconds: 30 },
   },
   {
-    when: "429 says nothing",
+    when: "429 without Retry-After",
     reply: { status: 429, body: echo },
     code: "PROVIDER_RATE_LIMITED",
     details: { retryAfterSeconds: 10 },
@@ -134,27 +134,27 @@ const faultTable: Row[] = [
   },
   { when: "529 in HTML", reply: { status: 529, body: "<h1>busy</h1>" }, code: "PROVIDER_ERROR", attempts: 3 },
   {
-    when: "another refusal",
+    when: "unknown refusal",
     reply: { status: 422, body: echo },
     code: "PROVIDER_ERROR",
     details: { status: 422 },
   },
   { when: "404 in HTML", reply: { status: 404, body: "<h1>?</h1>" }, code: "PROVIDER_ERROR" },
-  { when: "a redirect", reply: { status: 307, headers: { location: "/" } }, code: "PROVIDER_BAD_RESPONSE" },
-  { when: "half a JSON", reply: "bad-json", code: "PROVIDER_BAD_RESPONSE" },
+  { when: "redirect", reply: { status: 307, headers: { location: "/" } }, code: "PROVIDER_BAD_RESPONSE" },
+  { when: "broken JSON", reply: "bad-json", code: "PROVIDER_BAD_RESPONSE" },
   {
-    when: "an answer without a choice",
+    when: "answer without a choice",
     reply: { status: 200, body: { id: "1", created: 1, model: "m", choices: [] } },
     code: "PROVIDER_BAD_RESPONSE",
   },
   { when: "other JSON", reply: { status: 200, body: { echo } }, code: "PROVIDER_BAD_RESPONSE" },
   {
-    when: "an HTML page",
+    when: "HTML page",
     reply: { status: 200, body: `<p>${PROMPT_MARKER}</p>` },
     code: "PROVIDER_BAD_RESPONSE",
   },
-  { when: "the answer is cut", reply: "cut", code: "PROVIDER_BAD_RESPONSE" },
-  { when: "the connection is lost without a byte", reply: "reset", code: "PROVIDER_BAD_RESPONSE" },
+  { when: "broken answer", reply: "cut", code: "PROVIDER_BAD_RESPONSE" },
+  { when: "lost connection", reply: "reset", code: "PROVIDER_BAD_RESPONSE" },
 ];
 
 for (const provider of formats) {
@@ -173,16 +173,16 @@ for (const provider of formats) {
   }
 
   const deadlines: { when: string; reply: Misbehaviour; setting: TestProviderOptions; phase: string }[] = [
-    { when: "no byte comes", reply: "hang", setting: { limits: { headersMs: 30 } }, phase: "first_byte" },
+    { when: "no response", reply: "hang", setting: { limits: { headersMs: 30 } }, phase: "first_byte" },
     {
-      when: "the answer stops half-way",
+      when: "silence within the answer",
       reply: "stall",
       setting: { limits: { bodyIdleMs: 30 } },
       phase: "idle",
     },
-    { when: "all takes too long", reply: "hang", setting: { deadlines: { totalMs: 50 } }, phase: "total" },
+    { when: "too long call", reply: "hang", setting: { deadlines: { totalMs: 50 } }, phase: "total" },
     {
-      when: "a body takes too long",
+      when: "too long body",
       reply: "stall",
       setting: { deadlines: { totalMs: 50 } },
       phase: "total",

@@ -74,51 +74,51 @@ for (const format of formats)
       expected: [string, string?];
     }[] = [
       {
-        when: "no byte came in time",
+        when: "no response in time",
         reply: "hang",
         setting: { limits: { headersMs: 30 } },
         expected: ["PROVIDER_TIMEOUT", "first_byte"],
       },
       {
-        when: "its answer stops half-way",
+        when: "silence within the answer",
         reply: "stall",
         setting: { limits: { bodyIdleMs: 30 } },
         expected: ["PROVIDER_TIMEOUT", "idle"],
       },
       {
-        when: "its answer trickles without an end",
+        when: "endless answer",
         reply: "trickle",
         setting: { deadlines: { totalMs: 100 } },
         expected: ["PROVIDER_TIMEOUT", "total"],
       },
-      { when: "its answer is cut", reply: "cut", expected: ["PROVIDER_BAD_RESPONSE"] },
-      { when: "the connection is reset", reply: "reset", expected: ["PROVIDER_BAD_RESPONSE"] },
-      { when: "its answer is not JSON", reply: "bad-json", expected: ["PROVIDER_BAD_RESPONSE"] },
+      { when: "broken answer", reply: "cut", expected: ["PROVIDER_BAD_RESPONSE"] },
+      { when: "lost connection", reply: "reset", expected: ["PROVIDER_BAD_RESPONSE"] },
+      { when: "invalid JSON", reply: "bad-json", expected: ["PROVIDER_BAD_RESPONSE"] },
       {
-        when: "its answer has no finish reason",
+        when: "answer without a finish reason",
         reply: { answer: { stop: null } },
         expected: ["PROVIDER_BAD_RESPONSE"],
       },
       {
-        when: "its answer is too large",
+        when: "too large answer",
         reply: { answer: { text: "x".repeat(2_000) } },
         setting: { limits: { maxResponseBytes: 1_000 } },
         expected: ["PROVIDER_BAD_RESPONSE"],
       },
-      { when: "the whole answer was filtered", reply: "filter", expected: ["CONTENT_FILTERED"] },
+      { when: "filtered answer", reply: "filter", expected: ["CONTENT_FILTERED"] },
       {
-        when: "it sends a page of HTML",
+        when: "200 in HTML",
         reply: { status: 200, body: `<p>${PROMPT_MARKER}</p>` },
         expected: ["PROVIDER_BAD_RESPONSE"],
       },
       {
-        when: "it sends 200 with an unknown error",
+        when: "200 with an unknown error",
         reply: { status: 200, body: errorIn[format]({ message }) },
         expected: ["PROVIDER_BAD_RESPONSE"],
       },
     ];
     for (const { when, reply, setting, expected } of billable)
-      test(`no retry when ${when}, because the provider may have billed`, async (t) => {
+      test(`${when}: no retry, because the provider may have billed`, async (t) => {
         const { server, providers } = await openTestProviders(t, setting);
         // The first call loads the provider's package, which takes longer than a short deadline.
         await createSdkProviders({ fetch: async () => Response.error(), sleep: async () => {} })

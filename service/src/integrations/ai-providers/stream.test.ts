@@ -86,25 +86,30 @@ for (const provider of formats) {
   const failed = { code: "PROVIDER_ERROR" };
   const timedOut = { code: "PROVIDER_TIMEOUT" };
   const rows: Record<string, Row> = {
-    "a cut before the first word": { reply: broken("cut", 0), ...bad },
-    "a cut between two words": { reply: broken("cut", 1), ...bad, pieces: ["An "] },
-    "a cut in the middle of a frame": { reply: broken("cut-in-frame", 1), ...bad, pieces: ["An "] },
-    "a clean end in the middle of a frame": { reply: broken("close", 1), ...bad, pieces: ["An "] },
-    "an end without a finish reason": { reply: broken("no-finish", 2), ...bad, pieces: ["An ", "answer."] },
-    "nothing at all": { reply: broken("no-finish", 0), ...bad },
-    "a malformed frame and then a clean end": { reply: broken("bad-json", 1), ...bad, pieces: ["An "] },
-    "a malformed frame first": { reply: broken("bad-json", 0), ...bad },
-    "an error frame first": { reply: broken("error", 0), ...failed, attempts: 3 },
-    "an error frame later": { reply: broken("error", 1), ...failed, pieces: ["An "] },
-    "silence after a word": {
+    "connection cut before the output": { reply: broken("cut", 0), ...bad },
+    "connection cut within the output": { reply: broken("cut", 1), ...bad, pieces: ["An "] },
+    "connection cut within a frame": { reply: broken("cut-in-frame", 1), ...bad, pieces: ["An "] },
+    "clean end within a frame": { reply: broken("close", 1), ...bad, pieces: ["An "] },
+    "end without a finish reason": { reply: broken("no-finish", 2), ...bad, pieces: ["An ", "answer."] },
+    "empty stream": { reply: broken("no-finish", 0), ...bad },
+    "malformed frame, then a clean end": { reply: broken("bad-json", 1), ...bad, pieces: ["An "] },
+    "malformed first frame": { reply: broken("bad-json", 0), ...bad },
+    "error as first frame": { reply: broken("error", 0), ...failed, attempts: 3 },
+    "error as later frame": { reply: broken("error", 1), ...failed, pieces: ["An "] },
+    "silence within the output": {
       ...{ reply: broken("stall", 1), ...timedOut, pieces: ["An "] },
       ...{ phase: "idle", setting: { limits: { bodyIdleMs: 300 } } },
     },
-    "comments without end": {
+    "endless comments": {
       ...{ reply: broken("trickle", 1), ...timedOut, pieces: ["An "] },
       ...{ phase: "total", setting: { deadlines: { totalMs: 1_000 }, limits: { bodyIdleMs: 400 } } },
     },
-    "no byte": { reply: "hang", ...timedOut, phase: "first_byte", setting: { limits: { headersMs: 60 } } },
+    "no response": {
+      reply: "hang",
+      ...timedOut,
+      phase: "first_byte",
+      setting: { limits: { headersMs: 60 } },
+    },
     "502 in HTML": { reply: { status: 502, body: "<h1>Bad gateway</h1>" }, ...failed, attempts: 3 },
     "200 in HTML": {
       reply: { status: 200, headers: { "content-type": "text/html" }, body: "<p>Hi</p>" },
@@ -115,10 +120,10 @@ for (const provider of formats) {
       code: "PROVIDER_QUOTA_EXHAUSTED",
     },
     "200 with another body": { reply: { status: 200, body: { what: PROMPT_MARKER } }, ...bad },
-    "an empty account": { reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
-    "a prompt that is too long": { reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
-    "an answer that was filtered": { reply: "filter", code: "CONTENT_FILTERED" },
-    "a lost connection": { reply: "reset", ...bad },
+    "account without credit": { reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
+    "too long prompt": { reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
+    "filtered answer": { reply: "filter", code: "CONTENT_FILTERED" },
+    "lost connection": { reply: "reset", ...bad },
   };
   for (const [when, { reply, code, pieces = [], attempts = 1, phase, setting }] of Object.entries(rows)) {
     test(`${provider}: ${when}: ${code} after ${attempts} calls, with the pieces before`, async (t) => {
