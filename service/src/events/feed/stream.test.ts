@@ -166,7 +166,7 @@ test("unknown, deleted or another user's Last-Event-ID: is refused", async () =>
   for (const id of [others, old, toId("evt", newUuid(market.clock.now)), "nonsense", "17"]) {
     const reply = await owner.get("/v1/events/stream", after_(id));
     assertError(reply, 404, "EVENT_NOT_FOUND");
-    assert.match(reply.body.error.message, /begin without Last-Event-ID/);
+    assert.match(reply.body.error.message, /reconnect without it/);
     assertError(await owner.get(`/v1/events/stream?lastEventId=${id}`), 404, "EVENT_NOT_FOUND");
   }
   const long = `/v1/events/stream?lastEventId=${"x".repeat(101)}`;

@@ -118,7 +118,7 @@ for (const [name, input, field] of refusals)
   test(`${name}: 400 at creation and change`, async () => {
     assertError(await owner.post("/v1/webhooks", input), 400, "INVALID_REQUEST", field);
     assert.equal((await owner.get("/v1/webhooks")).body.meta.total, 0);
-    if (name === "no url") return;
+    if (name === "missing url") return;
     const { id } = await hasEndpoint(owner);
     assertError(await owner.patch(`/v1/webhooks/${id}`, input), 400, "INVALID_REQUEST", field);
     assert.equal((await owner.get(`/v1/webhooks/${id}`)).body.data.url, `${receiver.url}/hook`);
