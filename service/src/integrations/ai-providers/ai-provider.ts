@@ -73,7 +73,6 @@ export interface ProviderCall extends ProviderKey {
   signal: AbortSignal;
   /** Limit of the whole call and of the provider's silence; undefined: the default deadlines. */
   timeoutMs?: number | undefined;
-  /** Receives the progress of the call. */
   progress?: CallProgress | undefined;
   /** The product version; only the sandbox's answer depends on it. */
   versionId?: string;
@@ -81,7 +80,6 @@ export interface ProviderCall extends ProviderKey {
   sample?: string;
 }
 
-/** The progress of a call, to estimate the usage of an aborted one. */
 export class CallProgress {
   /** The provider has the request: it may bill for it. */
   isSent = false;
@@ -167,7 +165,6 @@ export interface ProviderErrorInfo {
   retryAfterSeconds?: number;
   /** Separates the cases of one code, such as `model_not_found`. */
   reason?: string;
-  /** Whether the provider filtered the prompt or the output. */
   stage?: "input" | "output";
   /** Usage that the provider reported without an answer. */
   usage?: TokenUsage;
@@ -201,7 +198,6 @@ export class ProviderError extends Error {
     return this.info.retryAfterSeconds;
   }
 
-  /** The `details` of the API's error. */
   get details(): Record<string, unknown> {
     const { usage: _, ...rest } = this.info;
     const source = this.code === "SERVICE_UNAVAILABLE" ? "marketplace" : "provider";

@@ -104,7 +104,6 @@ function textOf({ content, refusal }: Delta): string {
   return [...parts, ...(isText(refusal) ? [refusal] : [])].join("");
 }
 
-/** Collects the end of a stream, whose parts may be in any chunk. */
 class StreamEnd {
   #modelId: string | undefined;
   #usage: Usage = {};

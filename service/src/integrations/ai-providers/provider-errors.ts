@@ -8,7 +8,6 @@ import {
 } from "./ai-provider.ts";
 import { readUpstreamError, type UpstreamError } from "./upstream-error.ts";
 
-/** Whether a call is retried: never, after a random delay, or after the provider's Retry-After. */
 export type RetryPolicy = "never" | "backoff" | "retry-after";
 
 export interface CallFailure {

@@ -71,7 +71,6 @@ async function sleepUnlessAborted(sleep: Sleep, signal: AbortSignal, ms = SLOW_M
 const brokenStreamModels: ReadonlySet<string> = new Set(["sandbox-cut", "sandbox-badsse"]);
 const SLOW_PIECES = 10;
 
-/** Sends the answer word by word; `sandbox-slow` pauses between them. */
 async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
   call.signal.throwIfAborted();
   const { progress } = call;

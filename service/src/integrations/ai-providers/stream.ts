@@ -202,7 +202,6 @@ class ErrorResponseFound extends Error {
   }
 }
 
-/** A complete answer, from a server that does not stream. */
 class CompletionFound extends Error {
   readonly completion: unknown;
   constructor(completion: unknown) {
@@ -233,7 +232,6 @@ function parseCompletion(text: string): unknown {
   }
 }
 
-/** Error frames of all providers' formats. */
 function throwErrorFrame(frame: unknown): void {
   if (typeof frame !== "object" || frame === null) return;
   if (("error" in frame && frame.error) || ("type" in frame && frame.type === "error"))
