@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import chromium from "@sparticuz/chromium";
+import { sampleOf } from "@stoa/service/test/full-size.ts";
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
 import { once } from "./once.ts";
 
@@ -45,6 +46,14 @@ export interface Look {
   scheme?: "light" | "dark";
   width?: number;
 }
+
+/** How each page is looked at. */
+export const looks = sampleOf([
+  { scheme: "light", width: 1200 },
+  { scheme: "dark", width: 1200 },
+  { scheme: "light", width: 360 },
+  { scheme: "dark", width: 320 },
+] as const);
 
 /** What a page asked of others, and what it complained of. */
 export interface Watched {

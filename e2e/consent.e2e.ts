@@ -15,7 +15,7 @@ import {
 } from "@stoa/service/test/oauth.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
-import { click, type Look, openBrowser, openContext, openPage, sees } from "./browser.ts";
+import { click, type Look, looks, openBrowser, openContext, openPage, sees } from "./browser.ts";
 
 let market: Market;
 let browser: Browser;
@@ -115,12 +115,7 @@ test("OAuth consent: Deny redirects with an error and gives no token", async () 
   await visitor.context.close();
 });
 
-for (const [scheme, width] of [
-  ["light", 1200],
-  ["dark", 1200],
-  ["light", 360],
-  ["dark", 320],
-] as const) {
+for (const { scheme, width } of looks) {
   test(`consent and its error pages, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
     const verifier = newVerifier();
     const ask = { verifier, scope: "openid profile email products:write purchases:write ai:execute" };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { copyDemoData, npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -346,34 +347,38 @@ test("guide workflows: its shell blocks give the described results", async () =>
   assert.deepEqual(others, [], "a shell block without an assertion");
 });
 
-test("guide operating: its shell blocks back up and restore, and an earlier API key works afterwards", async (t) => {
-  const settings = { STOA_DATA_DIR: folder.path };
-  const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
-  const { key } = JSON.parse((await shell(line, settings)).stdout);
-  const printed = await run(await blocksOf("operating.md"), settings);
-  const [backedUp, restored, keys, rotated, rebuilt, ...others] = printed;
-  assert.deepEqual(others, [], "a shell block without an assertion");
-  assert.match(backedUp!, /^keys: wrapped$/m);
-  assert.match(restored!, /^keys: put into the data folder$/m);
-  assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
-  assert.match(rotated!, /^key: 1\nrewrapped: 0$/m);
-  assert.match(rebuilt!, /^sums: \d+\nchanged: \d+\nremoved: 0$/);
-  const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
-  const other = await npmStart(join(made, "data"));
-  t.after(async () => {
-    await stop(other);
-    await rm(made, { recursive: true });
-  });
-  const products = async ({ origin }: Started) => {
-    const reply = await fetch(`${origin}/v1/products?sort=price&order=asc`, {
-      headers: { authorization: `Bearer ${key}` },
+test(
+  "guide operating: its shell blocks back up and restore, and an earlier API key works afterwards",
+  inFullRun,
+  async (t) => {
+    const settings = { STOA_DATA_DIR: folder.path };
+    const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
+    const { key } = JSON.parse((await shell(line, settings)).stdout);
+    const printed = await run(await blocksOf("operating.md"), settings);
+    const [backedUp, restored, keys, rotated, rebuilt, ...others] = printed;
+    assert.deepEqual(others, [], "a shell block without an assertion");
+    assert.match(backedUp!, /^keys: wrapped$/m);
+    assert.match(restored!, /^keys: put into the data folder$/m);
+    assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
+    assert.match(rotated!, /^key: 1\nrewrapped: 0$/m);
+    assert.match(rebuilt!, /^sums: \d+\nchanged: \d+\nremoved: 0$/);
+    const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
+    const other = await npmStart(join(made, "data"));
+    t.after(async () => {
+      await stop(other);
+      await rm(made, { recursive: true });
     });
-    return (await reply.json()) as { data: { id: string }[]; meta: { total: number } };
-  };
-  const [was, is] = [await products(service), await products(other)];
-  assert.ok(is.meta.total > 100);
-  assert.deepEqual(
-    [is.meta.total, is.data.map(({ id }) => id)],
-    [was.meta.total, was.data.map(({ id }) => id)],
-  );
-});
+    const products = async ({ origin }: Started) => {
+      const reply = await fetch(`${origin}/v1/products?sort=price&order=asc`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      return (await reply.json()) as { data: { id: string }[]; meta: { total: number } };
+    };
+    const [was, is] = [await products(service), await products(other)];
+    assert.ok(is.meta.total > 100);
+    assert.deepEqual(
+      [is.meta.total, is.data.map(({ id }) => id)],
+      [was.meta.total, was.data.map(({ id }) => id)],
+    );
+  },
+);

@@ -5,7 +5,7 @@ import { renderEmail } from "@stoa/service/platform/email/render-email.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
-import { openBrowser, openContext, openPage } from "./browser.ts";
+import { looks, openBrowser, openContext, openPage } from "./browser.ts";
 
 let market: Market;
 let browser: Browser;
@@ -67,27 +67,22 @@ test("/dev/mail: a link in an email opens in its own tab, outside of the frame",
   await context.close();
 });
 
-for (const scheme of ["light", "dark"] as const) {
-  for (const width of [1200, 360]) {
-    test(`/dev/mail, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
-      await send(
-        "a.rather.long.address.of.somebody.without.hyphens@subdomain.example.com",
-        "Sign in to Stoa",
-      );
-      const context = await openContext(browser, { scheme, width });
-      const { page, foreign, complaints } = await openPage(context, market.origin);
-      await page.goto(`${market.origin}/dev/mail`);
-      const path = await page.getByRole("link", { name: "Sign in to Stoa" }).first().getAttribute("href");
-      for (const [name, address] of [
-        ["mailbox", "/dev/mail"],
-        ["email", path!],
-        ["letter-itself", `${path}/html`],
-      ]) {
-        await page.goto(market.origin + address, { waitUntil: "load" });
-        await mustBeFit(page, name!);
-      }
-      assert.deepEqual([...foreign, ...complaints], []);
-      await context.close();
-    });
-  }
+for (const { scheme, width } of looks) {
+  test(`/dev/mail, ${width} pixels, ${scheme}: no overflow and no complaints`, async () => {
+    await send("a.rather.long.address.of.somebody.without.hyphens@subdomain.example.com", "Sign in to Stoa");
+    const context = await openContext(browser, { scheme, width });
+    const { page, foreign, complaints } = await openPage(context, market.origin);
+    await page.goto(`${market.origin}/dev/mail`);
+    const path = await page.getByRole("link", { name: "Sign in to Stoa" }).first().getAttribute("href");
+    for (const [name, address] of [
+      ["mailbox", "/dev/mail"],
+      ["email", path!],
+      ["letter-itself", `${path}/html`],
+    ]) {
+      await page.goto(market.origin + address, { waitUntil: "load" });
+      await mustBeFit(page, name!);
+    }
+    assert.deepEqual([...foreign, ...complaints], []);
+    await context.close();
+  });
 }

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startCollector } from "@stoa/service/test/collector.ts";
+import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { until } from "@stoa/service/test/until.ts";
 import {
   copyDemoData,
@@ -76,19 +77,23 @@ test("SIGTERM to npm: a running call ends and is traced, new calls are refused, 
   await collector.close();
 });
 
-test("a second service on the same data folder: joins the database and survives the first", async () => {
-  const first = await npmStart(folder.path);
-  const second = await npmStart(folder.path);
-  assert.equal(second.postgresPid, first.postgresPid);
-  assert.equal(second.key, first.key);
-  assert.equal((await stop(first)).code, 0);
-  const reply = await fetch(`${second.origin}/v1/products`, { headers: auth(second) });
-  assert.equal(reply.status, 200);
-  assert.equal((await stop(second)).code, 0);
-  // A child of a process that has gone may stay a zombie until init collects it.
-  const stat = await readFile(`/proc/${second.postgresPid}/stat`, "utf8").catch(() => "gone");
-  assert.match(stat, /^gone$|^\d+ \(postgres\) [ZX]/);
-});
+test(
+  "a second service on the same data folder: joins the database and survives the first",
+  inFullRun,
+  async () => {
+    const first = await npmStart(folder.path);
+    const second = await npmStart(folder.path);
+    assert.equal(second.postgresPid, first.postgresPid);
+    assert.equal(second.key, first.key);
+    assert.equal((await stop(first)).code, 0);
+    const reply = await fetch(`${second.origin}/v1/products`, { headers: auth(second) });
+    assert.equal(reply.status, 200);
+    assert.equal((await stop(second)).code, 0);
+    // A child of a process that has gone may stay a zombie until init collects it.
+    const stat = await readFile(`/proc/${second.postgresPid}/stat`, "utf8").catch(() => "gone");
+    assert.match(stat, /^gone$|^\d+ \(postgres\) [ZX]/);
+  },
+);
 
 test("start with several wrong settings: lists every mistake and starts nothing", async () => {
   const { code, stderr } = await shell(`${STOA} start`, {
@@ -166,7 +171,7 @@ test("a test database: refuses a production process and other master keys", asyn
   assert.match(foreign.stderr, /STOA_MASTER_KEYS lacks the key/);
 });
 
-test("reset: refused while a service uses the database, empties it afterwards", async () => {
+test("reset: refused while a service uses the database, empties it afterwards", inFullRun, async () => {
   const service = await npmStart(folder.path);
   const refused = await shell(`${STOA} reset`, { STOA_DATA_DIR: folder.path });
   assert.equal(refused.code, 1);
@@ -178,7 +183,7 @@ test("reset: refused while a service uses the database, empties it afterwards", 
   assert.ok(JSON.parse(migrated.stdout).applied.includes("0001_people.sql"));
 });
 
-test("start with other migrations than the database: stops and names reset", async () => {
+test("start with other migrations than the database: stops and names reset", inFullRun, async () => {
   const other = await temporaryFolder();
   const server = await import("@stoa/service/platform/db/embedded.ts").then(({ startEmbedded }) =>
     startEmbedded(other.path),
@@ -215,7 +220,7 @@ test("start with an old Node: one sentence names the required version", async ()
   assert.match(stderr, /needs Node 22\.19 or newer/);
 });
 
-test("the embedded PostgreSQL is killed: the service restarts it and continues", async () => {
+test("the embedded PostgreSQL is killed: the service restarts it and continues", inFullRun, async () => {
   const service = await npmStart(folder.path);
   const pidFile = join(folder.path, "postgres", "postmaster.pid");
   const pid = async () => Number((await readFile(pidFile, "utf8").catch(() => "")).split("\n")[0]);

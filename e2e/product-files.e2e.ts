@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { inFullRun } from "@stoa/service/test/full-size.ts";
 import {
   copyDemoData,
   npmStart,
@@ -67,42 +68,50 @@ test("products import with problems: one line each on stderr, exit code 1, nothi
   assert.equal(after.trim().split("\n").length, 2);
 });
 
-test("products export of a folder: needs a new folder, and importing it changes nothing", async () => {
-  const out = await products(`export --format markdown --output ${at("out")}`);
-  assert.equal(out.code, 0, out.stderr);
-  const names = await readdir(at("out"));
-  assert.equal(names.length, 2);
-  assert.match(await readFile(join(at("out"), names[0]!), "utf8"), /^---\nid: prod_/);
-  const twice = await products(`export --format markdown --output ${at("out")}`);
-  assert.equal(twice.code, 1);
-  assert.match(twice.stderr, /is not empty: name a new folder/);
-  await mkdir(at("out/.git"));
-  await writeFile(at("out/.git/x.md"), "hidden");
-  await writeFile(at("out/README.md"), "# Mine");
-  const back = await products(`import ${at("out")} --publish`);
-  assert.match(back.stdout, /^created: 0\nupdated: 0\nunchanged: 2\npublished: 0$/m);
-  assert.equal(back.code, 0, "a draft's status says that it stays one");
-});
+test(
+  "products export of a folder: needs a new folder, and importing it changes nothing",
+  inFullRun,
+  async () => {
+    const out = await products(`export --format markdown --output ${at("out")}`);
+    assert.equal(out.code, 0, out.stderr);
+    const names = await readdir(at("out"));
+    assert.equal(names.length, 2);
+    assert.match(await readFile(join(at("out"), names[0]!), "utf8"), /^---\nid: prod_/);
+    const twice = await products(`export --format markdown --output ${at("out")}`);
+    assert.equal(twice.code, 1);
+    assert.match(twice.stderr, /is not empty: name a new folder/);
+    await mkdir(at("out/.git"));
+    await writeFile(at("out/.git/x.md"), "hidden");
+    await writeFile(at("out/README.md"), "# Mine");
+    const back = await products(`import ${at("out")} --publish`);
+    assert.match(back.stdout, /^created: 0\nupdated: 0\nunchanged: 2\npublished: 0$/m);
+    assert.equal(back.code, 0, "a draft's status says that it stays one");
+  },
+);
 
-test("products import --publish: names incomplete products; an unreadable file is refused in one sentence", async () => {
-  await writeFile(at("lacking.jsonl"), line({ id: "a", status: "published" }));
-  const lacking = await products(`import ${at("lacking.jsonl")} --publish`);
-  assert.equal(lacking.code, 1);
-  assert.match(lacking.stdout, /^unchanged: 1$/m);
-  assert.deepEqual(
-    linesOf(lacking.stderr).map((text) => text.split(":").slice(0, 3).join(":")),
-    ["description", "category", "compatibility"].map((field) => `line 1: not published: ${field}`),
-  );
-  await writeFile(at("x.csv"), "a,b");
-  const csv = await products(`import ${at("x.csv")}`);
-  assert.equal(csv.code, 1);
-  assert.match(csv.stderr, /x\.csv is no \.jsonl, \.md or \.zip file and no folder\./);
-  const nobody = await stoa("products export --seller nobody@example.net");
-  assert.equal(nobody.code, 1);
-  assert.match(nobody.stderr, /No account has the id or address nobody@example\.net/);
-});
+test(
+  "products import --publish: names incomplete products; an unreadable file is refused in one sentence",
+  inFullRun,
+  async () => {
+    await writeFile(at("lacking.jsonl"), line({ id: "a", status: "published" }));
+    const lacking = await products(`import ${at("lacking.jsonl")} --publish`);
+    assert.equal(lacking.code, 1);
+    assert.match(lacking.stdout, /^unchanged: 1$/m);
+    assert.deepEqual(
+      linesOf(lacking.stderr).map((text) => text.split(":").slice(0, 3).join(":")),
+      ["description", "category", "compatibility"].map((field) => `line 1: not published: ${field}`),
+    );
+    await writeFile(at("x.csv"), "a,b");
+    const csv = await products(`import ${at("x.csv")}`);
+    assert.equal(csv.code, 1);
+    assert.match(csv.stderr, /x\.csv is no \.jsonl, \.md or \.zip file and no folder\./);
+    const nobody = await stoa("products export --seller nobody@example.net");
+    assert.equal(nobody.code, 1);
+    assert.match(nobody.stderr, /No account has the id or address nobody@example\.net/);
+  },
+);
 
-test("products export to a file: the file appears when it is complete", async () => {
+test("products export to a file: the file appears when it is complete", inFullRun, async () => {
   const { code, stdout } = await products(`export --output ${at("out.jsonl")} --json`);
   assert.deepEqual([code, JSON.parse(stdout)], [0, { output: at("out.jsonl") }]);
   assert.equal((await readFile(at("out.jsonl"), "utf8")).trim().split("\n").length, 2);

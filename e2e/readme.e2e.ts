@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { inFullRun } from "@stoa/service/test/full-size.ts";
 import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
 import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
@@ -125,7 +126,7 @@ test("first-admin link: makes the signed-in account an administrator, and the ne
   assert.equal(linkIn(service.stdout), null);
 });
 
-test("demo remove and demo load: the demo goes and comes back", async () => {
+test("demo remove and demo load: the demo goes and comes back", inFullRun, async () => {
   const [remove, load] = operating.split("\n").filter((command) => command.includes(" demo "));
   assert.equal((await shell(remove!, inFolder())).code, 0);
   assert.equal(await totalProducts(), 0);

@@ -6,7 +6,7 @@ import { emailsTo } from "@stoa/service/test/emails.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
-import { click, openBrowser, openContext, openPage, sees } from "./browser.ts";
+import { click, looks, openBrowser, openContext, openPage, sees } from "./browser.ts";
 
 const PASSWORD = "correct horse battery staple";
 
@@ -443,12 +443,7 @@ const forSignedIn = [
   "/auth/first-admin#token=y",
 ];
 
-for (const [scheme, width] of [
-  ["light", 1200],
-  ["dark", 1200],
-  ["light", 360],
-  ["dark", 320],
-] as const) {
+for (const { scheme, width } of looks) {
   test(`account pages, ${width} pixels, ${scheme}: no overflow, no complaints, accessible`, async () => {
     const context = await openContext(browser, { scheme, width });
     const look = async (path: string) => {

@@ -1,6 +1,7 @@
 /** Which test files a run has, and which of them are quick. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { isFullSize } from "../service/test/full-size.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
@@ -9,7 +10,9 @@ const HELPERS = "service/test/*.ts";
  * Tests that start processes take the longest. The first loads the demo shop that other end-to-end tests wait for. Tests in a process of
  * their own come after them: one measures memory, which a process frees late while two demo shops are loaded beside it.
  */
-const LONG = [/\/backup\.e2e\.ts$/, /readme\.e2e\.ts$|crashes/, /\.e2e\.ts$/, /\.process\.test\.ts$/];
+const LONG = [/\/backup\.full\.e2e\.ts$/, /readme\.e2e\.ts$|crashes/, /\.e2e\.ts$/, /\.process\.test\.ts$/];
+/** Files for `npm run test:full` alone. */
+const FULL_RUN = /\.full\.\w+\.ts$/;
 const IMPORT = /from "([^"]+)"/g;
 
 const filesOf = (pattern: string | string[]) =>
@@ -36,9 +39,9 @@ function findProcessHelpers(): Set<string> {
 
 const isLong = (file: string) => LONG.some((pattern) => pattern.test(file));
 
-/** Every test file of the project, the long ones first, so that in the end no core waits for one of them. */
+/** Every test file of the run, the long ones first, so that in the end no core waits for one of them. */
 export function listTestFiles(): string[] {
-  const files = filesOf(PATTERNS);
+  const files = filesOf(PATTERNS).filter((file) => isFullSize || !FULL_RUN.test(file));
   const rankOf = (file: string) =>
     isLong(file) ? LONG.findIndex((pattern) => pattern.test(file)) : LONG.length;
   return files.toSorted((one, other) => rankOf(one) - rankOf(other));

@@ -6,7 +6,6 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Forked, forkProgram } from "../../../test/child.ts";
 import type { DeliveryWorkerOptions } from "../../../test/delivery-worker-process.ts";
-import { isFullSize } from "../../../test/full-size.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { urlOf } from "../../../test/temporary-postgres.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../../test/webhook-receiver.ts";
@@ -14,15 +13,14 @@ import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded
 import { publishEvent } from "../outbox/outbox.ts";
 
 const PROGRAM = new URL("../../../test/delivery-worker-process.ts", import.meta.url);
-const EVENTS = isFullSize ? 10_000 : 3_000;
+const EVENTS = 10_000;
 const ACCOUNTS = 20;
 /** Events of one transaction. */
 const EVENTS_PER_TRANSACTION = 500;
 /** Deliveries of one worker before it is killed. */
 const LIFE_DELIVERIES = 800;
 const TIMEOUT_MS = 400_000;
-/** A kill repeats what is in flight: a larger share of fewer events. */
-const MAX_REPEATED_SHARE = isFullSize ? 0.05 : 0.1;
+const MAX_REPEATED_SHARE = 0.05;
 
 let folder: string;
 let server: EmbeddedDatabase;
