@@ -7,6 +7,7 @@ import { EvaluationError } from "./evaluation-error.ts";
  * the same message on any machine.
  */
 const MAX_CPU_MS = 200;
+/** Wall-clock time of an evaluation, including waiting for a processor. */
 const MAX_WAIT_MS = 2_000;
 /** Far more than an evaluation can fill within the time limit. */
 const MAX_HEAP_MB = 256;
