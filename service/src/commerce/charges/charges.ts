@@ -95,7 +95,7 @@ export async function charge<Row extends ChargedRow>(
   }
   // Without an answer, a webhook may have settled the row meanwhile.
   const settled = result ? await settle(ctx, target, row, result) : await reload(ctx, target, row);
-  failPoint(ctx, `${kind}: settled, not answered`);
+  failPoint(ctx, `${kind}: settled, no response`);
   return settled;
 }
 

@@ -106,7 +106,7 @@ async function placeOrder(ctx: Context, caller: Member, offer: Quote): Promise<O
     return required(await findOrder(tx, order.id), "the order");
   });
   if (!newOrder) return continueOpenOrder(ctx, caller, offer);
-  failPoint(ctx, "order: written");
+  failPoint(ctx, "order: created");
   return newOrder;
 }
 

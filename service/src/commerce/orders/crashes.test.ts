@@ -19,11 +19,11 @@ const MINUTE_MS = 60_000;
 
 /** The steps of a purchase in order, and the result of reconciliation. */
 const steps = {
-  "order: written": "canceled",
+  "order: created": "canceled",
   "order: about to be charged": "canceled",
   "order: charged, not settled": "completed",
   "order: settling": "completed",
-  "order: settled, not answered": "completed",
+  "order: settled, no response": "completed",
 } as const;
 
 let site: CrashSetup;
@@ -133,7 +133,7 @@ suite("a killed process", () => {
 
   test("with an Idempotency-Key and an open order of other terms: the repeat does not charge that order", async () => {
     const input = await createInput();
-    await buyFrom(await site.startDoomed("order: written"), input);
+    await buyFrom(await site.startDoomed("order: created"), input);
     const key = { "idempotency-key": "by another method" };
     const body = { productId: input.productId, paymentMethodId: "pm_test_refund_waits" };
     const crashing = await site.startDoomed("idempotency: answered, not kept");
@@ -159,7 +159,7 @@ suite("a killed process", () => {
   test("with an Idempotency-Key, after a refund of the purchase: the repeat reads it and charges nothing", async () => {
     const input = await createInput();
     const key = { "idempotency-key": "refunded" };
-    await buyFrom(await site.startDoomed("order: settled, not answered"), input, key);
+    await buyFrom(await site.startDoomed("order: settled, no response"), input, key);
     const [{ orderId }] = (await input.buyer.get("/v1/purchases")).body.data;
     const refund = await input.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
     assert.equal(refund.body.data.status, "succeeded", refund.text);

@@ -16,11 +16,11 @@ const MINUTE_MS = 60_000;
 
 /** The steps of a payout, in order. */
 const steps = [
-  "payout: drawn, not asked",
-  "payout: about to be asked",
-  "payout: asked, not settled",
+  "payout: created, not submitted",
+  "payout: about to be submitted",
+  "payout: submitted, not settled",
   "payout: settling",
-  "payout: settled, not answered",
+  "payout: settled, no response",
 ];
 
 let site: CrashSetup;
@@ -82,9 +82,9 @@ suite("a killed process", () => {
     }
   }
 
-  test('at "payout: drawing": nothing is debited', async () => {
+  test('at "payout: creating": nothing is debited', async () => {
     const seller = await createSeller("acct_test");
-    await requestPayoutAndCrash(seller, "payout: drawing");
+    await requestPayoutAndCrash(seller, "payout: creating");
     assert.deepEqual(await payoutsOf(seller), []);
     assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   });

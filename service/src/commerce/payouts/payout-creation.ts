@@ -48,7 +48,7 @@ export async function createPayout(ctx: Context, tx: Tx, input: PayoutInput): Pr
   if (!isInserted) return null;
   const payout = required(await findPayout(tx, id), "the payout");
   await postPayoutCreated(ctx, tx, payout);
-  failPoint(ctx, "payout: drawing");
+  failPoint(ctx, "payout: creating");
   return payout;
 }
 

@@ -48,20 +48,20 @@ const requestOf = (payout: PayoutRow): PayoutRequest => ({
  * creation is not paid.
  */
 export async function submitPayout(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
-  failPoint(ctx, "payout: drawn, not asked");
+  failPoint(ctx, "payout: created, not submitted");
   if ((await findAccount(ctx.db, payout.sellerId))?.bannedAt)
     return settlePayout(ctx, payout.id, SELLER_BANNED_RESULT);
   await markPayoutAsked(ctx.db, payout.id, ctx.now());
-  failPoint(ctx, "payout: about to be asked");
+  failPoint(ctx, "payout: about to be submitted");
   const result = await nullIfUnreachable(ctx, { payout: payout.id }, () =>
     ctx.integrations.payments.payOut(requestOf(payout)),
   );
-  failPoint(ctx, "payout: asked, not settled");
+  failPoint(ctx, "payout: submitted, not settled");
   // Without an answer, a webhook may have settled the payout meanwhile.
   const settled = result
     ? await settlePayout(ctx, payout.id, result)
     : required(await findPayout(ctx.db, payout.id), "the payout");
-  failPoint(ctx, "payout: settled, not answered");
+  failPoint(ctx, "payout: settled, no response");
   return settled;
 }
 

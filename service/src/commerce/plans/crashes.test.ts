@@ -15,11 +15,11 @@ const PATH = "/v1/account/subscription";
 
 /** The steps of a plan payment in order, and whether reconciliation finds the plan paid. */
 const steps = {
-  "payment: written": false,
+  "payment: created": false,
   "payment: about to be charged": false,
   "payment: charged, not settled": true,
   "payment: settling": true,
-  "payment: settled, not answered": true,
+  "payment: settled, no response": true,
 };
 
 let site: CrashSetup;
@@ -176,7 +176,7 @@ suite("a worker killed during a renewal", () => {
       market.clock.forward(1);
     }
     market.clock.now = new Date((await readSubscription(people[2]!)).periodEnd);
-    await crashWorker("payment: settled, not answered");
+    await crashWorker("payment: settled, no response");
     assert.deepEqual(
       people.map((person) => chargesOf(person).length),
       [2, 1, 1],

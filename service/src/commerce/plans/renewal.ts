@@ -37,7 +37,7 @@ async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Pla
     return beginRenewal(ctx, tx, userId, { tax });
   });
   if (!payment) return;
-  failPoint(ctx, "payment: written");
+  failPoint(ctx, "payment: created");
   await chargeRenewal(ctx, payment);
 }
 

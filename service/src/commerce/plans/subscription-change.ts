@@ -45,7 +45,7 @@ export async function changeSubscription(
   const open = await ctx.db
     .transaction()
     .execute((tx) => startChange(ctx, tx, caller.userId, change, source));
-  failPoint(ctx, "payment: written");
+  failPoint(ctx, "payment: created");
   const payment = open && (await charge(ctx, planPaymentTarget, open));
   mustNotHaveFailed(payment);
   return new DataResponse(await toSubscription(ctx, caller.userId), {

@@ -18,10 +18,10 @@ const MINUTE_MS = 60_000;
 /** The steps of a refund, in order. */
 const steps = [
   "refund: approved",
-  "refund: about to be asked for",
-  "refund: given back, not settled",
+  "refund: about to be submitted",
+  "refund: submitted, not settled",
   "refund: settling",
-  "refund: settled, not answered",
+  "refund: settled, no response",
 ];
 
 let site: CrashSetup;

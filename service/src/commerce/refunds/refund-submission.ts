@@ -38,11 +38,11 @@ import { recordRefunded, remainingAmount } from "./refund-settlement.ts";
 export async function submitRefund(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: approved");
   const submitted = await markRefundAsked(ctx.db, refundId, ctx.now());
-  failPoint(ctx, "refund: about to be asked for");
+  failPoint(ctx, "refund: about to be submitted");
   const result = submitted && (await askProvider(ctx, submitted));
-  failPoint(ctx, "refund: given back, not settled");
+  failPoint(ctx, "refund: submitted, not settled");
   if (result) await settleRefund(ctx, refundId, result);
-  failPoint(ctx, "refund: settled, not answered");
+  failPoint(ctx, "refund: settled, no response");
 }
 
 const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundResult | null> =>
