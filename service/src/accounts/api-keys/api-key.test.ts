@@ -8,7 +8,7 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const environment = fc.constantFrom("test" as const, "production" as const);
 const key = environment.map((name) => ({ environment: name, ...mintKey(name) }));
 
-test("a key tells its environment, its lookup, its secret and its checksum", () => {
+test("an API key: parses into environment, lookup, secret and checksum", () => {
   fc.assert(
     fc.property(key, ({ environment: name, value, lookup }) => {
       const label = name === "test" ? "test" : "live";
@@ -18,7 +18,7 @@ test("a key tells its environment, its lookup, its secret and its checksum", () 
   );
 });
 
-test("a minted key is found by its lookup, in its own environment alone", () => {
+test("a created key: its lookup is found, only in its own environment", () => {
   fc.assert(
     fc.property(key, ({ environment: name, value, lookup }) => {
       assert.equal(parseKeyLookup(value, name), lookup);
@@ -27,7 +27,7 @@ test("a minted key is found by its lookup, in its own environment alone", () => 
   );
 });
 
-test("a key with any one character changed is no key", () => {
+test("parseKeyLookup, a key with one changed character: null", () => {
   const { value } = mintKey("test");
   for (let at = 0; at < value.length; at++) {
     for (const character of `${BASE62}_ é`) {
@@ -38,7 +38,7 @@ test("a key with any one character changed is no key", () => {
   }
 });
 
-test("a key with characters missing, doubled, swapped or added is no key", () => {
+test("parseKeyLookup, missing, doubled, swapped or added characters: null", () => {
   fc.assert(
     fc.property(key, fc.nat(60), ({ environment: name, value }, at) => {
       const [before, here, next, rest] = [
@@ -55,23 +55,23 @@ test("a key with characters missing, doubled, swapped or added is no key", () =>
   );
 });
 
-test("no other text is a key", () => {
+test("parseKeyLookup, any other text: null", () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 80 }), (text) => assert.equal(parseKeyLookup(text, "test"), null)),
   );
 });
 
-test("a key that was made long ago is read as then", () => {
+test("parseKeyLookup, a key of an earlier release: still parsed", () => {
   const value = "stoa_test_0123456789ABabcdefghijklmnopqrstuvwxyzABCDEF2x8VlX";
   assert.equal(parseKeyLookup(value, "test"), "0123456789AB");
 });
 
-test("two keys are never alike", () => {
+test("two created keys: always different", () => {
   const values = new Set(Array.from({ length: 2_000 }, () => mintKey("test").value.slice(10, 22)));
   assert.equal(values.size, 2_000);
 });
 
-test("a digest belongs to its key alone, and digests of other lengths never match", () => {
+test("a key digest: matches its own key only, and no digest of another length", () => {
   fc.assert(
     fc.property(key, key, (a, b) => {
       assert.ok(isSameDigest(digestOf(a.value), a.digest));

@@ -18,7 +18,7 @@ after(() => market.close());
 
 const round = () => sendKeyExpiryEmails(market.service.ctx);
 
-/** An account with one key of so many days; answers its id. */
+/** Creates an account with one key that expires in `days`. Returns the key's id. */
 async function hasKeyFor(days: number): Promise<string> {
   const { userId } = await market.createUser();
   const expiresAt = new Date(market.clock.now.getTime() + days * DAY_MS);
@@ -28,17 +28,17 @@ async function hasKeyFor(days: number): Promise<string> {
 
 const countFor = async (userId: string) => (await emailsToUser(market, userId)).length;
 
-test("the owner is told 14 and 3 days before a key ends, once each", async () => {
+test("key expiry emails: one email 14 days and one 3 days before the end", async () => {
   const userId = await hasKeyFor(30);
-  const told = [];
+  const emailDays = [];
   for (let hour = 0; hour < 31 * 24; hour += 6) {
     const before = await countFor(userId);
     await round();
     const now = await countFor(userId);
-    if (now > before) told.push({ day: hour / 24, messages: now - before });
+    if (now > before) emailDays.push({ day: hour / 24, messages: now - before });
     market.clock.forward(6 * HOUR_MS);
   }
-  assert.deepEqual(told, [
+  assert.deepEqual(emailDays, [
     { day: 16, messages: 1 },
     { day: 27, messages: 1 },
   ]);
@@ -50,7 +50,7 @@ test("the owner is told 14 and 3 days before a key ends, once each", async () =>
   );
 });
 
-test("of parallel rounds of several workers one tells", async () => {
+test("key expiry emails, parallel job runs: one email", async () => {
   const people = await Promise.all(Array.from({ length: 8 }, () => hasKeyFor(20)));
   const node = await market.startNode();
   market.clock.forward(10 * DAY_MS);
@@ -60,7 +60,7 @@ test("of parallel rounds of several workers one tells", async () => {
   assert.deepEqual(await Promise.all(people.map(countFor)), [1, 1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("whatever rounds are missed, each key is told at most once a threshold, and of the nearest", async () => {
+test("key expiry emails, missed job runs: at most one email a threshold, the nearest first", async () => {
   const lives = fc.integer({ min: 1, max: 40 });
   const rounds = fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { maxLength: 6 });
   await fc.assert(
@@ -68,14 +68,14 @@ test("whatever rounds are missed, each key is told at most once a threshold, and
       const userId = await hasKeyFor(life);
       const made = market.clock.now.getTime();
       let expected = 0;
-      let lastTold = Number.POSITIVE_INFINITY;
+      let lastThreshold = Number.POSITIVE_INFINITY;
       for (const day of days.toSorted((a, b) => a - b)) {
         market.clock.now = new Date(made + day * DAY_MS);
         const left = life - day;
         const due = [3, 14].find((threshold) => left <= threshold && life >= threshold);
-        if (left > 0 && due !== undefined && due < lastTold) {
+        if (left > 0 && due !== undefined && due < lastThreshold) {
           expected++;
-          lastTold = due;
+          lastThreshold = due;
         }
         await round();
         assert.equal(await countFor(userId), expected, `${left} of ${life} days left`);
@@ -85,7 +85,7 @@ test("whatever rounds are missed, each key is told at most once a threshold, and
   );
 });
 
-test("nobody is told of a key that was revoked or replaced, or when the account is closed or banned", async () => {
+test("key expiry emails: none for a revoked or replaced key, nor for a closed or banned account", async () => {
   const people = await Promise.all(Array.from({ length: 5 }, () => hasKeyFor(20)));
   const set = (table: string, column: string, at: number) =>
     market.query(`update ${table} set ${column} = $1 where ${table === "users" ? "id" : "user_id"} = $2`, [

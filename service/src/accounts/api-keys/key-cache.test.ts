@@ -9,12 +9,12 @@ import type { KeyRow } from "./queries.ts";
 const OWNERS: Record<string, string> = { a: "ada", b: "ada", c: "cleo" };
 const LOOKUPS = Object.keys(OWNERS);
 
-/** A database of versions, whose notices are told when the test says so, over a line that can be lost. */
-function world() {
+/** A model of the database: versions of keys, a queue of notifications that the test delivers, and a connection. */
+function modelDatabase() {
   let memory: NotifiedCache | null = null;
   let current = true;
   const committed = new Map(LOOKUPS.map((lookup) => [lookup, 1]));
-  const told = new Map(committed);
+  const notified = new Map(committed);
   const queue: { channel: string; payload: string; versions: Map<string, number> }[] = [];
   const cache = new KeyCache({
     areCurrent: () => current,
@@ -30,7 +30,7 @@ function world() {
   };
   return {
     cache,
-    told,
+    notified,
     isCurrent: () => current,
     read: (lookup: string) =>
       ({ id: String(committed.get(lookup)), userId: OWNERS[lookup] }) as unknown as KeyRow,
@@ -42,11 +42,11 @@ function world() {
       bump(LOOKUPS.filter((lookup) => OWNERS[lookup] === userId));
       enqueue("user_changed", userId);
     },
-    tell() {
-      const notice = queue.shift();
-      if (!notice) return;
-      memory!.on[notice.channel]!(notice.payload);
-      for (const [lookup, version] of notice.versions) told.set(lookup, version);
+    notify() {
+      const notification = queue.shift();
+      if (!notification) return;
+      memory!.on[notification.channel]!(notification.payload);
+      for (const [lookup, version] of notification.versions) notified.set(lookup, version);
     },
     lose() {
       current = false;
@@ -56,7 +56,7 @@ function world() {
     regain() {
       if (current) return;
       current = true;
-      for (const [lookup, version] of committed) told.set(lookup, version);
+      for (const [lookup, version] of committed) notified.set(lookup, version);
     },
   };
 }
@@ -73,36 +73,37 @@ const step = fc.oneof(
     weight: 3,
     arbitrary: fc.record({ does: fc.constant("changeUser" as const), user: fc.constantFrom("ada", "cleo") }),
   },
-  { weight: 9, arbitrary: fc.record({ does: fc.constant("tell" as const) }) },
+  { weight: 9, arbitrary: fc.record({ does: fc.constant("notify" as const) }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constantFrom("lose" as const, "regain" as const) }) },
 );
 
-interface Asked {
+interface OpenQuery {
   lookup: string;
   row: KeyRow | null;
   answer: PromiseWithResolvers<KeyRow | undefined>;
 }
 
-test("in whatever order a look-up, its query, a change and its notice come, no key is older than what was told", async () => {
+test("key cache, random order of look-ups, queries, changes and notifications: no stale key", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60, size: "max" }), async (steps) => {
-      const { cache, ...db } = world();
-      const open: Asked[] = [];
+      const { cache, ...db } = modelDatabase();
+      const open: OpenQuery[] = [];
       const found: Promise<void>[] = [];
       const tooOld: string[] = [];
-      const find = async (wanted: string) => {
-        const floor = db.isCurrent() ? db.told.get(wanted)! : Number(db.read(wanted).id);
-        const row = await cache.find(wanted, () => {
-          const one = { lookup: wanted, row: null, answer: Promise.withResolvers<KeyRow | undefined>() };
+      const find = async (requested: string) => {
+        const floor = db.isCurrent() ? db.notified.get(requested)! : Number(db.read(requested).id);
+        const row = await cache.find(requested, () => {
+          const one = { lookup: requested, row: null, answer: Promise.withResolvers<KeyRow | undefined>() };
           open.push(one);
           return one.answer.promise;
         });
-        if (Number(row!.id) < floor) tooOld.push(`version ${row!.id} of ${wanted} after ${floor} was told`);
+        if (Number(row!.id) < floor)
+          tooOld.push(`version ${row!.id} of ${requested} after notification of ${floor}`);
       };
-      const query = (one: Asked | undefined) => {
+      const query = (one: OpenQuery | undefined) => {
         if (one) one.row ??= db.read(one.lookup);
       };
-      const answer = (one: Asked | undefined) => {
+      const answer = (one: OpenQuery | undefined) => {
         if (!one) return;
         query(one);
         open.splice(open.indexOf(one), 1);
@@ -125,22 +126,21 @@ test("in whatever order a look-up, its query, a change and its notice come, no k
   );
 });
 
-/** How often a look-up had to ask the database. */
 function counting(cache: KeyCache) {
-  let asked = 0;
+  let queryCount = 0;
   return {
-    asked: () => asked,
-    find: (wanted: string, row: KeyRow | undefined) =>
-      cache.find(wanted, async () => {
-        asked++;
+    queryCount: () => queryCount,
+    find: (requested: string, row: KeyRow | undefined) =>
+      cache.find(requested, async () => {
+        queryCount++;
         return row;
       }),
   };
 }
 
-test("a key is asked for once, and again after a notice about it or its owner, not after one about others", async () => {
-  const { cache, ...db } = world();
-  const { find, asked } = counting(cache);
+test("key cache: one query a key, another after a notification of the key or its owner", async () => {
+  const { cache, ...db } = modelDatabase();
+  const { find, queryCount } = counting(cache);
   const steps: [what: () => void, expected: number][] = [
     [() => {}, 1],
     [() => {}, 1],
@@ -152,36 +152,36 @@ test("a key is asked for once, and again after a notice about it or its owner, n
   ];
   for (const [what, expected] of steps) {
     what();
-    db.tell();
+    db.notify();
     await find("a", db.read("a"));
-    assert.equal(asked(), expected);
+    assert.equal(queryCount(), expected);
   }
 });
 
-test("nothing is kept while notices are not heard, and nothing of before when they are again", async () => {
-  const { cache, ...db } = world();
-  const { find, asked } = counting(cache);
+test("key cache, connection for notifications lost: caches nothing, and drops older entries", async () => {
+  const { cache, ...db } = modelDatabase();
+  const { find, queryCount } = counting(cache);
   await find("a", db.read("a"));
   db.lose();
   await find("a", db.read("a"));
   await find("a", db.read("a"));
-  assert.equal(asked(), 3);
+  assert.equal(queryCount(), 3);
   db.regain();
   await find("a", db.read("a"));
   await find("a", db.read("a"));
-  assert.equal(asked(), 4);
+  assert.equal(queryCount(), 4);
 });
 
-test("what does not exist is not kept, and of what does no more than ten thousand", async () => {
-  const { cache, ...db } = world();
-  const { find, asked } = counting(cache);
+test("key cache: no entry for an unknown key, at most 10,000 entries", async () => {
+  const { cache, ...db } = modelDatabase();
+  const { find, queryCount } = counting(cache);
   await find("nobody", undefined);
   await find("nobody", undefined);
-  assert.equal(asked(), 2);
+  assert.equal(queryCount(), 2);
   for (let at = 0; at <= 10_000; at++) await find(`key ${at}`, db.read("a"));
-  const before = asked();
+  const before = queryCount();
   await find("key 10000", db.read("a"));
-  assert.equal(asked(), before, "the newest is known");
+  assert.equal(queryCount(), before, "the newest is known");
   await find("key 0", db.read("a"));
-  assert.equal(asked(), before + 1, "the oldest gave its place");
+  assert.equal(queryCount(), before + 1, "the oldest gave its place");
 });

@@ -35,9 +35,9 @@ export class KeyCache {
     if (!this.#notifications.areCurrent()) return read();
     const known = this.#rows.get(lookup);
     if (known) return known;
-    const forgotten = this.#evictions;
+    const evictions = this.#evictions;
     const row = await read();
-    if (row && forgotten === this.#evictions) this.#store(lookup, row);
+    if (row && evictions === this.#evictions) this.#store(lookup, row);
     return row;
   }
 

@@ -34,7 +34,7 @@ async function lastUsed(key: string): Promise<Date | null> {
   return rows[0].last_used_at;
 }
 
-/** The last use is written beside the request, so it may come a moment later. */
+/** A request does not wait for the write of its last use. */
 async function lastUsedIs(key: string, expected: Date): Promise<void> {
   for (let tries = 0; tries < 500; tries++) {
     if ((await lastUsed(key))?.getTime() === expected.getTime()) return;
@@ -43,7 +43,7 @@ async function lastUsedIs(key: string, expected: Date): Promise<void> {
   assert.deepEqual(await lastUsed(key), expected);
 }
 
-test("whatever is wrong with a key, the answer is one", async () => {
+test("an invalid key, for any reason: the same answer", async () => {
   const { key: expired } = await makeKey({ expiresAt: market.clock.now });
   const { key: revoked } = await makeKey();
   await market.query("update api_keys set revoked_at = $1 where lookup = $2", [
@@ -69,14 +69,14 @@ test("whatever is wrong with a key, the answer is one", async () => {
   }
 });
 
-test("a key whose secret was never given out finds no account, though its lookup is known", async () => {
+test("a key with a known lookup and a wrong secret: finds no account", async () => {
   const { key } = await makeKey();
   const digest = mintKey("test").digest;
   await market.query("update api_keys set digest = $1 where lookup = $2", [digest, lookup(key)]);
   assertError(await ask(key), 401, "INVALID_API_KEY");
 });
 
-test("a key works until it expires", async () => {
+test("a key with an expiry: works until then", async () => {
   const { key } = await makeKey({ expiresAt: new Date(market.clock.now.getTime() + MINUTE_MS) });
   market.clock.forward(MINUTE_MS - 1);
   assert.equal((await ask(key)).status, 200);
@@ -84,7 +84,7 @@ test("a key works until it expires", async () => {
   assertError(await ask(key), 401, "INVALID_API_KEY");
 });
 
-test("the last use is kept once a minute", async () => {
+test("lastUsedAt: written once a minute", async () => {
   const { key } = await makeKey();
   assert.equal(await lastUsed(key), null);
   const first = market.clock.now;
@@ -97,7 +97,7 @@ test("the last use is kept once a minute", async () => {
   await lastUsedIs(key, market.clock.now);
 });
 
-test("within a minute nothing more is written, however many requests come", async () => {
+test("lastUsedAt, many requests within a minute: no second write", async () => {
   const { key } = await makeKey();
   const written = async () => {
     const { rows } = await market.query("select xmin::text from api_keys where lookup = $1", [lookup(key)]);
@@ -113,7 +113,7 @@ test("within a minute nothing more is written, however many requests come", asyn
   assert.equal(await written(), before);
 });
 
-test("a key may do what its permissions say and nothing else", async () => {
+test("a key: only the endpoints of its permissions", async () => {
   const { key } = await makeKey({ permissions: ["purchases:read"] });
   const client = market.as(key);
   assert.equal((await client.get("/v1/purchases")).status, 200);
@@ -129,11 +129,11 @@ test("a key may do what its permissions say and nothing else", async () => {
   }
 });
 
-suite("the operator revokes a key", () => {
+suite("revokeKeyAsOperator", () => {
   const revoke = (idOrValue: string) => revokeKeyAsOperator(market.service.ctx, idOrValue);
 
   for (const by of ["id", "key"] as const) {
-    test(`by its ${by === "id" ? "id" : "pasted value"}: it ends, and its owner is told once`, async () => {
+    test(`by ${by === "id" ? "id" : "pasted value"}: the key ends, and the owner gets one email`, async () => {
       const { userId } = await market.createUser();
       const made = await makeKey({ userId, name: "Leaked" });
       assert.equal((await ask(made.key)).status, 200);
@@ -156,7 +156,7 @@ suite("the operator revokes a key", () => {
     });
   }
 
-  test("and nothing else: what is no key of this environment is refused in words", async () => {
+  test("a text that is no key of this environment: an error that says why", async () => {
     const { key } = await makeKey();
     const other = await makeKey();
     const forged = other.key.slice(0, 22) + key.slice(22);
@@ -167,7 +167,7 @@ suite("the operator revokes a key", () => {
   });
 });
 
-test("permissions are written as all, or by their names", () => {
+test('parsePermissions: "all", or names of permissions', () => {
   assert.deepEqual(parsePermissions("all"), [...permissions]);
   assert.deepEqual(parsePermissions("products:read, ai:execute"), ["products:read", "ai:execute"]);
   for (const text of ["", "products:read,", "admin", "ALL"]) {

@@ -34,25 +34,25 @@ async function make(): Promise<{ id: string; key: string; here: Client; there: C
 
 const statusOf = async (client: Client) => (await client.get("/v1/categories")).status;
 
-/** Both nodes know the key, in memory. */
-async function inMemory(key: string): Promise<void> {
-  await until("notices are heard", areCurrent);
+/** Fills the caches of both nodes. */
+async function cacheOnBothNodes(key: string): Promise<void> {
+  await until("notifications arrive", areCurrent);
   for (const origin of [market.origin, other.origin]) {
     for (let times = 0; times < 2; times++) assert.equal(await statusOf(clientOf(origin, key)), 200);
   }
 }
 
-/** Past the service: what memory forgets over it is not waited for. */
+/** Writes past the service, so the test does not wait until caches drop the key. */
 const change = (text: string, ...values: unknown[]) => market.service.ctx.pool.query(text, values);
 
-test("a known key is not looked up: it gets in while nobody can read the table of keys", async () => {
+test("a cached key, the table of keys locked: authenticates without a query", async () => {
   const [known, unknown] = [await make(), await make()];
-  await inMemory(known.key);
+  await cacheOnBothNodes(known.key);
   const client = await market.service.ctx.pool.connect();
   try {
     await client.query("begin");
     await client.query("lock table api_keys in access exclusive mode");
-    await until("notices are heard", areCurrent);
+    await until("notifications arrive", areCurrent);
     assert.equal(await statusOf(known.here), 200);
     const waiting = statusOf(unknown.here);
     assert.equal(await Promise.race([waiting, sleep(50, "waits")]), "waits");
@@ -63,7 +63,7 @@ test("a known key is not looked up: it gets in while nobody can read the table o
   }
 });
 
-suite("what happens on one node is so on the other within a second", () => {
+suite("a change on one node: the other node applies it within a second", () => {
   for (const [what, act] of [
     ["a key is revoked over the API", ({ id }: { id: string }) => owner.delete(`/v1/api-keys/${id}`)],
     [
@@ -82,23 +82,23 @@ suite("what happens on one node is so on the other within a second", () => {
   ] as const) {
     test(`${what}: the key is refused`, async () => {
       const { id, key, there } = await make();
-      await inMemory(key);
+      await cacheOnBothNodes(key);
       await act({ id });
       await until("it is refused", async () => (await statusOf(there)) === 401, WITHIN_MS);
       assert.equal(await statusOf(there), 401);
     });
   }
 
-  test("a permission is taken: it is lacking", async () => {
+  test("a permission is removed: it is missing", async () => {
     const { key, there } = await make();
-    await inMemory(key);
+    await cacheOnBothNodes(key);
     await change("update api_keys set permissions = '{}' where user_id = $1", owner.userId);
     await until("it is refused", async () => (await statusOf(there)) === 403, WITHIN_MS);
   });
 
-  test("role, plan and quota change: the next callers carry them", async () => {
+  test("role, plan and quota change: the next callers have them", async () => {
     const { key } = await make();
-    await inMemory(key);
+    await cacheOnBothNodes(key);
     const { authenticateApiKey } = await import("./authenticate-key.ts");
     const quota = [{ requests: 5, seconds: 60 }];
     await change(
@@ -106,21 +106,21 @@ suite("what happens on one node is so on the other within a second", () => {
       JSON.stringify(quota),
       owner.userId,
     );
-    const told = async () => (await authenticateApiKey(other.ctx, key))!;
-    await until("the role is known", async () => (await told()).role === "seller", WITHIN_MS);
-    const { plan, quota: known } = await told();
+    const caller = async () => (await authenticateApiKey(other.ctx, key))!;
+    await until("the other node has the role", async () => (await caller()).role === "seller", WITHIN_MS);
+    const { plan, quota: known } = await caller();
     assert.deepEqual([plan, known], ["business", quota]);
   });
 });
 
-test("a key in memory expires at its moment", async () => {
+test("a cached key expires on time", async () => {
   const expiresAt = new Date(market.clock.now.getTime() + 60_000).toISOString();
   const { body } = await owner.post("/v1/api-keys", {
     name: "Short",
     permissions: { "products:read": true },
     expiresAt,
   });
-  await inMemory(body.data.key);
+  await cacheOnBothNodes(body.data.key);
   const here = clientOf(market.origin, body.data.key);
   market.clock.forward(59_999);
   assert.equal(await statusOf(here), 200);
@@ -128,11 +128,11 @@ test("a key in memory expires at its moment", async () => {
   assert.equal(await statusOf(here), 401);
 });
 
-test("what is written all the time sends no notices: the last use, and what was told of the end", async () => {
+test("lastUsedAt and sent reminders, which change all the time: no notification", async () => {
   const { key } = await make();
-  const heard: string[] = [];
+  const payloads: string[] = [];
   const client = await market.service.ctx.pool.connect();
-  client.on("notification", ({ payload = "" }) => heard.push(payload));
+  client.on("notification", ({ payload = "" }) => payloads.push(payload));
   try {
     await client.query("listen api_key_changed");
     await client.query("listen user_changed");
@@ -141,23 +141,23 @@ test("what is written all the time sends no notices: the last use, and what was 
     await change("update users set name = 'Other', role = role, plan = plan where id = $1", owner.userId);
     await sendKeyExpiryEmails(market.service.ctx);
     await client.query("select 1");
-    assert.deepEqual(heard, []);
+    assert.deepEqual(payloads, []);
     await change(
       "update api_keys set revoked_at = $1 where lookup = $2",
       market.clock.now,
       key.slice(10, 22),
     );
     await client.query("select 1");
-    assert.deepEqual(heard, [key.slice(10, 22)], "the listener does hear");
+    assert.deepEqual(payloads, [key.slice(10, 22)], "the listener is connected");
   } finally {
     client.release(true);
   }
 });
 
-suite("when the connection for notices is lost", () => {
+suite("the connection for notifications is lost", () => {
   const listeners =
     "pg_stat_activity where datname = current_database() and application_name = 'stoa notices'";
-  /** Asked of another database, as PostgreSQL demands. */
+  /** PostgreSQL requires another database than the altered one for this statement. */
   const allowConnections = async (allowed: boolean) => {
     const { rows } = await change("select current_database() as name");
     const admin = new pg.Client({ connectionString: process.env["STOA_TEST_DATABASE"]! });
@@ -166,9 +166,9 @@ suite("when the connection for notices is lost", () => {
     await admin.end();
   };
 
-  test("nothing in memory is believed until it is back: a revoked key is refused at once", async () => {
+  test("the cache is not used until it is back: a revoked key is refused at once", async () => {
     const { key, there } = await make();
-    await inMemory(key);
+    await cacheOnBothNodes(key);
     await allowConnections(false);
     try {
       await change(`select pg_terminate_backend(pid) from ${listeners}`);
@@ -186,15 +186,15 @@ suite("when the connection for notices is lost", () => {
     await until("it is back", areCurrent);
     assert.equal(await statusOf(there), 401);
     const again = await make();
-    await inMemory(again.key);
+    await cacheOnBothNodes(again.key);
     await owner.delete(`/v1/api-keys/${again.id}`);
     await until("notices work again", async () => (await statusOf(again.there)) === 401, WITHIN_MS);
   });
 
-  test("again and again in the middle of revocations, no key outlives its own by a second", async () => {
+  test("lost repeatedly during revocations: no key works a second after its revocation", async () => {
     for (let round = 0; round < 5; round++) {
       const { id, key, there } = await make();
-      await inMemory(key);
+      await cacheOnBothNodes(key);
       await Promise.all([
         change(`select pg_terminate_backend(pid) from ${listeners}`),
         owner.delete(`/v1/api-keys/${id}`),

@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Somebody who is signed in, with no key yet but the market's. */
+/** A signed-in user, whose only key is the market's. */
 async function hasOwner(): Promise<Client> {
   const { userId } = await market.createUser();
   await market.query("delete from api_keys where user_id = $1", [userId]);
@@ -50,8 +50,8 @@ async function deedsOf(owner: Client): Promise<[action: string, target: string, 
   return rows.map(({ action, target_id, details }) => [action, target_id, details]);
 }
 
-suite("making a key", () => {
-  test("answers the five fields, and the key works as its permissions say", async () => {
+suite("POST /api-keys", () => {
+  test("answers the five fields, and the key works within its permissions", async () => {
     const owner = await hasOwner();
     const reply = await owner.post("/v1/api-keys", input);
     assert.equal(reply.status, 201, reply.text);
@@ -68,16 +68,16 @@ suite("making a key", () => {
     assert.equal(assertError(refused, 403, "UNAUTHORIZED").required, "purchases:read");
   });
 
-  test("grants what is true and nothing else, of every map of permissions", async () => {
+  test("a map of permissions: grants those that are true", async () => {
     const owner = await hasOwner();
     const map = fc.dictionary(fc.constantFrom(...permissions), fc.boolean());
     await fc.assert(
-      fc.asyncProperty(map, async (given) => {
-        const { id } = await make(owner, { permissions: given });
+      fc.asyncProperty(map, async (input) => {
+        const { id } = await make(owner, { permissions: input });
         const { rows } = await market.query("select permissions from api_keys order by id desc limit 1");
         assert.deepEqual(
           new Set(rows[0].permissions),
-          new Set(permissions.filter((name) => given[name] === true)),
+          new Set(permissions.filter((name) => input[name] === true)),
         );
         assert.equal((await owner.delete(`/v1/api-keys/${id}`)).status, 200);
       }),
@@ -85,7 +85,7 @@ suite("making a key", () => {
     );
   });
 
-  test("with false alone is possible: such a key grants nothing", async () => {
+  test("all permissions false: the key grants nothing", async () => {
     const owner = await hasOwner();
     const { key } = await make(owner, { permissions: { "products:read": false } });
     assertError(await ask(key), 403, "UNAUTHORIZED");
@@ -108,14 +108,14 @@ suite("making a key", () => {
     ["expiresAt", { ...input, expiresAt: 1_800_000_000 }],
     ["key", { ...input, key: "stoa_test_mine" }],
   ] as const) {
-    test(`refuses ${JSON.stringify(body)} and names ${field}`, async () => {
+    test(`${JSON.stringify(body)}: refused, names ${field}`, async () => {
       const owner = await hasOwner();
       assertError(await owner.post("/v1/api-keys", body), 400, "INVALID_REQUEST", field);
       assert.deepEqual(await listed(owner), []);
     });
   }
 
-  test("takes an end in the future, at most five years ahead", async () => {
+  test("expiresAt: in the future, at most five years ahead", async () => {
     const owner = await hasOwner();
     const fiveYears = new Date(market.clock.now);
     fiveYears.setUTCFullYear(fiveYears.getUTCFullYear() + 5);
@@ -130,7 +130,7 @@ suite("making a key", () => {
     }
   });
 
-  test("reads an end in any time zone, and the key works until then", async () => {
+  test("expiresAt in any time zone: the key works until then", async () => {
     const owner = await hasOwner();
     const zoned = inFuture(HOUR_MS + 2 * HOUR_MS).replace("Z", "+02:00");
     const { key } = await make(owner, { expiresAt: zoned });
@@ -141,7 +141,7 @@ suite("making a key", () => {
     assert.equal((await listed(owner))[0]!["status"], "expired");
   });
 
-  test("is possible for 25 keys that work at a time, in parallel too", async () => {
+  test("the 26th active key, in parallel too: refused", async () => {
     const owner = await hasOwner();
     const { id: soonRevoked } = await make(owner);
     await make(owner, { expiresAt: inFuture(HOUR_MS) });
@@ -167,7 +167,7 @@ suite("making a key", () => {
     assert.equal((await other.post("/v1/api-keys", input)).status, 201, "others have 25 of their own");
   });
 
-  test("sends an email, which says when the key can spend money", async () => {
+  test("sends an email, with a warning when the key can spend money", async () => {
     const owner = await hasOwner();
     await make(owner, { permissions: { "products:read": true, "products:write": true } });
     const [first, ...others] = await emailsToUser(market, owner.userId);
@@ -185,8 +185,8 @@ suite("making a key", () => {
   });
 });
 
-suite("the list of keys", () => {
-  test("shows the newest first and all that is known, and never a value", async () => {
+suite("GET /api-keys", () => {
+  test("newest first, with all fields and without the value", async () => {
     const owner = await hasOwner();
     const createdAt = market.clock.now.toISOString();
     const first = await make(owner, { name: "First", expiresAt: inFuture(DAY_MS) });
@@ -210,18 +210,18 @@ suite("the list of keys", () => {
     });
   });
 
-  test("tells the last use", async () => {
+  test("contains the last use", async () => {
     const owner = await hasOwner();
     const { key } = await make(owner);
     await ask(key);
     const used = market.clock.now.toISOString();
-    // Written beside the request, so it may come a moment later.
+    // A request does not wait for the write of its last use.
     for (let tries = 0; tries < 500 && (await listed(owner))[0]!["lastUsedAt"] === null; tries++)
       await sleep(10);
     assert.equal((await listed(owner))[0]!["lastUsedAt"], used);
   });
 
-  test("has pages, and holds nobody else's keys", async () => {
+  test("has pages, and no keys of other accounts", async () => {
     const [owner, other] = [await hasOwner(), await hasOwner()];
     for (const name of ["One", "Two", "Three"]) await make(owner, { name });
     await make(other);
@@ -235,8 +235,8 @@ suite("the list of keys", () => {
   });
 });
 
-suite("revoking a key", () => {
-  test("ends it at once, keeps it listed, and can be said again", async () => {
+suite("DELETE /api-keys/:keyId", () => {
+  test("the key ends at once and stays listed; a repeat succeeds", async () => {
     const owner = await hasOwner();
     const { id, key } = await make(owner);
     assert.equal((await ask(key)).status, 200);
@@ -259,7 +259,7 @@ suite("revoking a key", () => {
     );
   });
 
-  test("is never late: a key that was used the moment before is refused in the answer's wake, a hundred times", async () => {
+  test("a key used just before: refused right after the answer, in 100 of 100 tries", async () => {
     const owner = await hasOwner();
     for (let round = 0; round < 100; round++) {
       const { id, key } = await make(owner);
@@ -269,8 +269,8 @@ suite("revoking a key", () => {
   });
 });
 
-suite("keys belong to one account and to sessions", () => {
-  test("another's key, and what is none, is API_KEY_NOT_FOUND, and stays as it is", async () => {
+suite("access to the endpoints of API keys", () => {
+  test("another account's key, or an unknown id: API_KEY_NOT_FOUND, nothing changes", async () => {
     const [owner, other] = [await hasOwner(), await hasOwner()];
     const { id, key } = await make(owner);
     const nothing = toId("key", "0190b8d0-0000-7000-8000-000000000000");
@@ -281,7 +281,7 @@ suite("keys belong to one account and to sessions", () => {
     assert.equal((await ask(key)).status, 200);
   });
 
-  test("a key with every permission can neither list, make, replace nor revoke keys", async () => {
+  test("a key with every permission: cannot list, create, rotate or revoke keys", async () => {
     const { userId, key } = await market.createUser();
     const owner = await market.createSession(userId);
     const { id } = await make(owner);
@@ -297,14 +297,14 @@ suite("keys belong to one account and to sessions", () => {
     assert.equal((await listed(owner)).length, 2);
   });
 
-  test("nobody and guests do not get in", async () => {
+  test("no credentials, and a guest: refused", async () => {
     assertError(await market.as(null).get("/v1/api-keys"), 401, "INVALID_API_KEY");
     const { value } = market.service.ctx.guests.cookie();
     const cookie = `__Host-guest=${value}`;
     assertError(await market.as(null).get("/v1/api-keys", { cookie }), 403, "UNAUTHORIZED");
   });
 
-  test("every change is in the audit log with where it came from, and no secret", async () => {
+  test("each change: in the audit log with its origin and without a secret", async () => {
     const owner = await hasOwner();
     const { id, key } = await make(owner);
     const { body } = await owner.post(`/v1/api-keys/${id}/rotate`, { graceHours: 1 });
@@ -326,7 +326,7 @@ suite("keys belong to one account and to sessions", () => {
   });
 });
 
-test("the value of a key is in no table and no log", async () => {
+test("the value of a key: in no table and no log", async () => {
   const owner = await hasOwner();
   const idempotency = { "idempotency-key": "make-one" };
   const made = await owner.post(

@@ -26,14 +26,14 @@ async function make(more: object = {}): Promise<{ id: string; key: string }> {
   return reply.body.data;
 }
 
-/** The session of a test that goes on for days must stay in use. */
+/** Each call also uses the session, which would end when it is idle for days. */
 async function statusOf(id: string): Promise<string> {
   owner = await market.createSession(owner.userId);
   const { body } = await owner.get("/v1/api-keys?limit=100");
   return body.data.find((key: { id: string }) => key.id === id).status;
 }
 
-test("a replaced key works on for 24 hours unless said otherwise, beside the new one", async () => {
+test("POST /api-keys/:keyId/rotate, no graceHours: the old key works for 24 hours beside the new one", async () => {
   const old = await make();
   const reply = await rotate(old.id);
   assert.equal(reply.status, 201, reply.text);
@@ -52,9 +52,9 @@ test("a replaced key works on for 24 hours unless said otherwise, beside the new
   assert.equal(await statusOf(old.id), "expired");
 });
 
-suite("the grace of a replaced key", () => {
+suite("the grace period of a rotated key", () => {
   for (const graceHours of [0, 1, 168]) {
-    test(`of ${graceHours} hours ends to the millisecond`, async () => {
+    test(`${graceHours} hours: ends to the millisecond`, async () => {
       owner = await market.createSession(owner.userId);
       const old = await make();
       assert.equal(await ask(old.key), 200);
@@ -68,7 +68,7 @@ suite("the grace of a replaced key", () => {
     });
   }
 
-  test("is 0 to 168 whole hours", async () => {
+  test("graceHours: an integer from 0 to 168", async () => {
     owner = await market.createSession(owner.userId);
     const { id } = await make();
     for (const graceHours of [-1, 169, 1.5, "24"]) {
@@ -78,7 +78,7 @@ suite("the grace of a replaced key", () => {
     assert.equal(await statusOf(id), "active");
   });
 
-  test("never lengthens the life of the old key", async () => {
+  test("never extends the expiry of the old key", async () => {
     owner = await market.createSession(owner.userId);
     const expiresAt = inFuture(HOUR_MS);
     const { id } = await make({ expiresAt });
@@ -87,7 +87,7 @@ suite("the grace of a replaced key", () => {
   });
 });
 
-test("the new key lives as long as the old one was made to", async () => {
+test("the new key lasts as long as the old one was created for", async () => {
   owner = await market.createSession(owner.userId);
   const { id } = await make({ expiresAt: inFuture(10 * DAY_MS) });
   market.clock.forward(4 * DAY_MS);
@@ -96,7 +96,7 @@ test("the new key lives as long as the old one was made to", async () => {
   assert.equal(body.data.expiresAt, inFuture(10 * DAY_MS));
 });
 
-test("only an active key is replaced, and once: of ten parallel requests one wins", async () => {
+test("rotation, ten parallel requests: one succeeds; an inactive key is refused", async () => {
   owner = await market.createSession(owner.userId);
   const { id } = await make();
   const replies = await Promise.all(Array.from({ length: 10 }, () => rotate(id)));
@@ -115,7 +115,7 @@ test("only an active key is replaced, and once: of ten parallel requests one win
   assert.equal(assertError(await rotate(revoked.id), 409, "INVALID_STATE").current, "revoked");
 });
 
-test("a replaced key can be revoked before its grace ends, and the new one stays", async () => {
+test("a rotated key, revoked within its grace period: it ends, the new key works", async () => {
   owner = await market.createSession(owner.userId);
   const old = await make();
   const { body } = await rotate(old.id);
@@ -123,7 +123,7 @@ test("a replaced key can be revoked before its grace ends, and the new one stays
   assert.deepEqual([await ask(old.key), await ask(body.data.key)], [401, 200]);
 });
 
-test("a key can be replaced with all 25 places taken", async () => {
+test("rotation with 25 active keys: succeeds", async () => {
   const { userId } = await market.createUser();
   owner = await market.createSession(userId);
   const ids = [];
@@ -132,7 +132,7 @@ test("a key can be replaced with all 25 places taken", async () => {
   assert.equal((await rotate(ids[0]!)).status, 201);
 });
 
-test("the owner gets an email that names the day on which the old key ends", async () => {
+test("rotation: the owner's email names the day on which the old key ends", async () => {
   const { userId } = await market.createUser();
   owner = await market.createSession(userId);
   const old = await make({ name: "Server", permissions: {} });

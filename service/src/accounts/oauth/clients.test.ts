@@ -35,7 +35,7 @@ const deedsOf = async (clientId: string) => {
   return rows.map((row) => row.action);
 };
 
-test("a client is made, listed, given a new secret and removed, each on record", async () => {
+test("an OAuth client: created, listed, given a new secret and deleted, each with an audit entry", async () => {
   const made = await settings.post("/v1/oauth-clients", input);
   assert.equal(made.status, 201, made.text);
   const { clientSecret, ...client } = made.body.data;
@@ -72,7 +72,7 @@ test("a client is made, listed, given a new secret and removed, each on record",
   ]);
 });
 
-test("another's client, and one that registered itself, is nobody's to see or change", async () => {
+test("another account's client, and a self-registered one: not visible, not changeable", async () => {
   const stranger = await market.createSession((await market.createUser()).userId);
   const { id } = await createOAuthClient(market, maker);
   const ownerless = await registerPublicClient(market);
@@ -88,7 +88,7 @@ test("another's client, and one that registered itself, is nobody's to see or ch
   assert.deepEqual((await stranger.get("/v1/oauth-clients")).body.data, []);
 });
 
-test("a client that signs people in needs a redirect URI, one that acts for itself needs none", async () => {
+test("a client that signs users in: needs a redirect URI; a client-credentials client needs none", async () => {
   const needed = await settings.post("/v1/oauth-clients", { name: "No way back" });
   assertError(needed, 400, "INVALID_REQUEST", "redirectUris");
   const machine = await settings.post("/v1/oauth-clients", {
@@ -98,7 +98,7 @@ test("a client that signs people in needs a redirect URI, one that acts for itse
   assert.equal(machine.status, 201, machine.text);
 });
 
-test("a client's name is one line of visible characters, since people are asked about it", async () => {
+test("a client's name: one line of visible characters", async () => {
   for (const name of ["Stoa\u202eppA", "Stoa\nsupport", "\u200b", "Stoa\u2028x", "Sto\u200da", "\ue000"]) {
     const reply = await settings.post("/v1/oauth-clients", { ...input, name });
     assertError(reply, 400, "INVALID_REQUEST", "name");
@@ -106,17 +106,15 @@ test("a client's name is one line of visible characters, since people are asked 
   assert.equal((await settings.post("/v1/oauth-clients", { ...input, name: "Ⅻ 日本 é 🏛" })).status, 201);
 });
 
-test("an account has at most 25 clients, of parallel ones too", async () => {
-  const somebody = await market.createSession((await market.createUser({ plan: "enterprise" })).userId);
-  const replies = await Promise.all(
-    Array.from({ length: 30 }, () => somebody.post("/v1/oauth-clients", input)),
-  );
+test("POST /oauth-clients: at most 25 clients an account, in parallel too", async () => {
+  const owner = await market.createSession((await market.createUser({ plan: "enterprise" })).userId);
+  const replies = await Promise.all(Array.from({ length: 30 }, () => owner.post("/v1/oauth-clients", input)));
   assert.equal(replies.filter(({ status }) => status === 201).length, 25);
   for (const reply of replies) if (reply.status !== 201) assertError(reply, 409, "CONFLICT");
-  assert.equal((await somebody.get("/v1/oauth-clients")).body.meta.total, 25);
+  assert.equal((await owner.get("/v1/oauth-clients")).body.meta.total, 25);
 });
 
-test("grants are seen and taken back by who gave them, on record", async () => {
+test("grants: listed and revoked by their user only, with an audit entry", async () => {
   const app = await createOAuthClient(market, maker, { name: "Sync" });
   const alice = await market.createUser();
   await requestTokens(market, alice.userId, app, { scope: "openid products:read offline_access" });
@@ -143,7 +141,7 @@ test("grants are seen and taken back by who gave them, on record", async () => {
   );
 });
 
-test("allowing the same client again keeps one grant, which holds both", async () => {
+test("the same client is allowed again: one grant with both scopes", async () => {
   const app = await registerPublicClient(market);
   const alice = await market.createUser();
   for (const scope of ["products:read", "ai:execute"])

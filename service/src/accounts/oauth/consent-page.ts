@@ -3,7 +3,7 @@ import { type HtmlPage, html } from "../../platform/http/html.ts";
 import type { ConsentRequest } from "./consent.ts";
 import { isLoopbackUri, toFormActionSource } from "./redirect-uris.ts";
 
-/** Shows the host of the redirect URI: anybody can choose any client name, but not the host. */
+/** Shows the host of the redirect URI: an attacker can choose any client name, but not the host. */
 export function consentPage({ client, account, redirectUri, identity, resources }: ConsentRequest): HtmlPage {
   const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
   return {

@@ -53,9 +53,13 @@ export async function readConsentRequest(
   };
 }
 
-const requestableScopes = (client: Client, known: readonly Scope[], asked: ReadonlySet<string>): Scope[] => {
+const requestableScopes = (
+  client: Client,
+  known: readonly Scope[],
+  requested: ReadonlySet<string>,
+): Scope[] => {
   const allowed = (client["permissions"] as string[] | undefined) ?? known;
-  return known.filter((scope) => asked.has(scope) && allowed.includes(scope));
+  return known.filter((scope) => requested.has(scope) && allowed.includes(scope));
 };
 
 /** Adds to the existing grant, for 90 days from now. Returns the grant's id. */

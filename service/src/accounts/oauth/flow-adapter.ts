@@ -46,10 +46,10 @@ export const flowAdapter = (ctx: Context, kind: FlowKind): Adapter => ({
 });
 
 /** The cookie values are in `jti`; an interaction has them in `returnTo` and `session`, too. */
-function withoutSecrets({ jti: _, exp: __, returnTo: ___, session, ...kept }: AdapterPayload) {
-  if (!session) return kept;
+function withoutSecrets({ jti: _, exp: __, returnTo: ___, session, ...stored }: AdapterPayload) {
+  if (!session) return stored;
   const { cookie: ____, ...named } = session;
-  return { ...kept, session: named };
+  return { ...stored, session: named };
 }
 
 const toPayload = ({ payload, expiresAt, consumedAt }: FlowRow): AdapterPayload => ({

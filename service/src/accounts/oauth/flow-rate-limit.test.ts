@@ -4,7 +4,7 @@ import { assertError, openMarket } from "../../../test/market.ts";
 
 const begin = "/oauth/authorize?client_id=nobody&response_type=code";
 
-test("a stranger who begins one flow after another is stopped, and nobody of another network is", async () => {
+test("many OAuth flows from one network: limited there, not on another network", async () => {
   const market = await openMarket({ config: { trustProxy: ["127.0.0.1"] } });
   const from = (ip: string, path = begin) => market.as(null).get(path, { "x-forwarded-for": ip });
   const statuses = await Promise.all(

@@ -3,10 +3,10 @@ import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
 
-/** More than one office needs, and little disk space. */
+/** Enough for an office behind one address, and little disk space. */
 const FLOW_QUOTA = { requests: 120, seconds: 60 };
 
-/** Anybody may start a flow, and each leaves a row for up to an hour. */
+/** Starting a flow needs no sign-in, and each leaves a row for up to an hour. */
 export const limitFlowsPerNetwork =
   (ctx: Context) =>
   async ({ ip }: FastifyRequest): Promise<void> => {

@@ -94,13 +94,13 @@ async function emailAddedScopes(
   ctx: Context,
   tx: Tx,
   known: GrantRow | undefined,
-  given: GrantedAccess,
+  access: GrantedAccess,
 ): Promise<void> {
-  const scopes = listGrantScopes(given.allowed);
+  const scopes = listGrantScopes(access.allowed);
   const before = known ? listGrantScopes(known.allowed) : [];
   if (scopes.every((scope) => before.includes(scope))) return;
-  const account = await findAccount(tx, given.userId);
-  const client = await findActiveClient(tx, given.clientId);
+  const account = await findAccount(tx, access.userId);
+  const client = await findActiveClient(tx, access.clientId);
   if (!account || !client) return;
   const host = listHosts(client.redirectUris).join(", ");
   await queueEmail(ctx, tx, account.email, grantCreatedEmail(ctx, { name: client.name, host, scopes }));

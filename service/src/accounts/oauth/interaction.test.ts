@@ -34,8 +34,8 @@ const ask = (more = {}, client = app) => authorizeUrl(market, client, { verifier
 const quiet = { prompt: undefined, scope: "openid products:read" };
 const sessionOf = async ({ userId }: Client) => (await market.createSession(userId)).key;
 
-/** Whom the tokens of a code speak of. */
-async function whoseCode(browser: Browser, more: object = {}): Promise<string> {
+/** Returns the `sub` of the code's tokens, the error, or the path of the redirect. */
+async function subjectOfCode(browser: Browser, more: object = {}): Promise<string> {
   const verifier = newVerifier();
   const { url } = await browser.open(authorizeUrl(market, app, { ...quiet, verifier, ...more }));
   const code = url.searchParams.get("code");
@@ -44,7 +44,7 @@ async function whoseCode(browser: Browser, more: object = {}): Promise<string> {
   return JSON.parse(Buffer.from(body.id_token.split(".")[1], "base64url").toString()).sub;
 }
 
-test("who is not signed in is sent to sign in, and comes back to the same request", async () => {
+test("no session: redirected to sign-in, then back to the same request", async () => {
   const browser = new Browser(market.origin);
   const { url } = await browser.open(ask());
   assert.equal(url.pathname, "/auth/sign-in");
@@ -54,7 +54,7 @@ test("who is not signed in is sent to sign in, and comes back to the same reques
   assert.match(page.text, /Allow Sync &amp; Co\?/);
 });
 
-test("the consent page names the client, the account, the scopes in words and where the answer goes", async () => {
+test("the consent page: names client, account, scopes in words and the host of the redirect", async () => {
   const page = await (await signedInBrowser(market, alice.userId)).open(
     ask({ scope: "products:read ai:execute" }),
   );
@@ -69,12 +69,12 @@ test("the consent page names the client, the account, the scopes in words and wh
   assert.equal(page.headers.get("cache-control"), "no-store");
 });
 
-test("once allowed, a client with a secret is not asked about again, but for more", async () => {
+test("a client with a secret, allowed before: asked again only for more scopes", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
-  assert.equal(await whoseCode(browser), toId("usr", alice.userId));
+  assert.equal(await subjectOfCode(browser), toId("usr", alice.userId));
   assert.equal(
-    await whoseCode(await signedInBrowser(market, alice.userId)),
+    await subjectOfCode(await signedInBrowser(market, alice.userId)),
     toId("usr", alice.userId),
     "nor elsewhere",
   );
@@ -82,7 +82,7 @@ test("once allowed, a client with a secret is not asked about again, but for mor
   assert.match(page.text, /Allow Sync/);
 });
 
-test("a client that registered itself is asked about every time", async () => {
+test("a self-registered client: asks for consent each time", async () => {
   const desk = await registerPublicClient(market);
   const browser = await signedInBrowser(market, alice.userId);
   for (let times = 0; times < 2; times++) await consent(browser, ask(quiet, desk));
@@ -92,27 +92,27 @@ test("a client that registered itself is asked about every time", async () => {
   assert.equal(url.searchParams.get("error"), "consent_required");
 });
 
-test("after Alice, when Bob signs in, no client gets a code for Alice", async () => {
+test("Bob signs in after Alice in one browser: no client gets a code for Alice", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
-  assert.equal(await whoseCode(browser), toId("usr", alice.userId));
+  assert.equal(await subjectOfCode(browser), toId("usr", alice.userId));
 
   browser.signIn(await sessionOf(bob));
   const page = await browser.open(ask(quiet));
   assert.match(page.text, /<strong>Bob<\/strong>/, "he has allowed nothing yet");
   await browser.press(page, "decision", "allow");
-  assert.equal(await whoseCode(browser), toId("usr", bob.userId));
+  assert.equal(await subjectOfCode(browser), toId("usr", bob.userId));
 });
 
-test("once Alice has signed out, no client gets a code in her browser", async () => {
+test("Alice signed out: no client gets a code in her browser", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   await consent(browser, ask({ ...quiet, prompt: "consent" }));
   await market.query("update sessions set ended_at = now() where user_id = $1", [alice.userId]);
-  assert.equal(await whoseCode(browser, { prompt: "none" }), "login_required");
-  assert.equal(await whoseCode(browser), "/auth/sign-in");
+  assert.equal(await subjectOfCode(browser, { prompt: "none" }), "login_required");
+  assert.equal(await subjectOfCode(browser), "/auth/sign-in");
 });
 
-test("a consent page that Alice left open is not Bob's to answer", async () => {
+test("a consent page that Alice left open: Bob cannot submit it", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   browser.signIn(await sessionOf(bob));
@@ -120,14 +120,14 @@ test("a consent page that Alice left open is not Bob's to answer", async () => {
   assert.equal((await browser.open(page.url)).status, 409);
 });
 
-test("a consent page belongs to the browser that it was opened in", async () => {
+test("a consent page: works only in the browser that opened it", async () => {
   const page = await (await signedInBrowser(market, alice.userId)).open(ask());
   const other = await signedInBrowser(market, alice.userId);
   assert.equal((await other.open(page.url)).status, 409);
   assert.equal((await other.press(page, "decision", "allow")).status, 409);
 });
 
-test("no other site can press the button", async () => {
+test("a consent form posted by another site: refused", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   const allow = new URLSearchParams({ decision: "allow" });
@@ -146,17 +146,17 @@ test("no other site can press the button", async () => {
 const grantsOf = async ({ id }: OAuthClient) =>
   (await market.query("select 1 from oauth_grants where client_id = $1", [id])).rows.length;
 
-test("however often the button is pressed at once, one grant comes of it", async () => {
+test("parallel submits of one consent page: one grant", async () => {
   const client = await createOAuthClient(market, bob);
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({}, client));
   const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(page, "decision", "allow")));
-  // 400 and 409: another click was faster, on the way back to the client or before.
+  // 0 is a redirect. 400 and 409: a parallel click finished or removed the interaction first.
   for (const { status } of clicks) assert.ok([0, 400, 409].includes(status), String(status));
   assert.equal(await grantsOf(client), 1);
 });
 
-test("in however many tabs the button is pressed, one grant comes of it", async () => {
+test("parallel submits in several tabs: one grant", async () => {
   const client = await createOAuthClient(market, bob);
   const browser = await signedInBrowser(market, alice.userId);
   const tabs = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
@@ -164,7 +164,7 @@ test("in however many tabs the button is pressed, one grant comes of it", async 
   assert.equal(await grantsOf(client), 1);
 });
 
-test("a consent page whose client was removed meanwhile says that the request is over", async () => {
+test("a consent page, its client deleted meanwhile: says that the request is over", async () => {
   const client = await createOAuthClient(market, bob);
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({}, client));
@@ -173,14 +173,14 @@ test("a consent page whose client was removed meanwhile says that the request is
   assert.equal((await browser.press(page, "decision", "allow")).status, 409);
 });
 
-test("what is neither allowed nor denied is denied", async () => {
+test('a consent form with neither "allow" nor "deny": denied', async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask());
   const { url } = await browser.post(page.url, new URLSearchParams({ decision: "maybe" }));
   assert.equal(url.searchParams.get("error"), "access_denied");
 });
 
-test("consent is on record: who allowed whom what, and from where", async () => {
+test("consent: the audit log has user, client, scopes and origin", async () => {
   const carol = await market.createUser();
   await consent(await signedInBrowser(market, carol.userId), ask({ scope: "ai:execute" }));
   const { rows } = await market.query(
@@ -199,7 +199,7 @@ test("consent is on record: who allowed whom what, and from where", async () => 
 const signedInAgo = (seconds: number) =>
   market.query("update sessions set created_at = now() - make_interval(secs => $1)", [seconds]);
 
-test("prompt=login asks for a sign-in of now, and max_age for a recent one", async () => {
+test("prompt=login asks for a new sign-in, max_age for a recent one", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   await signedInAgo(3_600);
   for (const more of [{ prompt: "login" }, { max_age: "3500" }]) {
@@ -212,10 +212,9 @@ test("prompt=login asks for a sign-in of now, and max_age for a recent one", asy
   assert.doesNotMatch((await browser.open(ask({ ...quiet, max_age: "3700" }))).url.pathname, /sign-in/);
 });
 
-/** The same browser, signed in anew. */
 const browserWith = async (browser: Browser) => browser.signIn(await sessionOf(alice));
 
-test("a client that wants another account than the one signed in hears so", async () => {
+test("an id_token_hint of another account: the client gets an error", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const verifier = newVerifier();
   const answer = await consent(browser, ask({ scope: "openid", prompt: "consent", verifier }));
@@ -225,7 +224,7 @@ test("a client that wants another account than the one signed in hears so", asyn
   assert.equal(url.searchParams.get("error"), "login_required");
 });
 
-test("an answer that posts itself runs its one script and no other", async () => {
+test("a self-submitting form: its policy allows its one script only", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const page = await browser.open(ask({ response_mode: "form_post" }));
   const end = await browser.press(page, "decision", "allow");
@@ -235,7 +234,7 @@ test("an answer that posts itself runs its one script and no other", async () =>
   assert.match(end.text, /action="https:\/\/app\.example\/callback"/);
 });
 
-test("a client may sign its user out, who is asked first; then the session here ends too", async () => {
+test("a logout by a client: asks the user, then ends the session here too", async () => {
   const client = await createOAuthClient(market, bob, {
     postLogoutRedirectUris: ["https://app.example/bye"],
   });
@@ -269,7 +268,7 @@ test("a client may sign its user out, who is asked first; then the session here 
   assert.equal(rows[0].action, "session.ended");
 });
 
-test("signing out leads to no address that the client did not register", async () => {
+test("post_logout_redirect_uri that the client did not register: no redirect", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const evil = `/oauth/logout?client_id=${app.id}&post_logout_redirect_uri=https://evil.example/`;
   const page = await browser.open(evil);
@@ -277,7 +276,7 @@ test("signing out leads to no address that the client did not register", async (
   assert.match(page.text, /invalid_request/);
 });
 
-test("what a client writes into its request comes back as it was, or is refused, and breaks nothing", async () => {
+test("hostile values in an authorization request: echoed unchanged or refused, never a fault", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const odd = "\0 \ud83d\ude00 \u202e'; drop table users;-- {{x}} <b>";
   const answer = await consent(browser, ask({ scope: "openid", state: odd, nonce: odd }));
@@ -306,7 +305,7 @@ test("what a client writes into its request comes back as it was, or is refused,
       );
 });
 
-test("consent to offline_access: a session that is 15 minutes old is sent to sign in, and what is granted is told by email", async () => {
+test("offline_access with a session of 15 minutes ago: a new sign-in, then an email about the grant", async () => {
   const user = await market.createUser();
   const browser = await signedInBrowser(market, user.userId);
   await market.query(
@@ -334,7 +333,7 @@ test("consent to offline_access: a session that is 15 minutes old is sent to sig
   assert.equal((await emailsToUser(market, user.userId)).length, 1, "the same again is no news");
 });
 
-test("offline_access without prompt=consent: the consent page asks for it, and it is granted; prompt=none cannot ask", async () => {
+test("offline_access without prompt=consent: the consent page asks; prompt=none cannot ask", async () => {
   const browser = await signedInBrowser(market, (await market.createUser()).userId);
   for (const prompt of [undefined, ""]) {
     const verifier = newVerifier();

@@ -103,7 +103,7 @@ function restartAuthorization({ reply }: InteractionRequest, { params }: Interac
   return reply.redirect(`/auth/sign-in?${query}`, 303);
 }
 
-/** A client may name the user it means by an id token, which the provider has verified. */
+/** A client may name the user by an id token, which the provider has verified. */
 function finishLogin(step: InteractionRequest, { params }: Interaction, caller: SessionCaller) {
   const login = toProviderLogin(caller);
   const hint = params["id_token_hint"] as string | undefined;

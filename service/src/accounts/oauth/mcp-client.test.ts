@@ -16,7 +16,7 @@ after(() => market.close());
 const products = () => new URL("/v1/products", market.origin);
 const call = (token: string) => fetch(products(), { headers: { authorization: `Bearer ${token}` } });
 
-test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, call, refresh", async () => {
+test("a stock MCP client: 401, discovery, registration, PKCE, token, call and refresh work", async () => {
   const refused = await fetch(products());
   assert.equal(refused.status, 401);
   const { resourceMetadataUrl } = extractWWWAuthenticateParams(refused);
@@ -38,7 +38,7 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
   assert.equal((await call(desk.kept!.access_token)).status, 200);
 });
 
-test("a stock MCP client at /mcp gets a refresh token, and comes back without a browser", async () => {
+test("a stock MCP client at /mcp: gets a refresh token and reconnects without a browser", async () => {
   const refused = await fetch(new URL("/mcp", market.origin), { method: "POST" });
   const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
   const desk = new OAuthTestClient(market, alice);
@@ -58,7 +58,7 @@ test("a stock MCP client at /mcp gets a refresh token, and comes back without a 
   assert.equal(desk.answer, undefined);
 });
 
-test("a token that lacks a scope is told which, in the words of RFC 6750", async () => {
+test("a token without the needed scope: WWW-Authenticate names it (RFC 6750)", async () => {
   const desk = new OAuthTestClient(market, alice);
   const where = { serverUrl: products(), scope: "products:read" };
   await auth(desk, where);
@@ -72,7 +72,7 @@ test("a token that lacks a scope is told which, in the words of RFC 6750", async
   );
 });
 
-test("every resource says which server gives tokens for it", async () => {
+test("each resource: its metadata names the authorization server", async () => {
   for (const [path, resource] of [
     ["", "/v1"],
     ["/v1", "/v1"],

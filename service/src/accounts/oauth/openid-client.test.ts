@@ -28,7 +28,7 @@ const discover = ({ id, secret }: OAuthClient) =>
     execute: [client.allowInsecureRequests],
   });
 
-/** The whole code flow with PKCE, state and nonce, as the library's README does it. */
+/** The code flow with PKCE, state and nonce, as in the library's README. */
 async function signInWith(scope: string, more: Record<string, string> = {}) {
   const pkceCodeVerifier = client.randomPKCECodeVerifier();
   const expectedState = client.randomState();
@@ -55,7 +55,7 @@ async function signInWith(scope: string, more: Record<string, string> = {}) {
 
 const callsWith = (token: string) => market.as(token).get("/v1/products");
 
-test("openid-client signs somebody in, calls the API, refreshes, introspects and revokes", async () => {
+test("openid-client: signs a user in, calls the API, refreshes, introspects and revokes", async () => {
   const tokens = await signInWith("openid profile email offline_access products:read");
   assert.equal(tokens.token_type, "bearer");
   assert.equal(tokens.expires_in, 900);
@@ -81,7 +81,7 @@ test("openid-client signs somebody in, calls the API, refreshes, introspects and
   assertError(await callsWith(tokens.access_token), 401, "INVALID_API_KEY");
 });
 
-test("openid-client reads who somebody is", async () => {
+test("openid-client: reads the user from /oauth/userinfo", async () => {
   const tokens = await signInWith("openid profile email");
   const facts = await client.fetchUserInfo(config, tokens.access_token, tokens.claims()!.sub);
   assert.equal(facts.name, "Alice");
@@ -90,14 +90,14 @@ test("openid-client reads who somebody is", async () => {
   assertError(await callsWith(tokens.access_token), 401, "INVALID_API_KEY");
 });
 
-test("openid-client gets a token of its client's own, which acts as the owner", async () => {
+test("openid-client, client credentials: a token that acts as the owner", async () => {
   const tokens = await client.clientCredentialsGrant(config, { scope: "products:read" });
   assert.equal(tokens.refresh_token, undefined);
   assert.equal((await callsWith(tokens.access_token)).status, 200);
   assertError(await market.as(tokens.access_token).get("/v1/purchases"), 403, "UNAUTHORIZED");
 });
 
-test("openid-client pushes its request ahead", async () => {
+test("openid-client: a pushed authorization request works", async () => {
   const url = await client.buildAuthorizationUrlWithPAR(config, {
     redirect_uri: app.redirectUri,
     scope: "products:read",
@@ -110,7 +110,7 @@ test("openid-client pushes its request ahead", async () => {
   assert.equal(answer.get("iss"), market.origin);
 });
 
-test("discovery is the same at both addresses, and tells what the server does", async () => {
+test("discovery: the same document at both addresses, with what the server supports", async () => {
   const nobody = market.as(null);
   const { body } = await nobody.get("/.well-known/openid-configuration");
   assert.deepEqual((await nobody.get("/.well-known/oauth-authorization-server")).body, body);

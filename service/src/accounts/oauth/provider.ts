@@ -25,7 +25,6 @@ const REFRESH_ABSOLUTE = 90 * DAY;
 const ACCESS = 15 * MINUTE;
 const AUTHORIZE = "/oauth/authorize";
 
-/** The OAuth 2.0 and OpenID Connect server of this origin. */
 export async function createProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
   const issuer = ctx.links.origin();
   const provider = new Provider(issuer, await createConfiguration(ctx, issuer));
@@ -51,8 +50,7 @@ async function createConfiguration(ctx: Context, issuer: string): Promise<Config
     responseTypes: ["code"],
     clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"],
     ...createClientSettings(),
-    // These endpoints read no cookie, so apps in browsers may call them. A client with a secret must not run in a
-    // browser.
+    // These endpoints read no cookie, so apps in browsers may call them. A client with a secret must not run there.
     clientBasedCORS: (_koa, _origin, client) => client.clientAuthMethod === "none",
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
@@ -194,7 +192,7 @@ async function findGrantId(
   return grant?.id;
 }
 
-/** Anybody can write the Host header, so every URL that the provider reports comes from the issuer. */
+/** The Host header cannot be trusted, so every URL that the provider reports comes from the issuer. */
 function pinIssuerAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
   Object.defineProperties(request, {
     protocol: { get: () => protocol.replace(":", "") },
@@ -205,8 +203,8 @@ function pinIssuerAddress({ request }: Provider, { protocol, host }: URL, isSecu
 
 /** Storage holds the digest of the secret. */
 function compareSecretsByDigest({ Client }: Provider): void {
-  Client.prototype.compareClientSecret = function (given) {
-    return isSameDigest(digestOf(given), Buffer.from(this.clientSecret ?? "", "base64url"));
+  Client.prototype.compareClientSecret = function (secret) {
+    return isSameDigest(digestOf(secret), Buffer.from(this.clientSecret ?? "", "base64url"));
   };
 }
 
@@ -220,8 +218,7 @@ function requireExactRedirectUris({ Client }: Provider): void {
 
 /**
  * The library drops `offline_access` silently unless the request has `prompt=consent` (OpenID Connect Core, 11). Many
- * clients do not know that, and would send their users to a browser every 15 minutes. With `prompt=none` nobody can be
- * asked, so there it stays dropped.
+ * clients omit it and would send their users to a browser every 15 minutes. `prompt=none` forbids the question.
  */
 const promptConsentForOfflineAccess: Middleware = (koa, next) => {
   const { scope, prompt = "" } = koa.query;

@@ -230,7 +230,6 @@ export const lockClient = (tx: Tx, id: string) =>
 export const updateGrantLastUsed = (db: Queries, id: string, now: Date) =>
   db.updateTable("oauthGrants").set({ lastUsedAt: now }).where("id", "=", id).execute();
 
-/** Its tokens are deleted with it. */
 export const deleteGrant = (tx: Queries, id: string) =>
   tx
     .deleteFrom("oauthGrants")

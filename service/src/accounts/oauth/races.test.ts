@@ -34,7 +34,7 @@ after(() => market.close());
 const times = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: AT_ONCE }, make));
 const calls = async ({ access_token }: Tokens) => (await market.as(access_token).get("/v1/products")).status;
 
-/** Time passes for what was used: its row moves back. */
+/** Moves used rows back instead of the clock. */
 const wait = (seconds: number) =>
   market.query(`update oauth_tokens set consumed_at = consumed_at - make_interval(secs => $1)`, [seconds]);
 
@@ -46,7 +46,7 @@ async function freshCode() {
   };
 }
 
-test("of ten parallel redemptions of a code one wins, and its tokens work", async () => {
+test("ten parallel redemptions of a code: one succeeds, and its tokens work", async () => {
   const { code, verifier } = await freshCode();
   const replies = await times(() => redeem(market, app, code, verifier));
   const [winner, ...more] = replies.filter(({ status }) => status === 200);
@@ -56,7 +56,7 @@ test("of ten parallel redemptions of a code one wins, and its tokens work", asyn
   assert.equal((await refresh(market, app, winner.body.refresh_token)).status, 200);
 });
 
-test("of ten parallel refreshes one wins, and its tokens work", async () => {
+test("ten parallel refreshes: one succeeds, and its tokens work", async () => {
   const { refresh_token } = await requestTokens(market, alice.userId, app);
   const replies = await times(() => refresh(market, app, refresh_token));
   const [winner, ...more] = replies.filter(({ status }) => status === 200);
@@ -66,7 +66,7 @@ test("of ten parallel refreshes one wins, and its tokens work", async () => {
   assert.equal((await refresh(market, app, winner.body.refresh_token)).status, 200);
 });
 
-test("a refresh token used a second time after the leeway ends everything of its grant", async () => {
+test("a refresh token reused after the leeway: the grant and its tokens end", async () => {
   const first = await requestTokens(market, alice.userId, app);
   const second: Tokens = (await refresh(market, app, first.refresh_token)).body;
   await wait(LEEWAY_SECONDS - 1);
@@ -81,7 +81,7 @@ test("a refresh token used a second time after the leeway ends everything of its
   assert.equal(rows.at(-1).details.clientId, app.id);
 });
 
-test("a code used a second time after the leeway ends everything of its grant", async () => {
+test("a code reused after the leeway: the grant and its tokens end", async () => {
   const { code, verifier } = await freshCode();
   const tokens: Tokens = (await redeem(market, app, code, verifier)).body;
   await wait(LEEWAY_SECONDS);
@@ -90,9 +90,9 @@ test("a code used a second time after the leeway ends everything of its grant", 
   assertOAuthError(await refresh(market, app, tokens.refresh_token), 400, "invalid_grant");
 });
 
-test("a request that was pushed ahead works once", async () => {
-  const asked = Object.fromEntries(authorizeUrl(market, app, { verifier: newVerifier() }).searchParams);
-  const pushed = await postForm(market, app, "/oauth/par", asked);
+test("a pushed authorization request: works once", async () => {
+  const parameters = Object.fromEntries(authorizeUrl(market, app, { verifier: newVerifier() }).searchParams);
+  const pushed = await postForm(market, app, "/oauth/par", parameters);
   assert.equal(pushed.status, 201, pushed.text);
   const url = new URL(`/oauth/authorize?client_id=${app.id}`, market.origin);
   url.searchParams.set("request_uri", pushed.body.request_uri);
@@ -103,7 +103,7 @@ test("a request that was pushed ahead works once", async () => {
   assert.match(again.text, /invalid_request_uri/);
 });
 
-test("a token whose grant ends while it is made is not made", async () => {
+test("the grant ends while a token is issued: no token", async () => {
   const { refresh_token } = await requestTokens(market, alice.userId, app);
   const session = await market.createSession(alice.userId);
   const { body } = await session.get("/v1/account/grants");
@@ -118,7 +118,7 @@ test("a token whose grant ends while it is made is not made", async () => {
   assert.equal(rows.length, 0);
 });
 
-test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days and 90 in all", async () => {
+test("lifetimes: codes 60 seconds, access tokens 15 minutes, refresh tokens 30 days, 90 in all", async () => {
   const { code } = await freshCode();
   const tokens = await requestTokens(market, alice.userId, app);
   const seconds = async (kind: string) => {
@@ -135,7 +135,7 @@ test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days an
   near(await seconds("AccessToken"), 900);
   near(await seconds("RefreshToken"), 30 * 86_400);
 
-  // As if first issued 80 days ago and refreshed ever since.
+  // As if issued 80 days ago and refreshed since.
   await market.query(
     `update oauth_tokens set payload = payload::jsonb || jsonb_build_object('iiat', (payload->>'iiat')::int - 80 * 86400)`,
   );
@@ -143,7 +143,7 @@ test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days an
   near(await seconds("RefreshToken"), 10 * 86_400);
 });
 
-test("what has expired opens nothing", async () => {
+test("an expired code or token: refused", async () => {
   const { code, verifier } = await freshCode();
   const tokens = await requestTokens(market, alice.userId, app);
   await market.query("update oauth_tokens set expires_at = now() - interval '1 second'");

@@ -41,7 +41,7 @@ async function assertStays(client: OAuthClient, redirectUri: string) {
   assert.match(page.text, /invalid_redirect_uri/, redirectUri);
 }
 
-test("a redirect URI that differs in anything is refused on our own page, and nobody is sent there", async () => {
+test("a redirect URI that differs from the registered one: an error page, no redirect", async () => {
   for (const nearMiss of [
     "https://app.example/callback",
     "https://app.example/callback?from=stoa&more=1",
@@ -72,7 +72,7 @@ test("a redirect URI that differs in anything is refused on our own page, and no
   }
 });
 
-test("no change of one character leads anywhere", async () => {
+test("a redirect URI with one changed character: no redirect", async () => {
   const { redirectUri } = app;
   await fc.assert(
     fc.asyncProperty(
@@ -87,7 +87,7 @@ test("no change of one character leads anywhere", async () => {
   );
 });
 
-test("without a redirect URI nobody is sent anywhere, though the client has only one", async () => {
+test("no redirect URI, a client with only one: no redirect", async () => {
   const url = authorizeUrl(market, app, { verifier: newVerifier() });
   url.searchParams.delete("redirect_uri");
   const page = await browser.open(url);
@@ -95,7 +95,7 @@ test("without a redirect URI nobody is sent anywhere, though the client has only
   assert.equal(page.url.origin, market.origin);
 });
 
-test("the port of a loopback address is free, of the name localhost and of every other host it is not", async () => {
+test('a loopback redirect URI: any port; "localhost" and other hosts: the exact port', async () => {
   const native = await registerPublicClient(market, {
     redirect_uris: ["http://127.0.0.1:1234/cb", "http://[::1]/cb", "http://localhost:1234/cb"],
   });
@@ -118,18 +118,18 @@ test("the port of a loopback address is free, of the name localhost and of every
     await assertStays(native, wrong);
 });
 
-test("a form may lead to an IPv6 address, which its policy cannot name", async () => {
+test("a redirect URI with an IPv6 host, which form-action cannot name: the form still works", async () => {
   const native = await registerPublicClient(market, { redirect_uris: ["http://[::1]/cb"] });
   const { headers } = await open(native, "http://[::1]:8080/cb");
   assert.match(headers.get("content-security-policy")!, /form-action 'self' http:;/);
 });
 
-test("a client with a secret has no free port", async () => {
+test("a client with a secret, a loopback redirect URI: the exact port", async () => {
   const web = await createOAuthClient(market, alice, { redirectUris: ["http://127.0.0.1:1234/cb"] });
   await assertStays(web, "http://127.0.0.1:999/cb");
 });
 
-test("a code is redeemed for the redirect URI that it was sent to, and no other", async () => {
+test("a code, another redirect URI at the token endpoint: refused", async () => {
   const two = await registerPublicClient(market, {
     redirect_uris: ["https://a.example/", "https://b.example/"],
   });
@@ -139,7 +139,7 @@ test("a code is redeemed for the redirect URI that it was sent to, and no other"
   assertOAuthError(await redeem(market, elsewhere, answer.get("code")!, verifier), 400, "invalid_grant");
 });
 
-test("what is refused is sent back to a known redirect URI, with the issuer and the state", async () => {
+test("a refused request with a registered redirect URI: redirected with error, iss and state", async () => {
   const url = authorizeUrl(market, app, { verifier: newVerifier(), scope: "products:read" });
   const answer = await consent(browser, url, "deny");
   assert.deepEqual(
@@ -148,7 +148,7 @@ test("what is refused is sent back to a known redirect URI, with the issuer and 
   );
 });
 
-test("a code without PKCE, or with plain, is not given", async () => {
+test('no PKCE, or the method "plain": no code', async () => {
   for (const ask of [{}, { code_challenge: "x".repeat(43), code_challenge_method: "plain" }]) {
     const { url } = await browser.open(authorizeUrl(market, app, ask));
     assert.equal(url.searchParams.get("error"), "invalid_request");
@@ -156,7 +156,7 @@ test("a code without PKCE, or with plain, is not given", async () => {
   }
 });
 
-test("a code is worth nothing with another verifier, or with none", async () => {
+test("a code with another verifier, or none: refused", async () => {
   for (const verifier of [newVerifier(), ""]) {
     const code = (await consent(browser, authorizeUrl(market, app, { verifier: newVerifier() }))).get(
       "code",
@@ -165,19 +165,19 @@ test("a code is worth nothing with another verifier, or with none", async () => 
   }
 });
 
-/** Past fetch, which sets Host by itself. */
-const askAs = (host: string, path: string) =>
+/** `fetch` cannot set Host. */
+const requestWithHost = (host: string, path: string) =>
   new Promise<string>((resolve, reject) => {
     const headers = { host, "x-forwarded-host": host, "x-forwarded-proto": "https" };
-    const asked = request(new URL(path, market.origin), { headers }, (response) => {
+    const outgoing = request(new URL(path, market.origin), { headers }, (response) => {
       response.setEncoding("utf8");
       let text = JSON.stringify(response.headers);
       response.on("data", (chunk) => (text += chunk)).on("end", () => resolve(text));
     });
-    asked.on("error", reject).end();
+    outgoing.on("error", reject).end();
   });
 
-test("the Host header leads nobody astray: every address comes from the public one", async () => {
+test("a forged Host header: every URL in the answers has the public origin", async () => {
   const { pathname, search } = authorizeUrl(market, app, { verifier: newVerifier() });
   for (const path of [
     "/.well-known/openid-configuration",
@@ -186,10 +186,10 @@ test("the Host header leads nobody astray: every address comes from the public o
     "/oauth/logout",
     pathname + search,
   ])
-    assert.doesNotMatch(await askAs("evil.example", path), /evil/, path);
+    assert.doesNotMatch(await requestWithHost("evil.example", path), /evil/, path);
 });
 
-test("redirect URIs that are neither https nor on the own machine cannot be registered", async () => {
+test("a redirect URI that is neither https nor a loopback address: cannot be registered", async () => {
   for (const wrong of [
     "http://app.example/callback",
     "app://callback",

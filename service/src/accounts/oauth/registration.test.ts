@@ -21,11 +21,11 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Registrations are limited by the hour: the next test begins with a fresh one. */
+/** The next test starts with an unused hourly limit. */
 const anHourLater = () =>
   market.query("update oauth_clients set created_at = created_at - interval '61 minutes'");
 
-test("a public client registers itself and gets no secret", async () => {
+test("POST /oauth/register: a public client without a secret", async () => {
   const reply = await register(market, { application_type: "web" });
   assert.equal(reply.status, 201, reply.text);
   const { client_id, client_id_issued_at, ...rest } = reply.body;
@@ -39,7 +39,7 @@ test("a public client registers itself and gets no secret", async () => {
   assert.equal(reply.headers.get("access-control-allow-origin"), "*");
 });
 
-test("whoever wants a secret, or to act for itself, is refused", async () => {
+test("registration with a secret or with client credentials: refused", async () => {
   for (const metadata of [
     { token_endpoint_auth_method: "client_secret_basic" },
     { token_endpoint_auth_method: "private_key_jwt", jwks: { keys: [] } },
@@ -50,7 +50,7 @@ test("whoever wants a secret, or to act for itself, is refused", async () => {
     assertOAuthError(await register(market, metadata), 400, "invalid_client_metadata");
 });
 
-test("whoever cannot ask people has nothing to register for", async () => {
+test("registration without a flow that asks the user: refused", async () => {
   const nowhere = { redirect_uris: [], response_types: [] };
   for (const metadata of [
     { ...nowhere, grant_types: [] },
@@ -61,7 +61,7 @@ test("whoever cannot ask people has nothing to register for", async () => {
     assert.equal((await register(market, metadata)).status, 400, JSON.stringify(metadata));
 });
 
-test("what a client says of itself makes this server ask nobody, and is not kept", async () => {
+test("URLs in client metadata: never fetched, and not stored", async () => {
   const reply = await register(market, {
     sector_identifier_uri: `${market.origin}/healthz`,
     jwks_uri: `${market.origin}/healthz`,
@@ -74,7 +74,7 @@ test("what a client says of itself makes this server ask nobody, and is not kept
   assert.doesNotMatch(reply.text, /healthz|evil|nonsense|chosen/);
 });
 
-test("a name that would deceive is made one line of visible text, and escaped where it is shown", async () => {
+test("a deceptive client name: becomes one line of visible text, escaped on pages", async () => {
   const name = `\u202eknaB <b>Stoa</b>\n\u200b${"x".repeat(200)}`;
   const { body } = await register(market, { client_name: name });
   assert.match(body.client_name, /^knaB <b>Stoa<\/b> x+$/);
@@ -86,7 +86,7 @@ test("a name that would deceive is made one line of visible text, and escaped wh
   assert.doesNotMatch(page.text, /<b>/);
 });
 
-test("a network registers at most 20 clients an hour, parallel ones counted", async () => {
+test("registrations, parallel ones too: at most 20 an hour from one network", async () => {
   await anHourLater();
   const replies = await Promise.all(Array.from({ length: 24 }, () => register(market)));
   assert.equal(replies.filter(({ status }) => status === 201).length, 20);
@@ -95,7 +95,7 @@ test("a network registers at most 20 clients an hour, parallel ones counted", as
   assert.equal((await register(market)).status, 201);
 });
 
-test("clients that nobody allowed anything are forgotten after 30 days, with what else is over", async () => {
+test("clients without grants: deleted after 30 days, with expired tokens", async () => {
   const ids = async () => {
     const { rows } = await market.query("select id from oauth_clients");
     return new Set(rows.map(({ id }) => id));

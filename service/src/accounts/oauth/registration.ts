@@ -20,8 +20,8 @@ const MAX_NAME = 100;
 const invalidMetadata = (reason: string) => new errors.InvalidClientMetadata(reason);
 
 /**
- * Anybody may register a client, so it only gets the right to ask users: it is public, uses PKCE, and redirects to
- * https or to the user's machine.
+ * Registration needs no account, so a client only gets the right to ask users: it is public, uses PKCE, and redirects
+ * to https or to the user's machine.
  */
 export function restrictClientMetadata(metadata: Record<string, unknown>): void {
   if (metadata["token_endpoint_auth_method"] !== "none")
@@ -49,13 +49,13 @@ function readRedirectUris(metadata: Record<string, unknown>, name: string): stri
   return uris;
 }
 
-function readGrantTypes({ grant_types: given }: Record<string, unknown>): string[] {
+function readGrantTypes({ grant_types: grantTypes }: Record<string, unknown>): string[] {
   if (
-    Array.isArray(given) &&
-    given.includes("authorization_code") &&
-    given.every((type) => GRANT_TYPES.includes(type))
+    Array.isArray(grantTypes) &&
+    grantTypes.includes("authorization_code") &&
+    grantTypes.every((type) => GRANT_TYPES.includes(type))
   )
-    return given;
+    return grantTypes;
   throw invalidMetadata("grant_types must contain authorization_code, and can contain refresh_token");
 }
 

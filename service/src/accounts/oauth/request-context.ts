@@ -10,7 +10,6 @@ import { authenticateSession } from "../sessions/sessions.ts";
 export type Middleware = Parameters<Provider["use"]>[0];
 export type Koa = Parameters<Middleware>[0] & { oidc?: KoaContextWithOIDC["oidc"] };
 
-/** A request that the provider answers. */
 interface ProviderRequest {
   request: FastifyRequest;
   /** The page that the provider asks our server to render. */
@@ -19,7 +18,7 @@ interface ProviderRequest {
 
 const storage = new AsyncLocalStorage<ProviderRequest>();
 
-/** Gives the provider's callbacks access to the request. Returns the page that one of them asked for. */
+/** The provider's callbacks can read the request. Returns the page that one of them passed to `showPage`. */
 export async function runWithRequest(
   request: FastifyRequest,
   answer: () => Promise<unknown>,

@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => market.close());
 
-test("no token, code, cookie, secret or signing key is in a dump of the database or in the logs", async () => {
+test("tokens, codes, cookies, secrets and signing keys: in no dump and no log", async () => {
   const browser = await signedInBrowser(market, alice.userId);
   const verifier = newVerifier();
   const pending = await browser.open(authorizeUrl(market, app, { verifier }));
@@ -72,7 +72,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
   assert.doesNotMatch(stolen, /"(d|p|q|dp|dq|qi)": ?"/, "no private key");
 });
 
-test("a stolen dump's digests and ids open nothing", async () => {
+test("digests and ids from a stolen dump: refused as credentials", async () => {
   const verifier = newVerifier();
   const code = await requestCode(market, await signedInBrowser(market, alice.userId), app, { verifier });
   await redeem(market, app, code, verifier);
@@ -87,7 +87,7 @@ test("a stolen dump's digests and ids open nothing", async () => {
   }
 });
 
-test("the signing keys are the same after a restart, and public in their public half alone", async () => {
+test("signing keys: the same after a restart; only the public half is published", async () => {
   const { keys } = (await market.as(null).get("/oauth/jwks")).body;
   assert.deepEqual(
     keys.map(({ alg, use }: { alg: string; use: string }) => `${alg} ${use}`),
@@ -96,14 +96,14 @@ test("the signing keys are the same after a restart, and public in their public 
   for (const key of keys) for (const name of ["d", "p", "q", "k"]) assert.ok(!(name in key));
   const { loadSigningKeys } = await import("./signing-keys.ts");
   const again = await Promise.all([loadSigningKeys(market.service.ctx), loadSigningKeys(market.service.ctx)]);
-  for (const { keys: kept } of again)
+  for (const { keys: loaded } of again)
     assert.deepEqual(
-      kept.map((key) => (key as { x?: string; n?: string }).x ?? (key as { n?: string }).n),
+      loaded.map((key) => (key as { x?: string; n?: string }).x ?? (key as { n?: string }).n),
       keys.map((key: { x?: string; n?: string }) => key.x ?? key.n),
     );
 });
 
-test("answers of the OAuth server carry the headers that every answer carries", async () => {
+test("answers of the OAuth server: have the headers of every answer", async () => {
   for (const path of ["/oauth/jwks", "/.well-known/openid-configuration", "/oauth/authorize"]) {
     const { headers } = await market.as(null).get(path, { "x-request-id": "mine" });
     assert.equal(headers.get("x-content-type-options"), "nosniff", path);
@@ -112,7 +112,7 @@ test("answers of the OAuth server carry the headers that every answer carries", 
   }
 });
 
-test("a body that is too large is refused, told in its length or not", async () => {
+test("a body over the limit, with or without Content-Length: refused", async () => {
   const big = "x".repeat(60 * 1024);
   const form = { "content-type": "application/x-www-form-urlencoded" };
   const chunks = new ReadableStream({
@@ -122,17 +122,20 @@ test("a body that is too large is refused, told in its length or not", async () 
     },
   });
   const nobody = clientOf(market.origin, null);
-  const told = await nobody.request("POST", "/oauth/token", { body: `grant_type=${big}`, headers: form });
-  assertOAuthError(told, 400, "invalid_request");
-  const untold = await nobody.request("POST", "/oauth/token", {
+  const withLength = await nobody.request("POST", "/oauth/token", {
+    body: `grant_type=${big}`,
+    headers: form,
+  });
+  assertOAuthError(withLength, 400, "invalid_request");
+  const chunked = await nobody.request("POST", "/oauth/token", {
     body: chunks,
     headers: form,
     duplex: "half",
   } as RequestInit);
-  assertOAuthError(untold, 400, "invalid_request");
+  assertOAuthError(chunked, 400, "invalid_request");
 });
 
-test("an error that a program hears is JSON, one that a browser shows is our page", async () => {
+test("an OAuth error: JSON for a program, our page for a browser", async () => {
   const json = await market.as(null).get("/oauth/authorize");
   assert.equal(`${json.status} ${json.body.error}`, "400 invalid_request");
   const page = await market.as(null).get("/oauth/authorize?client_id=<b>", { accept: "text/html" });

@@ -20,8 +20,8 @@ export const sealedSigningKeys = sealedColumn({
 
 /** Created once, sealed in the database, shared by all processes. */
 export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
-  const kept = await listSigningKeys(ctx.db);
-  const missing = ALGORITHMS.filter((algorithm) => !kept.some((key) => key.algorithm === algorithm));
+  const stored = await listSigningKeys(ctx.db);
+  const missing = ALGORITHMS.filter((algorithm) => !stored.some((key) => key.algorithm === algorithm));
   if (missing.length > 0) {
     for (const algorithm of missing) await createSigningKey(ctx, algorithm);
     return loadSigningKeys(ctx);
@@ -29,7 +29,7 @@ export async function loadSigningKeys(ctx: Context): Promise<JWKS> {
   return {
     keys: ALGORITHMS.map((algorithm) => {
       const { sealedJwk } = required(
-        kept.find((key) => key.algorithm === algorithm),
+        stored.find((key) => key.algorithm === algorithm),
         `a key for ${algorithm}`,
       );
       return JSON.parse(ctx.vault.open(sealedJwk, sealContext(algorithm))) as JWK;

@@ -55,7 +55,7 @@ export const tokenAdapter = (ctx: Context, kind: TokenKind): Adapter => ({
 
 /** The value, which oidc-provider calls `jti`, is not stored. */
 async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, payload: AdapterPayload) {
-  const { jti: _, exp, ...kept } = payload;
+  const { jti: _, exp, ...stored } = payload;
   try {
     await insertToken(ctx.db, {
       digest: digestOf(value),
@@ -65,7 +65,7 @@ async function insertTokenOrFail(ctx: Context, kind: TokenKind, value: string, p
       grantId: payload.grantId ?? null,
       audience: readAudience(payload),
       scope: payload.scope ?? "",
-      payload: JSON.stringify(kept),
+      payload: JSON.stringify(stored),
       createdAt: ctx.now(),
       expiresAt: fromSeconds(exp!),
     });

@@ -51,7 +51,7 @@ const openTo = (permission: string) =>
   );
 
 for (const scope of permissions) {
-  test(`a token of ${scope} opens the endpoints of ${scope} and no others`, async () => {
+  test(`a token of ${scope}: the endpoints of ${scope} and no others`, async () => {
     const { body } = await ownToken(app, { scope });
     assert.equal(body.scope, scope);
     const token = market.as(body.access_token);
@@ -73,7 +73,7 @@ for (const scope of permissions) {
   });
 }
 
-test("a token never does what needs a person or an administrator, whoever it acts for", async () => {
+test("a token: refused where a session or an administrator is required", async () => {
   const admin = await market.createUser({ role: "admin", plan: "enterprise" });
   const client = await createOAuthClient(market, admin);
   const { body } = await ownToken(client);
@@ -88,7 +88,7 @@ test("a token never does what needs a person or an administrator, whoever it act
   }
 });
 
-test("a token that was asked for /mcp is refused on /v1, and one of an unknown resource is not given", async () => {
+test("a token for /mcp: refused on /v1; an unknown resource: no token", async () => {
   const { body } = await ownToken(app, {
     resource: `${market.origin}/mcp`,
     scope: "ai:execute products:read",
@@ -104,7 +104,7 @@ test("a token that was asked for /mcp is refused on /v1, and one of an unknown r
     assertOAuthError(await ownToken(app, { resource }), 400, "invalid_target");
 });
 
-test("a person's token for /mcp cannot be turned into one for /v1", async () => {
+test("a user's token for /mcp: cannot be exchanged for one for /v1", async () => {
   const tokens = await requestTokens(market, alice.userId, app, {
     scope: "ai:execute offline_access",
     resource: `${market.origin}/mcp`,
@@ -114,7 +114,7 @@ test("a person's token for /mcp cannot be turned into one for /v1", async () => 
   assertOAuthError(reply, 400, "invalid_target");
 });
 
-test("scopes do not grow on refresh, and may shrink", async () => {
+test("refresh: scopes may shrink and cannot grow", async () => {
   const { refresh_token } = await requestTokens(market, alice.userId, app);
   for (const scope of ["products:read ai:execute", "products:write"])
     assertOAuthError(await refresh(market, app, refresh_token, { scope }), 400, "invalid_scope");
@@ -127,7 +127,7 @@ test("scopes do not grow on refresh, and may shrink", async () => {
   assertError(await market.as(body.access_token).get("/v1/purchases"), 403, "UNAUTHORIZED");
 });
 
-test("a client gets no more than its owner said it may ask for", async () => {
+test("a client: gets at most the scopes that its owner allowed", async () => {
   const small = await createOAuthClient(market, maker, { scopes: ["products:read"] });
   assert.equal((await ownToken(small)).body.scope, "products:read");
   const tokens = await requestTokens(market, alice.userId, small, {
@@ -136,7 +136,7 @@ test("a client gets no more than its owner said it may ask for", async () => {
   assert.equal(tokens.scope, "products:read");
 });
 
-test("nothing but an access token is a bearer of /v1", async () => {
+test("a token that is no access token: refused as bearer of /v1", async () => {
   const tokens = await requestTokens(market, alice.userId, app, {
     scope: "openid products:read offline_access",
   });
@@ -162,14 +162,14 @@ test("nothing but an access token is a bearer of /v1", async () => {
   assert.equal((await market.as(null).get(`/v1/products?api_key=${tokens.access_token}`)).status, 401);
 });
 
-test("no token of another kind is an access token of /oauth/userinfo", async () => {
+test("a token of another kind: refused at /oauth/userinfo", async () => {
   const session = await market.createSession(alice.userId);
   const { access_token } = await requestTokens(market, alice.userId, app);
   for (const value of [alice.key, session.key, access_token, "nonsense"])
     assert.notEqual((await market.as(value).get("/oauth/userinfo")).status, 200, value.slice(0, 8));
 });
 
-test("the tokens of a removed client end at once", async () => {
+test("a client is deleted: its tokens end at once", async () => {
   const doomed = await createOAuthClient(market, maker);
   const tokens = await requestTokens(market, alice.userId, doomed);
   const own = (await ownToken(doomed)).body;
@@ -180,7 +180,7 @@ test("the tokens of a removed client end at once", async () => {
   assertOAuthError(await refresh(market, doomed, tokens.refresh_token), 401, "invalid_client");
 });
 
-test("the tokens of a grant that was taken back end at once", async () => {
+test("a grant is revoked: its tokens end at once", async () => {
   const client = await registerPublicClient(market);
   const tokens = await requestTokens(market, alice.userId, client);
   const session = await market.createSession(alice.userId);
@@ -194,14 +194,14 @@ test("the tokens of a grant that was taken back end at once", async () => {
 });
 
 for (const end of ["banned_at", "closed_at"]) {
-  test(`once ${end} of an account is set, its tokens are dead and none is given`, async () => {
-    const somebody = await market.createUser();
-    const browser = await signedInBrowser(market, somebody.userId);
-    const client = await createOAuthClient(market, somebody);
+  test(`${end} of an account is set: its tokens end, and no new one is issued`, async () => {
+    const user = await market.createUser();
+    const browser = await signedInBrowser(market, user.userId);
+    const client = await createOAuthClient(market, user);
     const own = (await ownToken(client)).body;
-    const tokens = await requestTokens(market, somebody.userId, client);
+    const tokens = await requestTokens(market, user.userId, client);
     const ofAlice = await requestTokens(market, alice.userId, client);
-    await market.query(`update users set ${end} = now() where id = $1`, [somebody.userId]);
+    await market.query(`update users set ${end} = now() where id = $1`, [user.userId]);
     for (const { access_token } of [own, tokens, ofAlice] as Tokens[]) await assertDead(access_token);
     assertOAuthError(await ownToken(client), 401, "invalid_client");
     assertOAuthError(await refresh(market, client, tokens.refresh_token), 401, "invalid_client");
@@ -210,7 +210,7 @@ for (const end of ["banned_at", "closed_at"]) {
   });
 }
 
-test("a client looks into its own tokens and revokes its own, and no others", async () => {
+test("introspection and revocation: a client's own tokens only", async () => {
   const { access_token } = await requestTokens(market, alice.userId, app);
   const other = await createOAuthClient(market, maker);
   for (const nosy of [other, await registerPublicClient(market)]) {
@@ -223,7 +223,7 @@ test("a client looks into its own tokens and revokes its own, and no others", as
   await assertDead(access_token);
 });
 
-test("a wrong or old secret, and another client's, get nothing", async () => {
+test("a wrong, old or foreign client secret: no token", async () => {
   const other = await createOAuthClient(market, maker);
   for (const secret of ["wrong", "", other.secret!])
     assert.notEqual((await ownToken({ ...app, secret })).status, 200);
@@ -236,11 +236,11 @@ test("a wrong or old secret, and another client's, get nothing", async () => {
     );
 });
 
-test("a public client cannot act for itself", async () => {
+test("a public client: no client credentials", async () => {
   assertOAuthError(await ownToken(await registerPublicClient(market)), 400, "invalid_request");
 });
 
-test("wrong secrets and tokens count against their address as wrong keys do, and right ones still enter", async () => {
+test("wrong secrets and tokens: counted like wrong API keys; right ones still pass", async () => {
   const failedCredentials = { requests: 5, seconds: 600 };
   const strict = await openOAuthMarket({ config: { planConfig: { ...builtInPlans, failedCredentials } } });
   const client = await createOAuthClient(strict, await strict.createUser());
@@ -257,7 +257,7 @@ test("wrong secrets and tokens count against their address as wrong keys do, and
   await strict.close();
 });
 
-test("an app in a browser may ask for tokens, but none that has a secret", async () => {
+test("CORS at the token endpoint: for clients without a secret only", async () => {
   const askFrom = (client: OAuthClient, secret = {}) =>
     market.as(null).request("POST", "/oauth/token", {
       body: new URLSearchParams({

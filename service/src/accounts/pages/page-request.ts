@@ -31,7 +31,7 @@ export async function readPageRequest(
   return { user, returnTo: safeReturnTo(query["returnTo"]), query };
 }
 
-/** An invalid session cookie would hide the user's other credentials: the API never falls back to another one. */
+/** An invalid session cookie would hide other credentials: the API never falls back to another one. */
 function clearInvalidSession(request: FastifyRequest, reply: FastifyReply): void {
   if (request.cookies[SESSION_COOKIE] === undefined) return;
   delete request.cookies[SESSION_COOKIE];

@@ -29,7 +29,7 @@ const signedIn = (path: string) => nobody.get(path, { cookie });
 
 suite("every page", () => {
   for (const path of [...forAnybody, ...forSignedIn]) {
-    test(`${path} is a page that nobody keeps, frames or gives scripts to`, async () => {
+    test(`${path}: Cache-Control, frame and script policies forbid all`, async () => {
       const reply = await signedIn(path);
       assert.equal(reply.status, 200, reply.text);
       assert.equal(reply.headers.get("content-type"), "text/html; charset=utf-8");
@@ -42,20 +42,20 @@ suite("every page", () => {
       mustHaveNothingInline(reply.text);
     });
 
-    test(`${path} names its language, its title and one thing that it is about`, async () => {
+    test(`${path}: has a language, a title and one main heading`, async () => {
       const { text } = await signedIn(path);
       assert.match(text, /^<!doctype html>\n<html lang="en">/);
       assert.match(text, /<title>[A-Z][^<]+ – Stoa<\/title>/);
       assert.match(text, /<meta name="viewport" content="width=device-width, initial-scale=1">/);
-      const seen = text.replace(/<section[^>]* hidden>.*?<\/section>/gs, "");
-      assert.equal(seen.match(/<h1/g)?.length, 1, "one h1 is to be seen at first");
+      const visible = text.replace(/<section[^>]* hidden>.*?<\/section>/gs, "");
+      assert.equal(visible.match(/<h1/g)?.length, 1, "one h1 is visible at first");
     });
 
-    test(`${path} ties a label to every field, and all that is referred to is there once`, async () => {
+    test(`${path}: each field has a label, and each referenced id exists once`, async () => {
       mustBeLabelled((await signedIn(path)).text);
     });
 
-    test(`${path} leaves the order of the keyboard as it is read, and sends each form by one button`, async () => {
+    test(`${path}: tab order follows the text, and one button submits each form`, async () => {
       const { text } = await signedIn(path);
       assert.doesNotMatch(text, /tabindex="[1-9]/);
       for (const [form] of text.matchAll(/<form.*?<\/form>/gs)) {
@@ -68,13 +68,13 @@ suite("every page", () => {
       }
     });
 
-    test(`${path} lets no form be sent before its script is there`, async () => {
+    test(`${path}: no form can be submitted before its script has loaded`, async () => {
       const { text } = await signedIn(path);
       for (const [button] of text.matchAll(/<button(?![^>]*type="button")[^>]*>/g))
         assert.match(button, / disabled>/);
     });
 
-    test(`${path} asks for files of this origin alone, all of which are here for ever`, async () => {
+    test(`${path}: loads files of this origin only, all of them immutable`, async () => {
       const { text } = await signedIn(path);
       const files = [...text.matchAll(/<(?:script|link)[^>]+(?:src|href)="([^"]+)"/g)].map(
         ([, file]) => file!,
@@ -87,7 +87,7 @@ suite("every page", () => {
       }
     });
 
-    test(`${path} shows nothing of what its address carries`, async () => {
+    test(`${path}: shows nothing from its URL`, async () => {
       const token = "c2VjcmV0LXRva2VuLXRoYXQtbm9ib2R5LW1heS1zZWU";
       const join = path.includes("?") ? "&" : "?";
       const { text } = await signedIn(
@@ -100,7 +100,7 @@ suite("every page", () => {
 
 suite("a page of an account", () => {
   for (const path of forSignedIn) {
-    test(`${path} asks a stranger to sign in, and is where that leads back to`, async () => {
+    test(`${path}, no session: redirects to sign-in, and back here after it`, async () => {
       const reply = await nobody.get(path);
       assert.equal(reply.status, 302);
       const target = new URL(reply.headers.get("location")!, market.origin);
@@ -109,7 +109,7 @@ suite("a page of an account", () => {
       assert.ok(form.text.includes(`data-return-to="${path}"`));
     });
 
-    test(`${path} is shut to a session that was ended`, async () => {
+    test(`${path}, an ended session: redirects to sign-in`, async () => {
       const { userId } = await market.createUser();
       const headers = { cookie: `__Host-session=${(await market.createSession(userId)).key}` };
       assert.equal((await nobody.get(path, headers)).status, 200);
@@ -118,13 +118,13 @@ suite("a page of an account", () => {
     });
   }
 
-  test("tells whose account it is, letter by letter", async () => {
+  test("shows the account, as escaped text", async () => {
     const { text } = await signedIn("/auth/signed-in");
     assert.ok(text.includes("Ada &lt;Lovelace&gt; &amp; &quot;Co&quot;"));
     assert.match(visibleText(text), /Not you\? Sign out/);
   });
 
-  test("takes no key and no header for a person", async () => {
+  test("an API key, or a session token in a header: not accepted", async () => {
     const { key } = await market.createUser();
     for (const headers of [{ authorization: `Bearer ${key}` }, { cookie: `__Host-session=${key}` }])
       assert.equal((await nobody.get("/auth/signed-in", headers)).status, 302);
@@ -132,13 +132,13 @@ suite("a page of an account", () => {
 });
 
 suite("the sign-in page", () => {
-  test("asks for the address first, and for a password only on demand", async () => {
+  test("asks for the address first, and for a password on demand", async () => {
     assert.deepEqual(fieldsIn((await nobody.get("/auth/sign-in")).text), ["email"]);
     const { text } = await nobody.get("/auth/sign-in?with=password");
     assert.deepEqual(fieldsIn(text), ["email", "password"]);
   });
 
-  test("offers a password alone where no mail is sent", async (t) => {
+  test("without email delivery: offers the password only", async (t) => {
     const silent = await openMarket({ config: { mail: "off" } });
     t.after(() => silent.close());
     const { text } = await silent.as(null).get("/auth/sign-in");
@@ -146,7 +146,7 @@ suite("the sign-in page", () => {
     assert.doesNotMatch(text, /mail me|register/i);
   });
 
-  test("offers other sites only where they are set up, and takes the way back along", async (t) => {
+  test("offers only configured providers, and passes returnTo on", async (t) => {
     assert.doesNotMatch((await nobody.get("/auth/sign-in")).text, /GitHub|Google|\/api\/auth\//);
     const social = { clientId: "client", clientSecret: "hush-hush", issuer: "https://id.example" };
     const open = await openMarket({ config: { github: social, google: social } });
@@ -157,7 +157,7 @@ suite("the sign-in page", () => {
     assert.ok(!text.includes("hush-hush"));
   });
 
-  test("takes the way back along to each other way to sign in", async () => {
+  test("passes returnTo on to each other way to sign in", async () => {
     for (const path of [
       "/auth/sign-in",
       "/auth/sign-in?with=password",
@@ -182,7 +182,7 @@ suite("the sign-in page", () => {
     "javascript:alert(1)",
     "",
   ]) {
-    test(`leads nobody to ${JSON.stringify(evil)}`, async () => {
+    test(`returnTo ${JSON.stringify(evil)}: ignored`, async () => {
       for (const path of [
         "/auth/sign-in",
         "/auth/register",
@@ -196,19 +196,22 @@ suite("the sign-in page", () => {
     });
   }
 
-  test("says what went wrong elsewhere in a sentence, also what it has none for", async () => {
-    const said = async (problem: string) =>
+  test("an error code of a provider: one sentence, also for an unknown code", async () => {
+    const messageOf = async (problem: string) =>
       /<p class="notice \w+" role="\w+">([^<]+)<\/p>/.exec(
         (await nobody.get(`/auth/sign-in?problem=${encodeURIComponent(problem)}`)).text,
       )?.[1];
-    assert.equal(await said("SIGNED_OUT"), "You are signed out.");
-    assert.match((await said("ACCESS_DENIED"))!, /you are not signed in/);
+    assert.equal(await messageOf("SIGNED_OUT"), "You are signed out.");
+    assert.match((await messageOf("ACCESS_DENIED"))!, /you are not signed in/);
     for (const unknown of ["whatever", "__proto__", "toString", '"><script>alert(1)</script>'])
-      assert.equal(await said(unknown), "Signing in did not work. Please try again.");
-    assert.equal(await said("").then((text) => text ?? null), "Signing in did not work. Please try again.");
+      assert.equal(await messageOf(unknown), "Signing in did not work. Please try again.");
+    assert.equal(
+      await messageOf("").then((text) => text ?? null),
+      "Signing in did not work. Please try again.",
+    );
   });
 
-  test("lets somebody who is signed in go on or sign in anew, and sends them nowhere by itself", async () => {
+  test("with a session: offers to continue or to sign in again, without a redirect", async () => {
     const { status, text } = await signedIn("/auth/sign-in?returnTo=%2Fdocs");
     assert.equal(status, 200);
     assert.match(text, /You are signed in as <strong>Ada[^<]+<\/strong>/);
@@ -216,8 +219,8 @@ suite("the sign-in page", () => {
   });
 });
 
-suite("the mailbox of the test environment", () => {
-  test("is named where an email was sent, and only where emails are kept for show", async (t) => {
+suite("the inbox of the test environment", () => {
+  test("linked after an email was sent, only where emails are stored for display", async (t) => {
     assert.match((await nobody.get("/auth/check-mail")).text, /href="\/dev\/mail"/);
     const real = await openMarket({ config: { mail: "off" } });
     t.after(() => real.close());
@@ -229,7 +232,7 @@ suite("a visitor", () => {
   const guestOf = (reply: Reply) =>
     reply.headers.getSetCookie().find((line) => line.startsWith("__Host-guest="));
 
-  test("gets a cookie with the first page, which opens the shop's lists and nothing else", async () => {
+  test("gets a cookie with the first page, which opens the public lists only", async () => {
     const line = guestOf(await nobody.get("/auth/sign-in"))!;
     assert.match(line, /; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
     assert.doesNotMatch(line, /Domain/i);
@@ -240,26 +243,26 @@ suite("a visitor", () => {
       assert.equal((await nobody.get(path, guest)).status, 403, path);
   });
 
-  test("gets it with an error's page too", async () => {
+  test("gets the cookie with an error page too", async () => {
     assert.ok(guestOf(await nobody.get("/auth/nothing", { accept: "text/html" })));
   });
 
-  test("keeps the cookie that they have; one that is not ours is replaced", async () => {
-    const given = guestOf(await nobody.get("/auth/sign-in"))!.split(";")[0]!;
-    assert.equal(guestOf(await nobody.get("/auth/sign-in", { cookie: given })), undefined);
+  test("a valid cookie stays; a foreign one is replaced", async () => {
+    const cookie = guestOf(await nobody.get("/auth/sign-in"))!.split(";")[0]!;
+    assert.equal(guestOf(await nobody.get("/auth/sign-in", { cookie })), undefined);
     for (const forged of [
-      `${given}x`,
+      `${cookie}x`,
       "__Host-guest=",
       "__Host-guest=00000000-0000-7000-8000-000000000000.x",
     ])
       assert.ok(guestOf(await nobody.get("/auth/sign-in", { cookie: forged })), forged);
   });
 
-  test("is nobody with a session", async () => {
+  test("with a session: gets no visitor cookie", async () => {
     assert.equal(guestOf(await signedIn("/auth/sign-in")), undefined);
   });
 
-  test("is whose session is over: its cookie, which hides the visitor's, is taken away", async () => {
+  test("with an expired session cookie, which hides the visitor's: it is cleared", async () => {
     for (const dead of ["", "nonsense", "a.b.c"]) {
       const reply = await nobody.get("/auth/sign-in", { cookie: `__Host-session=${dead}` });
       assert.match(reply.headers.getSetCookie().join("\n"), /^__Host-session=; Max-Age=0; Path=\//m);
@@ -271,7 +274,7 @@ suite("a visitor", () => {
 suite("an error below /auth", () => {
   const asBrowser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
-  test("is a page for a browser, with a way on and a number to name", async () => {
+  test("a browser: gets a page with a link and a request id", async () => {
     for (const path of ["/auth/nothing", "/authx", "/auth/sign-in/x", "/oauth/interaction/x/y"]) {
       const reply = await nobody.get(path, asBrowser);
       assert.equal(reply.status, 404, path);
@@ -283,7 +286,7 @@ suite("an error below /auth", () => {
     }
   });
 
-  test("stays JSON for a program, and at the API for a browser too", async () => {
+  test("a program, or a browser at the API: gets JSON", async () => {
     for (const [path, headers] of [
       ["/auth/nothing", { accept: "application/json" }],
       ["/auth/nothing", {}],
@@ -295,7 +298,7 @@ suite("an error below /auth", () => {
     }
   });
 
-  test("tells nothing of what broke inside, in 500", async (t) => {
+  test("500: contains no internal detail", async (t) => {
     const broken = await openMarket();
     t.after(() => broken.close());
     const { userId } = await broken.createUser();
@@ -309,7 +312,7 @@ suite("an error below /auth", () => {
   });
 });
 
-test("the ids of a page are its own, also with every part shown", async () => {
+test("the ids of a page: unique, also with every part shown", async () => {
   for (const path of [...forAnybody, ...forSignedIn]) {
     const ids = idsIn((await signedIn(path)).text);
     assert.equal(new Set(ids).size, ids.length, `${path}: ${ids}`);

@@ -49,7 +49,7 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
 
 const MAX_WARNINGS = 10;
 
-/** At most ten warnings, since anybody can write the Host header. */
+/** At most ten warnings, since a client can send any Host header. */
 function warnOnce({ log, links }: Context) {
   const warned = new Set<string>();
   return (given: string) => {

@@ -5,7 +5,7 @@ import { hasSecondFactor } from "../two-factor/second-factor.ts";
 import { form } from "./form.ts";
 import type { PageRequest, SignedInUser } from "./page-request.ts";
 
-/** Shows who is signed in, since a link of somebody else may have signed the browser in. */
+/** Shows the account, since a link of another user may have signed the browser in. */
 export async function signedInPage(
   ctx: Context,
   { user, returnTo }: PageRequest & { user: SignedInUser },

@@ -46,7 +46,7 @@ export function createVerifiedAccount(
 /** Shown beside products and reviews, so it holds no part of the email address. The end of a UUIDv7 is random. */
 const defaultName = (id: string) => `Member ${id.slice(-6)}`;
 
-/** Removes the password: whoever set it before the first verification may be somebody else. */
+/** Removes the password: before the first verification, a stranger may have set it. */
 export async function markEmailVerified(ctx: Context, tx: Tx, userId: string): Promise<boolean> {
   return (await updateEmailVerified(tx, userId, ctx.now())) !== undefined;
 }

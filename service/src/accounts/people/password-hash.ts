@@ -7,7 +7,7 @@ export const ARGON2ID = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /**
  * Node has four threads for such work, and file and DNS operations need some. A queue of a hundred is one to two
- * seconds of waiting; further requests are told to retry.
+ * seconds of waiting; further requests get 503.
  */
 const runLimited = limitConcurrency({ atOnce: 2, waiting: 100 });
 

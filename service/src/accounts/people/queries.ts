@@ -196,8 +196,7 @@ export const lockActiveAdmins = (tx: Tx) =>
     .execute();
 
 /**
- * None of them can be closed or banned until the transaction ends. Those that already are, are missing from the
- * result.
+ * None of them can be closed or banned until the transaction ends. The result omits closed and banned accounts.
  */
 export const lockOpenAccounts = (tx: Tx, ids: string[]) =>
   tx

@@ -24,7 +24,7 @@ const idOf = ({ key }: Client) => decodeJwt(key).jti!;
 const listed = async (client: Client) => (await client.get("/v1/account/sessions")).body;
 const isLive = async (client: Client) => (await client.get("/v1/account")).status === 200;
 
-test("sessions are listed newest first, with where they were begun, the present one marked", async () => {
+test("GET /account/sessions: newest first, with their origin, the current one marked", async () => {
   const [first, second] = [await signIn(), await signIn(true)];
   const { data, meta } = await listed(first);
   assert.equal(meta.total, 2);
@@ -40,7 +40,7 @@ test("sessions are listed newest first, with where they were begun, the present 
   assert.deepEqual([createdAt, lastSeenAt], [market.clock.now.toISOString(), market.clock.now.toISOString()]);
 });
 
-test("a list shows no session of others, and none that ended, expired or was left idle", async () => {
+test("GET /account/sessions: no foreign, ended, expired or idle session", async () => {
   const stranger = await market.createUser();
   await market.createSession(stranger.userId);
   await signIn();
@@ -55,7 +55,7 @@ test("a list shows no session of others, and none that ended, expired or was lef
   );
 });
 
-test("a list has pages", async () => {
+test("GET /account/sessions: has pages", async () => {
   const present = await signIn();
   for (let count = 0; count < 4; count++) await signIn();
   const { body, headers } = await present.get("/v1/account/sessions?limit=2&page=3");
@@ -63,7 +63,7 @@ test("a list has pages", async () => {
   assert.match(headers.get("link")!, /rel="prev"/);
 });
 
-test("ending all others keeps the present one, and tells how many there were", async () => {
+test("DELETE /account/sessions: ends all but the current one and returns their number", async () => {
   const [one, two, present] = [await signIn(), await signIn(), await signIn()];
   const reply = await present.delete("/v1/account/sessions");
   assert.deepEqual(reply.body.data, { ended: 2 });
@@ -71,7 +71,7 @@ test("ending all others keeps the present one, and tells how many there were", a
   assert.deepEqual((await present.delete("/v1/account/sessions")).body.data, { ended: 0 });
 });
 
-test("one session is ended by its id, and then there is none of that id", async () => {
+test("DELETE /account/sessions/:sessionId: ends that session; a repeat is 404", async () => {
   const [lost, present] = [await signIn(), await signIn()];
   const path = `/v1/account/sessions/${idOf(lost)}`;
   assert.deepEqual((await present.delete(path)).body.data, { id: idOf(lost), ended: true });
@@ -79,7 +79,7 @@ test("one session is ended by its id, and then there is none of that id", async 
   assertError(await present.delete(path), 404, "SESSION_NOT_FOUND");
 });
 
-test("ending the present one is leaving: it stops working, and its cookie is taken away", async () => {
+test("DELETE of the current session: it ends, and its cookie is cleared", async () => {
   const present = await signIn();
   const reply = await present.delete(`/v1/account/sessions/${idOf(present)}`);
   assert.equal(reply.status, 200);
@@ -87,7 +87,7 @@ test("ending the present one is leaving: it stops working, and its cookie is tak
   assertError(await present.get("/v1/account"), 401, "INVALID_API_KEY");
 });
 
-test("somebody else's session, and what is none, are 404, and end nothing", async () => {
+test("DELETE of another account's session, or an unknown id: 404, nothing ends", async () => {
   const present = await signIn();
   const other = await market.createSession((await market.createUser()).userId);
   for (const id of [idOf(other), "x", "ses_", toId("usr", userId), decodeJwt(present.key).sub!])
@@ -95,7 +95,7 @@ test("somebody else's session, and what is none, are 404, and end nothing", asyn
   assert.deepEqual([await isLive(other), await isLive(present)], [true, true]);
 });
 
-test("what is ended is in the audit log", async () => {
+test("an ended session: in the audit log", async () => {
   const [lost, present] = [await signIn(), await signIn()];
   await present.delete(`/v1/account/sessions/${idOf(lost)}`);
   await present.delete("/v1/account/sessions");

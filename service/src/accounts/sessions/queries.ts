@@ -71,7 +71,7 @@ export const endSessionsOfUser = (
   return live.returning("id").execute();
 };
 
-export const endOldestSessions = (db: Queries, userId: string, kept: number, now: Date) =>
+export const endOldestSessions = (db: Queries, userId: string, maxSessions: number, now: Date) =>
   db
     .updateTable("sessions")
     .set({ endedAt: now })
@@ -82,7 +82,7 @@ export const endOldestSessions = (db: Queries, userId: string, kept: number, now
         .where("userId", "=", userId)
         .where("endedAt", "is", null)
         .orderBy("id", "desc")
-        .offset(kept),
+        .offset(maxSessions),
     )
     .execute();
 
@@ -93,8 +93,8 @@ export const deleteSessionsEndedBefore = (db: Queries, moment: Date) =>
     .execute();
 
 /** Of one session, or of all sessions of the account. */
-export const setSecondFactor = (db: Queries, userId: string, given: boolean, only?: string) => {
-  const all = db.updateTable("sessions").set({ secondFactor: given }).where("userId", "=", userId);
+export const setSecondFactor = (db: Queries, userId: string, secondFactor: boolean, only?: string) => {
+  const all = db.updateTable("sessions").set({ secondFactor }).where("userId", "=", userId);
   return (only === undefined ? all : all.where("id", "=", only)).execute();
 };
 

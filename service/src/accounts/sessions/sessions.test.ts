@@ -30,7 +30,7 @@ async function start(): Promise<string> {
 const isLive = async (token: string) => (await market.as(token).get("/v1/categories")).status === 200;
 
 suite("a session token", () => {
-  test("carries the five claims of the specification and its own id, and no role", async () => {
+  test("has the five claims of the specification and its own id, and no role", async () => {
     const token = await start();
     const { email, name } = await user();
     const issuedAt = market.clock.now.getTime() / 1000;
@@ -46,15 +46,15 @@ suite("a session token", () => {
     assert.equal(decodeProtectedHeader(token).alg, "HS256");
   });
 
-  test("of two sign-ins in one second is another one each", async () => {
+  test("two sign-ins in one second: two different tokens", async () => {
     assert.notEqual(await start(), await start());
   });
 
-  test("works for 30 days when it is used, and not a moment longer", async () => {
+  test("used regularly: works for 30 days and not longer", async () => {
     const token = await start();
     for (let days = 0; days < 30; days += 10) {
       assert.ok(await isLive(token), `on day ${days}`);
-      await seenIs(token);
+      await lastSeenIsNow(token);
       market.clock.forward(10 * DAY_MS - (days === 20 ? 1000 : 0));
     }
     assert.ok(await isLive(token));
@@ -62,16 +62,16 @@ suite("a session token", () => {
     assertError(await market.as(token).get("/v1/categories"), 401, "INVALID_API_KEY");
   });
 
-  test("that nobody uses for 14 days is over", async () => {
+  test("unused for 14 days: refused", async () => {
     const [used, idle] = [await start(), await start()];
     market.clock.forward(14 * DAY_MS - 1);
     assert.ok(await isLive(used));
-    await seenIs(used);
+    await lastSeenIsNow(used);
     market.clock.forward(1);
     assert.deepEqual([await isLive(used), await isLive(idle)], [true, false]);
   });
 
-  test("is still good when its key is no longer the first of the ring, and not when it is gone", async () => {
+  test("signed with an older key of the ring: accepted; with a removed key: refused", async () => {
     const { ctx } = market.service;
     const token = await start();
     const ring = ctx.config.sessionKeys;
@@ -83,7 +83,7 @@ suite("a session token", () => {
 });
 
 suite("sessions of an account", () => {
-  test("end at once, one, all but one, or all", async () => {
+  test("one, all but one, or all: end at once", async () => {
     const { ctx } = market.service;
     const tokens = [await start(), await start(), await start()];
     const ids = await Promise.all(
@@ -98,7 +98,7 @@ suite("sessions of an account", () => {
     assert.deepEqual(await live(), [false, false, false]);
   });
 
-  test("are twenty at most: the oldest ends", async () => {
+  test("the 21st: ends the oldest", async () => {
     const tokens: string[] = [];
     for (let count = 0; count < 22; count++) {
       market.clock.forward(1);
@@ -111,7 +111,7 @@ suite("sessions of an account", () => {
     );
   });
 
-  test("see a change of role and a ban at the next request", async () => {
+  test("a role change and a ban: apply to the next request", async () => {
     const { ctx } = market.service;
     const token = await start();
     await market.query("update users set role = 'admin' where id = $1", [member.userId]);
@@ -123,7 +123,7 @@ suite("sessions of an account", () => {
   });
 });
 
-test("a database dump holds no session that could be used", async () => {
+test("a database dump: contains no usable session", async () => {
   const token = await start();
   const { rows } = await market.query("select s::text as row from sessions s");
   const signature = token.split(".")[2]!;
@@ -133,8 +133,8 @@ test("a database dump holds no session that could be used", async () => {
   assert.ok(market.logs.every((line) => !line.includes(signature)));
 });
 
-/** The last use is written beside the request, so it may come a moment later. */
-async function seenIs(token: string): Promise<void> {
+/** A request does not wait for the write of its last use. */
+async function lastSeenIsNow(token: string): Promise<void> {
   const { sessionId } = (await authenticateSession(market.service.ctx, token))!;
   for (let tries = 0; tries < 500; tries++) {
     const { rows } = await market.query("select last_seen_at as at from sessions where id = $1", [sessionId]);

@@ -90,7 +90,7 @@ export async function endSessions(
   return (await endSessionsOfUser(db, userId, ctx.now(), which)).length;
 }
 
-/** Throws when the session ended since the request came in. Ask it under a lock that ending a session takes, too. */
+/** Throws when the session ended since the request came in. Call it under a lock that ending a session takes, too. */
 export async function mustBeActiveSession(tx: Queries, { sessionId }: SessionCaller): Promise<void> {
   if (!(await findSessionNotEnded(tx, sessionId))) throw new ApiError("INVALID_API_KEY");
 }

@@ -11,7 +11,7 @@ import { deleteExpiredSignInData } from "./cleanup.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
 const DAY_MS = 86_400_000;
-/** Those of magic links. */
+/** The limits of magic links to one address. */
 const WINDOWS = [
   { times: 1, seconds: 30 },
   { times: 5, seconds: 900 },
@@ -24,8 +24,8 @@ before(async () => {
 });
 after(() => market.close());
 
-/** null: it was counted; else how long to wait. */
-async function ask(address: string): Promise<number | null> {
+/** null: counted; else the seconds to wait. */
+async function countLink(address: string): Promise<number | null> {
   const { ctx } = market.service;
   try {
     await ctx.db
@@ -38,7 +38,7 @@ async function ask(address: string): Promise<number | null> {
   }
 }
 
-test("whenever somebody tries, no window is ever overfull, none refuses early, and the wait that is told is right", async () => {
+test("random attempts: no window overfull, none refused early, Retry-After exact", async () => {
   const seconds = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 100, max: 20_000 }));
   await fc.assert(
     fc.asyncProperty(fc.array(seconds, { minLength: 1, maxLength: 40 }), async (pauses) => {
@@ -50,7 +50,7 @@ test("whenever somebody tries, no window is ever overfull, none refuses early, a
       for (const pause of pauses) {
         market.clock.forward(pause * 1000);
         const now = market.clock.now.getTime();
-        const wait = await ask(address);
+        const wait = await countLink(address);
         assert.equal(wait === null, hasRoom(now));
         if (wait === null) passed.push(now);
         else {
@@ -63,7 +63,7 @@ test("whenever somebody tries, no window is ever overfull, none refuses early, a
   );
 });
 
-test("one of two tries of the same moment is given back, not both", async () => {
+test("two attempts at the same moment, one is refunded: the other counts", async () => {
   const { ctx } = market.service;
   const account = randomUUID();
   const count = () =>
@@ -76,7 +76,7 @@ test("one of two tries of the same moment is given back, not both", async () => 
   await assert.rejects(count);
 });
 
-test("what can be used no longer is forgotten, and nothing else", async () => {
+test("attempts: only those outside every window are deleted", async () => {
   const { ctx } = market.service;
   const { userId } = await market.createUser();
   const mint = (lifetimeMs: number) =>
@@ -86,10 +86,10 @@ test("what can be used no longer is forgotten, and nothing else", async () => {
   await mint(40 * DAY_MS);
   const ended = await market.createSession(userId);
   await market.query("update sessions set ended_at = $1", [market.clock.now]);
-  await ask("old");
+  await countLink("old");
   market.clock.forward(29 * DAY_MS);
   await market.createSession(userId);
-  await ask("new");
+  await countLink("new");
 
   await deleteExpiredSignInData(ctx);
   const count = async (table: string) => (await market.query(`select count(*) from ${table}`)).rows[0].count;

@@ -33,7 +33,6 @@ const logIn = (code?: string) => post("login", { email, password: PASSWORD, ...(
 const answer = (challenge: string, code: string, headers: Record<string, string> = {}) =>
   post("two-factor", { challenge, code }, headers);
 
-/** The challenge of an answer that starts no session. */
 function challengeOf(reply: Reply): string {
   const { challenge } = assertError(reply, 401, "TWO_FACTOR_REQUIRED");
   assert.equal(reply.headers.get("set-cookie"), null);
@@ -51,8 +50,8 @@ async function sessionOf(reply: Reply) {
 /** So that neither this test's wrong codes nor its right ones are the next one's. */
 const later = () => market.clock.forward(16 * MINUTE_MS);
 
-suite("with two-factor authentication on", () => {
-  test("a password opens nothing until the code is given, along with it or after it", async () => {
+suite("two-factor authentication is on", () => {
+  test("a right password: no session without the code, in the same request or the next", async () => {
     later();
     const challenge = challengeOf(await logIn());
     const second = await answer(challenge, app.nextCode());
@@ -63,7 +62,7 @@ suite("with two-factor authentication on", () => {
     assert.deepEqual(await sessionOf(together), { via: "password", second_factor: true });
   });
 
-  test("a mailed link asks for the code, too", async () => {
+  test("a magic link: asks for the code too", async () => {
     later();
     const token = await requestMagicLink(market, email);
     const challenge = challengeOf(await post("verify", { token }));
@@ -74,7 +73,7 @@ suite("with two-factor authentication on", () => {
     });
   });
 
-  test("wrong codes: a line of the log each, and an audit entry for the 1st, 10th … of an account", async () => {
+  test("wrong codes: one log line each, and an audit entry for the 1st, 10th … of an account", async () => {
     later();
     const { id } = (await session.get("/v1/account")).body.data;
     const challenge = challengeOf(await logIn());
@@ -94,7 +93,7 @@ suite("with two-factor authentication on", () => {
     );
   });
 
-  test("a wrong code at login is refused, and a wrong password asks for no code", async () => {
+  test("login, a wrong code: refused; a wrong password: no challenge", async () => {
     later();
     assertError(await logIn(app.wrongCode()), 401, "INVALID_CREDENTIALS");
     const reply = await post("login", { email, password: "wrong", code: app.nextCode() });
@@ -104,7 +103,7 @@ suite("with two-factor authentication on", () => {
 });
 
 suite("a challenge", () => {
-  test("survives wrong codes until the account is locked, and a lock is over after 15 minutes", async () => {
+  test("survives wrong codes until the account is locked; the lock ends after 15 minutes", async () => {
     later();
     const challenge = challengeOf(await logIn());
     for (let tries = 0; tries < 4; tries++)
@@ -118,14 +117,14 @@ suite("a challenge", () => {
     assert.equal((await logIn(app.nextCode())).status, 200);
   });
 
-  test("is used up by the right code", async () => {
+  test("a right code: redeems it", async () => {
     later();
     const challenge = challengeOf(await logIn());
     assert.equal((await answer(challenge, app.nextCode())).status, 200);
     assertError(await answer(challenge, app.nextCode()), 401, "INVALID_TOKEN");
   });
 
-  test("is won by exactly one of parallel calls, with one code or with several backup codes", async () => {
+  test("parallel calls, one code or several backup codes: exactly one succeeds", async () => {
     later();
     const code = app.nextCode();
     const backups = app.backupCodes.splice(0, 4);
@@ -146,7 +145,7 @@ suite("a challenge", () => {
     assertError(await answer(late, app.nextCode()), 401, "INVALID_TOKEN");
   });
 
-  test("is no link, and a link is no challenge; unknown and malformed ones are told alike", async () => {
+  test("a challenge as link, a link as challenge, unknown or malformed: the same answer", async () => {
     later();
     const challenge = challengeOf(await logIn());
     assertError(await post("verify", { token: challenge }), 401, "INVALID_TOKEN");
@@ -161,7 +160,7 @@ suite("a challenge", () => {
     assert.equal((await answer(challenge, app.nextCode())).status, 200);
   });
 
-  test("of somebody who was banned meanwhile opens nothing", async () => {
+  test("the user is banned meanwhile: refused", async () => {
     later();
     const challenge = challengeOf(await logIn());
     await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, email]);
@@ -169,7 +168,7 @@ suite("a challenge", () => {
     await market.query("update users set banned_at = null where email = $1", [email]);
   });
 
-  test("that is answered ends the session that the browser had", async () => {
+  test("answered: the previous session of the browser ends", async () => {
     later();
     const planted = await signInByLink(market, uniqueEmail());
     const cookie = { cookie: `__Host-session=${planted.key}` };

@@ -18,7 +18,7 @@ export interface ProvenSignIn {
   /** `magic-link`, `password`, `github` or `google`. */
   via: string;
   source: RequestSource;
-  /** The browser's current session, which ends whoever it belongs to. */
+  /** The browser's current session, which ends even when it is another user's. */
   previousToken: string | undefined;
   /**
    * Throws when the proof no longer holds. Runs in the transaction that starts the session, with the account locked.

@@ -26,14 +26,14 @@ after(() => market.close());
 const logIn = (address: string, password: string, headers: Record<string, string> = {}) =>
   market.as(null).post("/api/auth/login", { email: address, password }, headers);
 
-test("the password opens a session, in any spelling of the address and of the letters", async () => {
+test("POST /api/auth/login: the address in any case, the password in any normal form", async () => {
   const address = uniqueEmail();
   await registerAccount(market, address, "Caf\u00e9 au lait");
-  for (const [given, password] of [
+  for (const [address, password] of [
     [address, "Caf\u00e9 au lait"],
     [address.toUpperCase(), "Cafe\u0301 au lait"],
   ] as const) {
-    const reply = await logIn(given, password);
+    const reply = await logIn(address, password);
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.sessionToken, reply.body.data.sessionToken);
     assert.match(reply.headers.get("set-cookie")!, /^__Host-session=/);
@@ -42,7 +42,7 @@ test("the password opens a session, in any spelling of the address and of the le
   assertError(await logIn(address, "caf\u00e9 au lait"), 401, "INVALID_CREDENTIALS");
 });
 
-test("unknown, wrong, unproven, without a password and banned: one answer for the same statements", async () => {
+test("an unknown, unverified, banned or passwordless address, or a wrong password: one answer, equal statements", async () => {
   const { ctx } = market.service;
   const { rows } = await market.query("select password_hash from users where email = $1", [email]);
   const [unproven, withoutPassword, banned] = [uniqueEmail(), uniqueEmail(), uniqueEmail()];
@@ -71,7 +71,7 @@ test("unknown, wrong, unproven, without a password and banned: one answer for th
 });
 
 suite("wrong passwords", () => {
-  test("of an address are heard ten times in 15 minutes, known or not", async () => {
+  test("one address, known or not: at most ten in 15 minutes", async () => {
     const known = uniqueEmail();
     await registerAccount(market, known, PASSWORD);
     for (const address of [known, uniqueEmail()]) {
@@ -85,14 +85,14 @@ suite("wrong passwords", () => {
     assert.equal((await logIn(known, PASSWORD)).status, 200);
   });
 
-  test("are counted before they are judged: of 30 at once ten are heard", async () => {
+  test("30 at once: counted before the check, ten are checked", async () => {
     const address = uniqueEmail();
     const replies = await Promise.all(Array.from({ length: 30 }, () => logIn(address, "wrong")));
     assert.equal(replies.filter(({ status }) => status === 401).length, 10);
     assert.equal(replies.filter(({ status }) => status === 429).length, 20);
   });
 
-  test("of a stranger cannot keep the owner from a mailed link", async () => {
+  test("from a stranger, over the limit: the owner can still use a magic link", async () => {
     const address = uniqueEmail();
     await registerAccount(market, address, PASSWORD);
     for (let tries = 0; tries < 11; tries++) await logIn(address, "wrong");
@@ -100,7 +100,7 @@ suite("wrong passwords", () => {
     assert.equal((await market.as(null).post("/api/auth/verify", { token })).status, 200);
   });
 
-  test("from a network are heard a hundred times in 10 minutes", async () => {
+  test("one network: at most a hundred in 10 minutes", async () => {
     const from = (ip: string) => logIn(uniqueEmail(), "wrong", { "x-forwarded-for": ip });
     const replies = await Promise.all(Array.from({ length: 110 }, () => from("192.0.2.9")));
     assert.equal(replies.filter(({ status }) => status === 429).length, 10);
@@ -108,7 +108,7 @@ suite("wrong passwords", () => {
   });
 });
 
-suite("a browser that its owner signed in with", () => {
+suite("a browser in which the owner signed in", () => {
   const knownTo = async (address: string) => {
     const reply = await logIn(address, PASSWORD);
     return { cookie: /__Host-known=[^;]+/.exec(reply.headers.get("set-cookie")!)![0] };
@@ -118,7 +118,7 @@ suite("a browser that its owner signed in with", () => {
     assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
   };
 
-  test("is not shut out by strangers who guess at the password", async () => {
+  test("strangers used up the address's attempts: the owner's browser still works", async () => {
     const address = uniqueEmail();
     await registerAccount(market, address, PASSWORD);
     const known = await knownTo(address);
@@ -126,19 +126,19 @@ suite("a browser that its owner signed in with", () => {
     assert.equal((await logIn(address, PASSWORD, known)).status, 200);
   });
 
-  test("hears ten wrong ones itself, in parallel too, and is no way around the limit of another address", async () => {
+  test("ten wrong passwords of its own, in parallel too, and no bypass for another address", async () => {
     const [address, other] = [uniqueEmail(), uniqueEmail()];
     await registerAccount(market, address, PASSWORD);
     await registerAccount(market, other, PASSWORD);
     const known = await knownTo(address);
     const guesses = Array.from({ length: 15 }, () => logIn(address, "wrong", known));
-    const heard = (await Promise.all(guesses)).filter(({ status }) => status === 401);
-    assert.equal(heard.length, 10);
+    const checked = (await Promise.all(guesses)).filter(({ status }) => status === 401);
+    assert.equal(checked.length, 10);
     await isClosed(other);
     assertError(await logIn(other, PASSWORD, known), 429, "RATE_LIMIT_EXCEEDED");
   });
 
-  test("is known by what we sealed for it, and by nothing else", async () => {
+  test("recognized by our sealed cookie only", async () => {
     const address = uniqueEmail();
     await registerAccount(market, address, PASSWORD);
     const { cookie } = await knownTo(address);
@@ -148,7 +148,7 @@ suite("a browser that its owner signed in with", () => {
   });
 });
 
-test("right passwords use nothing up", async () => {
+test("right passwords: not counted", async () => {
   const address = uniqueEmail();
   await registerAccount(market, address, PASSWORD);
   for (let tries = 0; tries < 12; tries++) assert.equal((await logIn(address, PASSWORD)).status, 200);
@@ -158,7 +158,7 @@ test("right passwords use nothing up", async () => {
   assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
 });
 
-test("neither hash nor password is in an answer or a log line", async () => {
+test("POST /api/auth/login: neither hash nor password in an answer or a log line", async () => {
   const { rows } = await market.query("select password_hash from users where email = $1", [email]);
   assert.match(rows[0].password_hash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
   const replies = [await logIn(email, PASSWORD), await logIn(email, "SECRETMARK")];

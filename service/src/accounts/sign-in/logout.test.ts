@@ -16,33 +16,33 @@ const logOut = (headers: Record<string, string>) =>
 const cookieOf = ({ key }: Client) => ({ cookie: `__Host-session=${key}` });
 const bearerOf = ({ key }: Client) => ({ authorization: `Bearer ${key}` });
 
-function assertCookieTaken(reply: Reply) {
+function assertCookieCleared(reply: Reply) {
   assert.equal(
     reply.headers.get("set-cookie"),
     "__Host-session=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax",
   );
 }
 
-test("signing out ends the session of the cookie at once, and takes the cookie away", async () => {
+test("POST /api/auth/logout: the session of the cookie ends, and the cookie is cleared", async () => {
   const one = await signInByLink(market, uniqueEmail());
   assert.ok(await isSignedIn(one));
   const reply = await logOut(cookieOf(one));
   assert.equal(reply.status, 200, reply.text);
   assert.deepEqual(reply.body.data, { signedOut: true });
-  assertCookieTaken(reply);
+  assertCookieCleared(reply);
   assert.ok(!(await isSignedIn(one)));
   const { rows } = await market.query("select action from audit_log order by id desc limit 1");
   assert.deepEqual(rows, [{ action: "session.ended" }]);
 });
 
-test("or of the header, and of no other session", async () => {
+test("POST /api/auth/logout, a token in the header: that session ends, no other", async () => {
   const one = await signInByLink(market, uniqueEmail());
   assert.equal((await logOut({ ...bearerOf(one), ...cookieOf(session) })).status, 200);
   assert.ok(!(await isSignedIn(one)));
   assert.ok(await isSignedIn(session));
 });
 
-test("without a session that lives it is 401, and the cookie is taken away all the same", async () => {
+test("POST /api/auth/logout, no live session: 401, and the cookie is cleared", async () => {
   const over = await signInByLink(market, uniqueEmail());
   await logOut(bearerOf(over));
   const user = await market.createUser();
@@ -57,12 +57,12 @@ test("without a session that lives it is 401, and the cookie is taken away all t
   ] as Record<string, string>[]) {
     const reply = await logOut(headers);
     assertError(reply, 401, "INVALID_SESSION");
-    assertCookieTaken(reply);
+    assertCookieCleared(reply);
   }
   assert.ok(await isSignedIn(session), "a bad header never falls through to the cookie");
 });
 
-test("of parallel calls one ends the session, and nothing else ends", async () => {
+test("parallel POST /api/auth/logout: one ends the session, no other session ends", async () => {
   const one = await signInByLink(market, uniqueEmail());
   const replies = await Promise.all(Array.from({ length: 8 }, () => logOut(bearerOf(one))));
   assert.ok(replies.some(({ status }) => status === 200));

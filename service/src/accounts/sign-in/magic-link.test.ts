@@ -29,7 +29,7 @@ async function assertRefused(reply: Reply, retryAfterSeconds: number) {
   assert.equal(reply.headers.get("retry-after"), String(retryAfterSeconds));
 }
 
-test("a link is mailed whose token stands in the fragment, and the answer does not hold it", async () => {
+test("POST /api/auth/magic-link: the email's link has the token in its fragment; the answer has none", async () => {
   const email = uniqueEmail();
   const reply = await ask(email);
   assert.equal(reply.status, 200, reply.text);
@@ -42,7 +42,7 @@ test("a link is mailed whose token stands in the fragment, and the answer does n
 });
 
 suite("known and unknown addresses", () => {
-  test("get the same answer for the same statements and the same email", async () => {
+  test("the same answer, equal statements and the same email", async () => {
     const { userId } = await market.createUser();
     const { rows } = await market.query("select email from users where id = $1", [userId]);
     const replies: Reply[] = [];
@@ -62,7 +62,7 @@ suite("known and unknown addresses", () => {
     assert.equal(messages[0], messages[1]);
   });
 
-  test("are limited alike", async () => {
+  test("the same limits", async () => {
     const { userId } = await market.createUser();
     const { rows } = await market.query("select email from users where id = $1", [userId]);
     const refusals = [];
@@ -76,7 +76,7 @@ suite("known and unknown addresses", () => {
   });
 });
 
-test("a browser in which the owner signed in before: links of its own, when strangers used up those of the address", async () => {
+test("a browser in which the owner signed in: a quota of its own when strangers used up the address's", async () => {
   const email = uniqueEmail();
   const signedIn = await market
     .as(null)
@@ -98,8 +98,8 @@ test("a browser in which the owner signed in before: links of its own, when stra
   await assertRefused(await ask(other), 30);
 });
 
-suite("an address gets", () => {
-  test("one link in 30 seconds", async () => {
+suite("links to one address", () => {
+  test("one in 30 seconds", async () => {
     const email = uniqueEmail();
     await requestMagicLink(market, email);
     market.clock.forward(20 * SECOND_MS);
@@ -108,7 +108,7 @@ suite("an address gets", () => {
     await requestMagicLink(market, email);
   });
 
-  test("five in 15 minutes, and a refused try counts for nothing", async () => {
+  test("five in 15 minutes; a refused request does not count", async () => {
     const email = uniqueEmail();
     for (let link = 0; link < 5; link++) {
       await requestMagicLink(market, email);
@@ -131,7 +131,7 @@ suite("an address gets", () => {
     await requestMagicLink(market, email);
   });
 
-  test("exactly one of 20 that are asked for at once, in any spelling", async () => {
+  test("20 parallel requests, any spelling: exactly one", async () => {
     const email = uniqueEmail();
     const spellings = [email, email.toUpperCase()];
     const replies = await Promise.all(Array.from({ length: 20 }, (_, at) => ask(spellings[at % 2])));
@@ -141,10 +141,10 @@ suite("an address gets", () => {
   });
 });
 
-suite("a network asks for", () => {
+suite("links from one network", () => {
   const from = (ip: string) => ask(uniqueEmail(), { "x-forwarded-for": ip });
 
-  test("20 links an hour, whatever the addresses", async () => {
+  test("20 an hour, to any addresses", async () => {
     for (let link = 0; link < 20; link++) assert.equal((await from("192.0.2.7")).status, 200);
     await assertRefused(await from("192.0.2.7"), 3600);
     assert.equal((await from("192.0.2.8")).status, 200, "its neighbour has an allowance of its own");
@@ -152,7 +152,7 @@ suite("a network asks for", () => {
     assert.equal((await from("192.0.2.7")).status, 200);
   });
 
-  test("20 together from one IPv6 /64, in parallel too", async () => {
+  test("20 from one IPv6 /64, in parallel too", async () => {
     const replies = await Promise.all(
       Array.from({ length: 30 }, (_, at) => from(`2001:db8:1:2::${at.toString(16)}`)),
     );
@@ -160,7 +160,7 @@ suite("a network asks for", () => {
     assert.equal((await from("2001:db8:1:3::1")).status, 200, "the next /64 has its own");
   });
 
-  test("an address that a refused network asked for keeps its allowance", async () => {
+  test("a refused network: the address's quota is unchanged", async () => {
     const email = uniqueEmail();
     for (let link = 0; link < 20; link++) await from("198.51.100.1");
     await assertRefused(await ask(email, { "x-forwarded-for": "198.51.100.1" }), 3600);
@@ -168,7 +168,7 @@ suite("a network asks for", () => {
   });
 });
 
-test("while the limits cannot be counted, nothing is sent", async () => {
+test("the counters are unavailable: no email", async () => {
   const email = uniqueEmail();
   await market.query("alter table sign_in_attempts rename to elsewhere");
   try {
@@ -179,7 +179,7 @@ test("while the limits cannot be counted, nothing is sent", async () => {
   assert.deepEqual(await emailsTo(market, email), []);
 });
 
-suite("a mailbox trick is refused with the field", () => {
+suite("a disguised address: refused with the field", () => {
   const tricks: Record<string, unknown> = {
     "a full-width @": "ada＠example.com",
     "two @": "ada@evil.example@example.com",
@@ -215,17 +215,17 @@ suite("a mailbox trick is refused with the field", () => {
     });
   }
 
-  test("while plain addresses pass", async () => {
+  test("a plain address: accepted", async () => {
     for (const local of ["ada", "ada.lovelace+shop", "o'brien", "_x-y_", "a".repeat(64)]) {
       assert.equal((await ask(`${local}@${crypto.randomUUID()}.example`)).status, 200, local);
     }
   });
 });
 
-/** fetch sets Host by itself, so this one speaks for itself. */
-function askWithHost(email: string, headers: Record<string, string>): Promise<number> {
+/** `fetch` cannot set Host. */
+function requestWithHost(email: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
-    const asking = request(
+    const outgoing = request(
       `${market.origin}/api/auth/magic-link`,
       { method: "POST", headers: { "content-type": "application/json", ...headers } },
       (reply) => {
@@ -233,25 +233,25 @@ function askWithHost(email: string, headers: Record<string, string>): Promise<nu
         resolve(reply.statusCode!);
       },
     );
-    asking.on("error", reject).end(JSON.stringify({ email }));
+    outgoing.on("error", reject).end(JSON.stringify({ email }));
   });
 }
 
-test("a poisoned Host header does not reach the link", async () => {
+test("a forged Host header: not in the link", async () => {
   for (const headers of [
     { host: "evil.example" },
     { host: "evil.example:443", "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
     { forwarded: "host=evil.example;proto=https", "x-original-host": "evil.example" },
   ]) {
     const email = uniqueEmail();
-    assert.equal(await askWithHost(email, headers), 200);
+    assert.equal(await requestWithHost(email, headers), 200);
     const [message] = await emailsTo(market, email);
     assert.ok(!JSON.stringify(message).includes("evil.example"));
     await tokenFromEmail(market, email);
   }
 });
 
-test("the link begins with the public URL of the settings", async () => {
+test("the link: starts with the configured public URL", async () => {
   const other = await openMarket({ config: { publicUrl: "https://stoa.example" } });
   try {
     const email = uniqueEmail();
@@ -263,7 +263,7 @@ test("the link begins with the public URL of the settings", async () => {
   }
 });
 
-test("a page of another site cannot ask in anybody's name", async () => {
+test("a request from a page of another site: refused", async () => {
   for (const headers of [
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "same-site" },
@@ -273,7 +273,7 @@ test("a page of another site cannot ask in anybody's name", async () => {
   }
 });
 
-test("an Idempotency-Key means nothing here: the second link is a new one", async () => {
+test("a repeated Idempotency-Key: a second link", async () => {
   const email = uniqueEmail();
   const headers = { "idempotency-key": "once" };
   const first = await ask(email, headers);

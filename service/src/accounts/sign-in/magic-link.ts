@@ -8,7 +8,7 @@ import { readDeviceId } from "./device-cookie.ts";
 import { createSignInLink, LINK_LIFETIME_SECONDS, signInEmail } from "./emails.ts";
 
 /**
- * Accounts are not read before a limit is reached, so that the response tells nothing about them. A browser in which
+ * Accounts are not read before a limit is reached, so that the response reveals nothing about them. A browser in which
  * the owner signed in before has a quota of its own: strangers cannot use it up.
  */
 export async function sendMagicLink(

@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => market.close());
 
-/** The operator's command, on the market's database and with its keys. */
-async function command(...given: string[]): Promise<string> {
+/** Runs the CLI on the market's database with its keys. */
+async function command(...args: string[]): Promise<string> {
   const { config, pool } = market.service.ctx;
-  const { stdout } = await run(process.execPath, [main, ...given], {
+  const { stdout } = await run(process.execPath, [main, ...args], {
     env: {
       PATH: process.env["PATH"],
       DATABASE_URL: pool.options.connectionString,
@@ -31,7 +31,7 @@ async function command(...given: string[]): Promise<string> {
   return stdout;
 }
 
-test("the operator makes somebody with a password, and a session for them that counts as no second factor", async () => {
+test("createOperatorSession: creates a user with a password, and a session without a second factor", async () => {
   const email = uniqueEmail();
   const password = "correct horse battery staple";
   const made = JSON.parse(
@@ -41,7 +41,7 @@ test("the operator makes somebody with a password, and a session for them that c
   assert.equal(loggedIn.status, 200, loggedIn.text);
 
   const { sessionToken } = JSON.parse(await command("session", "create", "--user", made.id, "--json"));
-  // The command has the clock on the wall.
+  // The CLI uses the real clock.
   market.clock.now = new Date();
   assert.ok(await isSignedIn(market.as(sessionToken)));
   const { rows } = await market.query("select via, second_factor, user_id from sessions where id = $1", [
@@ -54,7 +54,7 @@ test("the operator makes somebody with a password, and a session for them that c
   assert.deepEqual(audit.rows, [{ actor_id: null, target_id: made.id, details: { via: "operator" } }]);
 });
 
-test("neither a bad password nor somebody who is banned gets further", async () => {
+test("createOperatorSession, a weak password or a banned user: refused", async () => {
   const email = uniqueEmail();
   await assert.rejects(
     command("user", "create", "--email", email, "--name", "Ada", "--password", "12345678"),

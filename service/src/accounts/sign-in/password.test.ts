@@ -31,7 +31,7 @@ async function idOf(email: string): Promise<string> {
   return (await market.query("select id from users where email = $1", [email])).rows[0].id;
 }
 
-test("a change ends all other sessions at once, and half-done sign-ins, and is told by email", async () => {
+test("PUT /account/password: ends other sessions and open challenges, sends an email", async () => {
   const email = uniqueEmail();
   const session = await registerAccount(market, email, OLD);
   const others = [
@@ -64,7 +64,7 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
   assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2, ...nothingRevoked } }]);
 });
 
-test("a change with revokeAccess: API keys, grants, their tokens and secrets of own clients work no longer", async () => {
+test("revokeAccess: ends API keys, grants, their tokens and secrets of own clients", async () => {
   const user = await market.createUser();
   const session = await market.createSession(user.userId);
   const client = await createOAuthClient(market, user);
@@ -74,8 +74,8 @@ test("a change with revokeAccess: API keys, grants, their tokens and secrets of 
   assert.equal((await token.get("/v1/products")).status, 200);
 
   await session.delete("/v1/account/sessions");
-  const kept = await change(session, { password: OLD });
-  assert.deepEqual(kept.body.data, { sessionsEnded: 0, ...nothingRevoked });
+  const unchanged = await change(session, { password: OLD });
+  assert.deepEqual(unchanged.body.data, { sessionsEnded: 0, ...nothingRevoked });
   assert.equal((await user.get("/v1/products")).status, 200);
   assert.match((await emailsToUser(market, user.userId))[0]!.text, /go on/);
 
@@ -88,7 +88,7 @@ test("a change with revokeAccess: API keys, grants, their tokens and secrets of 
   assert.match(unwrapLines((await emailsToUser(market, user.userId))[0]!.text), /1 API keys/);
 });
 
-test("of two changes at once the second comes too late: its session was ended by the first", async () => {
+test("two parallel changes: the second fails, its session ended", async () => {
   const email = uniqueEmail();
   const owner = await registerAccount(market, email, OLD);
   const thief = await market.createSession(await idOf(email));
@@ -97,14 +97,14 @@ test("of two changes at once the second comes too late: its session was ended by
   assert.notEqual(await isSignedIn(owner), await isSignedIn(thief));
 });
 
-test("an account without a password gets one in a fresh session", async () => {
+test("an account without a password, a fresh session: sets one", async () => {
   const email = uniqueEmail();
   const session = await signInByLink(market, email);
   assert.equal((await change(session, { password: NEW })).status, 200);
   assert.equal((await logIn(email, NEW)).status, 200);
 });
 
-suite("it needs", () => {
+suite("PUT /account/password requires", () => {
   test("the current password, once the sign-in is 15 minutes old", async () => {
     const email = uniqueEmail();
     const session = await registerAccount(market, email, OLD);
@@ -116,7 +116,7 @@ suite("it needs", () => {
     assert.equal((await change(session, { password: OLD, currentPassword: NEW })).status, 200);
   });
 
-  test("the right one, also of a fresh session, and hears ten tries in 15 minutes", async () => {
+  test("the right current password, in a fresh session too, in at most ten attempts in 15 minutes", async () => {
     const email = uniqueEmail();
     const session = await registerAccount(market, email, OLD);
     for (let tries = 0; tries < 10; tries++)
@@ -132,19 +132,19 @@ suite("it needs", () => {
     assert.equal((await logIn(email, OLD)).status, 200);
   });
 
-  test("a password that is long enough, uncommon and not the address", async () => {
+  test("a new password that is long enough, uncommon and not the address", async () => {
     const session = await signInByLink(market, "charles.babbage@example.com");
     for (const password of ["short", "password", "charles.babbage", "x".repeat(201), "\u0001".repeat(9)])
       assertError(await change(session, { password }), 400, "INVALID_REQUEST", "password");
   });
 
-  test("a person: no API key changes a password", async () => {
+  test("a session: an API key is refused", async () => {
     const user = await market.createUser();
     assertError(await change(user, { password: NEW }), 403, "UNAUTHORIZED");
     assertError(await change(market.as(null), { password: NEW }), 401, "INVALID_API_KEY");
   });
 
-  test("a page of ours, when the session comes by its cookie", async () => {
+  test("the same origin, when the session is in a cookie", async () => {
     const session = await signInByLink(market, uniqueEmail());
     const cookie = `__Host-session=${session.key}`;
     const send = (headers: Record<string, string>) =>

@@ -8,8 +8,8 @@ const digestOf = (mark: string) => createHash("sha256").update(mark).digest("bas
 
 /** Identifies the client that registers. A second registration keeps the secret, so that either link works. */
 export function issueRegistrationSecret({ cookies }: RequestInfo, maxAgeSeconds: number) {
-  const kept = cookies[COOKIE] ?? "";
-  const value = SECRET_PATTERN.test(kept) ? kept : randomBytes(32).toString("base64url");
+  const current = cookies[COOKIE] ?? "";
+  const value = SECRET_PATTERN.test(current) ? current : randomBytes(32).toString("base64url");
   return {
     cookie: { name: COOKIE, value, maxAgeSeconds } satisfies Cookie,
     secret: value,
@@ -19,7 +19,7 @@ export function issueRegistrationSecret({ cookies }: RequestInfo, maxAgeSeconds:
 
 interface Confirmation {
   cookies: RequestInfo["cookies"];
-  /** From a client that keeps no cookies. */
+  /** From a client without cookies. */
   registrationSecret: string | undefined;
 }
 

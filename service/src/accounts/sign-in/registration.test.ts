@@ -27,7 +27,7 @@ const register = (input: object, headers: Record<string, string> = BROWSER) =>
 const logIn = (email: string, password = PASSWORD) =>
   market.as(null).post("/api/auth/login", { email, password });
 
-test("a registration makes an account when its link is used, and then the password works", async () => {
+test("POST /api/auth/register: creates an account when the link is used, then the password works", async () => {
   const email = uniqueEmail();
   assert.equal((await register({ email, name: "  Ada Lovelace " })).status, 200);
   assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
@@ -39,7 +39,7 @@ test("a registration makes an account when its link is used, and then the passwo
   assert.deepEqual(rows, [{ name: "Ada Lovelace", email_verified_at: market.clock.now }]);
 });
 
-test("a known address gets the same answer for the same statements, an email that says so, and keeps its password", async () => {
+test("a known address: the same answer, equal statements, an email, and the old password stays", async () => {
   const email = uniqueEmail();
   await registerAccount(market, email, PASSWORD);
   const replies: Reply[] = [];
@@ -61,7 +61,7 @@ test("a known address gets the same answer for the same statements, an email tha
   assert.equal((await logIn(email)).status, 200);
 });
 
-test("of two registrations the one that is confirmed first sets the password", async () => {
+test("two registrations of one address: the first confirmed one sets the password", async () => {
   const email = uniqueEmail();
   await register({ email, password: "the first one" });
   const first = await tokenFromEmail(market, email);
@@ -76,11 +76,14 @@ test("of two registrations the one that is confirmed first sets the password", a
 suite("the password of a registration", () => {
   const PAGE = { "sec-fetch-site": "same-origin" };
 
-  /** Registers on one page, confirms on another. */
-  async function confirms(registering: Record<string, string>, confirming: (cookie: string) => object) {
+  /** Registers with one set of headers and confirms with another. */
+  async function registerAndConfirm(
+    registering: Record<string, string>,
+    confirming: (cookie: string) => object,
+  ) {
     const email = uniqueEmail();
-    const asked = await register({ email }, registering);
-    const cookie = asked.headers.get("set-cookie")!.split(";")[0]!;
+    const registered = await register({ email }, registering);
+    const cookie = registered.headers.get("set-cookie")!.split(";")[0]!;
     const token = await tokenFromEmail(market, email);
     const reply = await market.as(null).post("/api/auth/verify", { token }, { ...confirming(cookie) });
     assert.equal(reply.status, 200, reply.text);
@@ -88,16 +91,17 @@ suite("the password of a registration", () => {
     return email;
   }
 
-  test("holds when the browser that chose it confirms, also one that had to try twice", async () => {
-    const email = await confirms(PAGE, (cookie) => ({ ...PAGE, cookie }));
+  test("set when the same browser confirms, also at the second attempt", async () => {
+    const email = await registerAndConfirm(PAGE, (cookie) => ({ ...PAGE, cookie }));
     assert.equal((await logIn(email)).status, 200);
     assert.equal(
-      (await logIn(await confirms({ ...PAGE, ...BROWSER }, () => ({ ...PAGE, ...BROWSER })))).status,
+      (await logIn(await registerAndConfirm({ ...PAGE, ...BROWSER }, () => ({ ...PAGE, ...BROWSER }))))
+        .status,
       200,
     );
   });
 
-  test("holds when a program returns the secret that the registration answered", async () => {
+  test("set when a program sends the registrationSecret of the answer", async () => {
     const email = uniqueEmail();
     const { registrationSecret } = (await register({ email }, {})).body.data;
     const token = await tokenFromEmail(market, email);
@@ -109,7 +113,7 @@ suite("the password of a registration", () => {
     ["no secret", {}],
     ["the secret of another registration", { registrationSecret: "c".repeat(43) }],
   ] as const) {
-    test(`is left out when a program redeems the link with ${how}: it may be a stranger's`, async () => {
+    test(`not set when a program redeems the link with ${how}: it may be a stranger's`, async () => {
       const email = uniqueEmail();
       await register({ email }, {});
       const token = await tokenFromEmail(market, email);
@@ -125,8 +129,8 @@ suite("the password of a registration", () => {
     ["one with a mark of its own", { ...PAGE, cookie: `__Host-registration=${"c".repeat(43)}` }],
     ["one with an empty mark", { ...PAGE, cookie: "__Host-registration=" }],
   ] as const) {
-    test(`is left out when ${who} confirms: it may be a stranger's, and the owner is told`, async () => {
-      const email = await confirms(PAGE, () => ({ origin: market.origin, ...headers }));
+    test(`not set when ${who} confirms: it may be a stranger's, and an email says so`, async () => {
+      const email = await registerAndConfirm(PAGE, () => ({ origin: market.origin, ...headers }));
       assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
       const { rows } = await market.query("select password_hash from users where email = $1", [email]);
       assert.deepEqual(rows, [{ password_hash: null }]);
@@ -135,20 +139,20 @@ suite("the password of a registration", () => {
   }
 });
 
-test("no stranger's words reach a mailbox: the name is not in the email", async () => {
+test("the name of a registration: not in the email", async () => {
   const email = uniqueEmail();
   await register({ email, name: "You won! http://evil.example" });
   assert.doesNotMatch(JSON.stringify(await emailsTo(market, email)), /evil/);
 });
 
-test("an address gets five emails of this kind in 15 minutes", async () => {
+test("one address: at most five registration emails in 15 minutes", async () => {
   const email = uniqueEmail();
   for (let tries = 0; tries < 5; tries++) assert.equal((await register({ email })).status, 200);
   assertError(await register({ email }), 429, "RATE_LIMIT_EXCEEDED");
   assert.equal((await emailsTo(market, email)).length, 5);
 });
 
-test("a password that holds the service's name, and eight characters besides, is accepted", async () => {
+test("a password with the service's name and eight more characters: accepted", async () => {
   assert.equal((await register({ password: "my stoa pass phrase" })).status, 200);
 });
 

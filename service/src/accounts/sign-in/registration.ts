@@ -11,8 +11,8 @@ import { validatePassword } from "./password-rules.ts";
 import { issueRegistrationSecret } from "./registration-cookie.ts";
 
 /**
- * Creates no account: name and password wait in the token, so that nobody can set a password for an address of
- * somebody else. A known address costs the same work and gets the same response.
+ * Creates no account: name and password wait in the token, so that strangers cannot set a password for an address.
+ * A known address costs the same work and gets the same response.
  */
 export async function register(ctx: Context, { email, password, name }: Register, facts: RequestInfo) {
   validatePassword(password, { email, name });

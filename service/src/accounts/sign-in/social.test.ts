@@ -39,15 +39,20 @@ beforeEach(() => {
 let count = 0;
 const newAddress = () => `person-${++count}@example.com`;
 
-interface Wish {
+interface UserInput {
   subject?: number;
   email?: string;
   verified?: boolean;
   name?: string | null;
 }
 
-/** Somebody sits down in front of both providers. */
-function sitsDown({ subject = ++count, email = newAddress(), verified = true, name = "Ada" }: Wish = {}) {
+/** Sets the user that both providers sign in. */
+function setProviderUser({
+  subject = ++count,
+  email = newAddress(),
+  verified = true,
+  name = "Ada",
+}: UserInput = {}) {
   const atGitHub: GitHubPerson = {
     id: subject,
     login: `ada-${subject}`,
@@ -72,18 +77,17 @@ const start = (name: Name, returnTo?: string) =>
   `${market.origin}/api/auth/${name}${returnTo === undefined ? "" : `?returnTo=${encodeURIComponent(returnTo)}`}`;
 const callbackOf = (name: Name) => `${market.origin}/api/auth/callback/${name}`;
 
-/** Walks to the provider and back, up to the callback, which is not opened yet. */
-const comesBack = (browser: Browser, name: Name, returnTo?: string) =>
+/** Follows the redirects to the provider and back. Returns the callback URL without opening it. */
+const reachCallback = (browser: Browser, name: Name, returnTo?: string) =>
   browser.followUntil(start(name, returnTo), callbackOf(name));
 
 const openBrowser = () => new Browser(market.origin);
 
-async function signsIn(name: Name, browser = openBrowser()) {
-  const visit = await browser.get(await comesBack(browser, name));
+async function signIn(name: Name, browser = openBrowser()) {
+  const visit = await browser.get(await reachCallback(browser, name));
   return { browser, visit, session: browser.cookie(SESSION) };
 }
 
-/** The sign-in was refused: a redirect to the sign-in page, with this problem, and without a session. */
 function assertProblem(visit: { location: string | null }, browser: Browser, problem: string): void {
   const url = new URL(visit.location!);
   assert.equal(url.origin + url.pathname, `${market.origin}/auth/sign-in`);
@@ -91,14 +95,14 @@ function assertProblem(visit: { location: string | null }, browser: Browser, pro
   assert.equal(browser.cookie(SESSION), undefined);
 }
 
-async function whoIs(session: string): Promise<{ sub: string; email: string; name: string }> {
+async function claimsOf(session: string): Promise<{ sub: string; email: string; name: string }> {
   assert.equal((await market.as(session).get("/v1/categories")).status, 200, "the session works");
   return decodeJwt(session);
 }
 
 const accountsOf = async (email: string) =>
   (await market.query("select * from users where lower(email) = lower($1)", [email])).rows;
-const deedsOf = async (userId: string) =>
+const auditActionsOf = async (userId: string) =>
   (await market.query("select action from audit_log where actor_id = $1 order by id", [userId])).rows.map(
     ({ action }) => action,
   );
@@ -109,13 +113,13 @@ async function hasAccount(email: string, emailVerified = true): Promise<string> 
 }
 
 for (const name of NAMES) {
-  suite(`signing in with ${name}`, () => {
-    test("makes an account for a verified mailbox that is new here", async () => {
-      const { email } = sitsDown({ name: "Ada Lovelace" });
-      const { visit, session } = await signsIn(name);
+  suite(`sign-in with ${name}`, () => {
+    test("a new verified address: creates an account", async () => {
+      const { email } = setProviderUser({ name: "Ada Lovelace" });
+      const { visit, session } = await signIn(name);
       assert.equal(visit.status, 302);
       assert.equal(visit.location, `${market.origin}/auth/signed-in`);
-      const claims = await whoIs(session!);
+      const claims = await claimsOf(session!);
       assert.equal(claims.email, email);
       // GitHub shows the name to everybody already; Google's is not public.
       if (name === "github") assert.equal(claims.name, "Ada Lovelace");
@@ -124,24 +128,24 @@ for (const name of NAMES) {
       const [account] = await accountsOf(email);
       assert.deepEqual([account.email_verified_at, account.verified], [market.clock.now, false]);
       assert.equal(account.password_hash, null);
-      assert.deepEqual(await deedsOf(account.id), ["user.registered", "session.started"]);
+      assert.deepEqual(await auditActionsOf(account.id), ["user.registered", "session.started"]);
     });
 
-    test("comes to the same account again, whatever the mailbox is now", async () => {
-      const { subject } = sitsDown();
-      const first = await whoIs((await signsIn(name)).session!);
-      sitsDown({ subject, email: newAddress() });
-      assert.equal((await whoIs((await signsIn(name)).session!)).sub, first.sub);
-      sitsDown({ subject, verified: false });
-      assert.equal((await whoIs((await signsIn(name)).session!)).sub, first.sub);
+    test("a known identity, the address changed: the same account", async () => {
+      const { subject } = setProviderUser();
+      const first = await claimsOf((await signIn(name)).session!);
+      setProviderUser({ subject, email: newAddress() });
+      assert.equal((await claimsOf((await signIn(name)).session!)).sub, first.sub);
+      setProviderUser({ subject, verified: false });
+      assert.equal((await claimsOf((await signIn(name)).session!)).sub, first.sub);
     });
 
-    test("links an account whose mailbox was proven here, in any case of letters, and tells its owner", async () => {
+    test("an address verified here, in any case: links the account and emails the owner", async () => {
       const email = newAddress();
       const userId = await hasAccount(email);
-      sitsDown({ email: email.toUpperCase() });
-      await whoIs((await signsIn(name)).session!);
-      assert.deepEqual(await deedsOf(userId), ["identity.linked", "session.started"]);
+      setProviderUser({ email: email.toUpperCase() });
+      await claimsOf((await signIn(name)).session!);
+      assert.deepEqual(await auditActionsOf(userId), ["identity.linked", "session.started"]);
       const { rows } = await market.query("select id, sealed_email from emails where recipient = $1", [
         email,
       ]);
@@ -150,58 +154,58 @@ for (const name of NAMES) {
       assert.match(message.subject, /can sign you in now/);
     });
 
-    test("with a mailbox that the provider has not verified lets nobody in, and links nothing", async () => {
+    test("an address that the provider has not verified: refused, nothing linked", async () => {
       const email = newAddress();
       const userId = await hasAccount(email);
-      sitsDown({ email, verified: false });
-      const { visit, browser } = await signsIn(name);
+      setProviderUser({ email, verified: false });
+      const { visit, browser } = await signIn(name);
       assertProblem(visit, browser, "UNVERIFIED_EMAIL");
-      const { email: unknown } = sitsDown({ verified: false });
-      const second = await signsIn(name);
+      const { email: unknown } = setProviderUser({ verified: false });
+      const second = await signIn(name);
       assertProblem(second.visit, second.browser, "UNVERIFIED_EMAIL");
       assert.deepEqual(await accountsOf(unknown), []);
       const { rows } = await market.query("select 1 from identities where user_id = $1", [userId]);
       assert.deepEqual(rows, []);
     });
 
-    test("takes an unproven account over: a stranger's password, second factor and sessions are gone", async () => {
+    test("an unverified account: a stranger's password, second factor and sessions are deleted", async () => {
       const email = newAddress();
       const userId = await hasAccount(email, false);
       await market.query("update users set password_hash = 'set by a stranger' where id = $1", [userId]);
       const strangers: Client = await market.createSession(userId);
       await enableTwoFactor(market, strangers);
-      sitsDown({ email });
-      await whoIs((await signsIn(name)).session!);
+      setProviderUser({ email });
+      await claimsOf((await signIn(name)).session!);
       assertError(await strangers.get("/v1/categories"), 401, "INVALID_API_KEY");
       const [account] = await accountsOf(email);
       assert.deepEqual(
         [account.id, account.email_verified_at, account.password_hash],
         [userId, market.clock.now, null],
       );
-      assert.ok((await deedsOf(userId)).includes("mailbox.proven"));
+      assert.ok((await auditActionsOf(userId)).includes("mailbox.proven"));
     });
 
-    test("does not open a banned or closed account, nor one that the ban came to after linking", async () => {
+    test("a banned or closed account, also after linking: refused", async () => {
       for (const column of ["banned_at", "closed_at"]) {
-        const { email } = sitsDown();
+        const { email } = setProviderUser();
         const userId = await hasAccount(email);
         await market.query(`update users set ${column} = $1 where id = $2`, [market.clock.now, userId]);
-        const unlinked = await signsIn(name);
+        const unlinked = await signIn(name);
         assertProblem(unlinked.visit, unlinked.browser, "ACCOUNT_DISABLED");
         await market.query(`update users set ${column} = null where id = $1`, [userId]);
-        await whoIs((await signsIn(name)).session!);
+        await claimsOf((await signIn(name)).session!);
         await market.query(`update users set ${column} = $1 where id = $2`, [market.clock.now, userId]);
-        const linked = await signsIn(name);
+        const linked = await signIn(name);
         assertProblem(linked.visit, linked.browser, "ACCOUNT_DISABLED");
       }
     });
 
-    test("of an account with two factors leads to the page that asks for the code, without a session", async () => {
-      const { email } = sitsDown();
+    test("an account with two factors: redirects to the page for the code, without a session", async () => {
+      const { email } = setProviderUser();
       const userId = await hasAccount(email);
       await enableTwoFactor(market, await market.createSession(userId));
       const browser = openBrowser();
-      const visit = await browser.get(await comesBack(browser, name, "/docs?a=1#b"));
+      const visit = await browser.get(await reachCallback(browser, name, "/docs?a=1#b"));
       const url = new URL(visit.location!);
       assert.equal(url.origin + url.pathname, `${market.origin}/auth/two-factor`);
       assert.deepEqual([...url.searchParams], [["returnTo", "/docs?a=1#b"]], "the challenge is in no log");
@@ -209,19 +213,19 @@ for (const name of NAMES) {
       assert.equal(browser.cookie(SESSION), undefined);
     });
 
-    test("twice at once from two browsers makes one account", async () => {
-      const { email } = sitsDown();
+    test("two browsers at once: one account", async () => {
+      const { email } = setProviderUser();
       const browsers = [openBrowser(), openBrowser(), openBrowser()];
-      const callbacks = await Promise.all(browsers.map((browser) => comesBack(browser, name)));
+      const callbacks = await Promise.all(browsers.map((browser) => reachCallback(browser, name)));
       await Promise.all(browsers.map((browser, at) => browser.get(callbacks[at]!)));
       const subjects = await Promise.all(
-        browsers.map(async (browser) => (await whoIs(browser.cookie(SESSION)!)).sub),
+        browsers.map(async (browser) => (await claimsOf(browser.cookie(SESSION)!)).sub),
       );
       assert.equal(new Set(subjects).size, 1);
       assert.equal((await accountsOf(email)).length, 1);
     });
 
-    test("leads back to a page of ours, and to none of anybody else", async () => {
+    test("returnTo: own pages only", async () => {
       for (const [returnTo, location] of [
         ["/docs?tag=ai#errors", "/docs?tag=ai#errors"],
         ["https://evil.example/", "/auth/signed-in"],
@@ -229,14 +233,14 @@ for (const name of NAMES) {
         ["/.//evil.example", "/auth/signed-in"],
         ["/\\evil.example", "/auth/signed-in"],
       ] as const) {
-        sitsDown();
+        setProviderUser();
         const browser = openBrowser();
-        const visit = await browser.get(await comesBack(browser, name, returnTo));
+        const visit = await browser.get(await reachCallback(browser, name, returnTo));
         assert.equal(visit.location, market.origin + location);
       }
     });
 
-    test("sends people with state and PKCE, and back to our own origin whatever Host says", async () => {
+    test("redirects with state and PKCE to the public origin, whatever Host says", async () => {
       const visit = await openBrowser().get(start(name), {
         host: "evil.example",
         "x-forwarded-host": "evil.example",
@@ -253,7 +257,7 @@ for (const name of NAMES) {
       );
     });
 
-    test("keeps the flow in a sealed cookie that scripts cannot read and other sites' requests do not carry", async () => {
+    test("stores the flow in a sealed, HttpOnly, SameSite cookie", async () => {
       const visit = await openBrowser().get(start(name));
       const [cookie] = visit.headers.getSetCookie();
       assert.match(cookie!, new RegExp(`^__Host-flow-${name}=v1\\.`));
@@ -267,8 +271,8 @@ for (const name of NAMES) {
       assert.ok(!cookie!.includes(state));
     });
 
-    test("tells a program the same in JSON", async () => {
-      const { email } = sitsDown();
+    test("a program: gets the same as JSON", async () => {
+      const { email } = setProviderUser();
       const browser = openBrowser();
       const json = { accept: "application/json" };
       const begun = JSON.parse((await browser.get(start(name), json)).text);
@@ -276,7 +280,7 @@ for (const name of NAMES) {
       const callback = await browser.followUntil(begun.data.url, callbackOf(name));
       const done = JSON.parse((await browser.get(callback, json)).text);
       assert.equal(done.sessionToken, done.data.sessionToken);
-      assert.equal((await whoIs(done.sessionToken)).email, email);
+      assert.equal((await claimsOf(done.sessionToken)).email, email);
       const again = JSON.parse((await browser.get(callback, json)).text);
       assert.equal(again.error.code, "INVALID_TOKEN");
       assert.equal(again.error.details.problem, "FLOW_LOST");
@@ -284,26 +288,26 @@ for (const name of NAMES) {
   });
 
   suite(`the callback of ${name}`, () => {
-    test("without the flow cookie lets nobody in: it is another browser than the one that left (CSRF)", async () => {
-      sitsDown();
-      const callback = await comesBack(openBrowser(), name);
+    test("no flow cookie: refused (CSRF)", async () => {
+      setProviderUser();
+      const callback = await reachCallback(openBrowser(), name);
       const victim = openBrowser();
       assertProblem(await victim.get(callback), victim, "FLOW_LOST");
     });
 
-    test("with the flow cookie of another sign-in lets nobody in (login CSRF)", async () => {
-      sitsDown();
-      const attackers = await comesBack(openBrowser(), name);
+    test("the flow cookie of another sign-in: refused (login CSRF)", async () => {
+      setProviderUser();
+      const attackers = await reachCallback(openBrowser(), name);
       const victim = openBrowser();
       await victim.get(start(name));
       assertProblem(await victim.get(attackers), victim, "FLOW_LOST");
     });
 
-    test("with the flow cookie of the other provider lets nobody in (mix-up)", async () => {
-      sitsDown();
+    test("the flow cookie of the other provider: refused (mix-up)", async () => {
+      setProviderUser();
       const other = name === "github" ? "google" : "github";
       const browser = openBrowser();
-      const callback = await comesBack(browser, name);
+      const callback = await reachCallback(browser, name);
       const cookie = browser.cookie(`__Host-flow-${name}`)!;
       const crossed = new URL(callback.replace(callbackOf(name), callbackOf(other)));
       browser.setCookie(`__Host-flow-${other}`, cookie);
@@ -316,10 +320,10 @@ for (const name of NAMES) {
       );
     });
 
-    test("works once: neither the code nor the flow is taken again, not even at once", async () => {
-      sitsDown();
+    test("a reused code or flow, in parallel too: refused", async () => {
+      setProviderUser();
       const browser = openBrowser();
-      const callback = await comesBack(browser, name);
+      const callback = await reachCallback(browser, name);
       const cookie = browser.cookie(`__Host-flow-${name}`)!;
       const twins = Array.from({ length: 6 }, openBrowser);
       for (const twin of twins) twin.setCookie(`__Host-flow-${name}`, cookie);
@@ -330,16 +334,16 @@ for (const name of NAMES) {
       assert.equal(browser.cookie(`__Host-flow-${name}`), undefined, "the cookie is gone");
     });
 
-    test("after ten minutes is too late", async () => {
-      sitsDown();
+    test("after ten minutes: refused", async () => {
+      setProviderUser();
       const browser = openBrowser();
-      const callback = await comesBack(browser, name);
+      const callback = await reachCallback(browser, name);
       market.clock.forward(10 * 60_000);
       assertProblem(await browser.get(callback), browser, "FLOW_LOST");
     });
 
-    test("with a changed, doubled or missing state, a forged cookie or a made-up code lets nobody in", async () => {
-      sitsDown();
+    test("a changed, doubled or missing state, a forged cookie or code: refused", async () => {
+      setProviderUser();
       const changed: ((url: URL, browser: Browser) => void)[] = [
         (url) => url.searchParams.set("state", "x".repeat(43)),
         (url) => url.searchParams.append("state", url.searchParams.get("state")!),
@@ -356,14 +360,14 @@ for (const name of NAMES) {
       ];
       for (const change of changed) {
         const browser = openBrowser();
-        const url = new URL(await comesBack(browser, name));
+        const url = new URL(await reachCallback(browser, name));
         change(url, browser);
         assertProblem(await browser.get(url.href), browser, "FLOW_LOST");
       }
     });
 
-    test("of a code that was given for another PKCE challenge lets nobody in", async () => {
-      sitsDown();
+    test("a code of another PKCE challenge: refused", async () => {
+      setProviderUser();
       const browser = openBrowser();
       const url = new URL((await browser.get(start(name))).location!);
       url.searchParams.set("code_challenge", "A".repeat(43));
@@ -371,28 +375,28 @@ for (const name of NAMES) {
       assertProblem(await browser.get(callback), browser, "FLOW_LOST");
     });
 
-    test("of somebody who said no leads back to the sign-in page with what they wanted", async () => {
+    test("the user declined: redirects to sign-in with returnTo", async () => {
       github.person = google.person = null;
       const browser = openBrowser();
-      const visit = await browser.get(await comesBack(browser, name, "/docs"));
+      const visit = await browser.get(await reachCallback(browser, name, "/docs"));
       assertProblem(visit, browser, "ACCESS_DENIED");
       assert.equal(new URL(visit.location!).searchParams.get("returnTo"), "/docs");
     });
 
-    test("gives a session under a new id, whatever session was planted in the browser (fixation)", async () => {
-      sitsDown();
+    test("a planted session: replaced by one with a new id (session fixation)", async () => {
+      setProviderUser();
       const { userId } = await market.createUser();
       const planted = await market.createSession(userId);
       const browser = openBrowser();
       browser.setCookie(SESSION, planted.key);
-      const { session } = await signsIn(name, browser);
+      const { session } = await signIn(name, browser);
       assertError(await planted.get("/v1/categories"), 401, "INVALID_API_KEY");
       assert.notEqual(decodeJwt(session!).jti, decodeJwt(planted.key).jti);
       assert.notEqual(decodeJwt(session!).sub, decodeJwt(planted.key).sub);
     });
   });
 
-  suite(`while ${name} fails`, () => {
+  suite(`${name} fails`, () => {
     const faults = {
       "answers 500": (_: unknown, response: import("node:http").ServerResponse) => {
         response.writeHead(500, { "content-type": "application/json" }).end("{}");
@@ -412,10 +416,10 @@ for (const name of NAMES) {
       },
     };
     for (const [what, fault] of Object.entries(faults)) {
-      test(`that ${what}, people are told so and the rest goes on`, async () => {
-        sitsDown();
+      test(`it ${what}: an error for the user, other sign-ins work`, async () => {
+        setProviderUser();
         const browser = openBrowser();
-        const callback = await comesBack(browser, name);
+        const callback = await reachCallback(browser, name);
         (name === "github" ? github : google).fault = fault;
         assertProblem(await browser.get(callback), browser, "SERVICE_UNAVAILABLE");
         assert.equal((await market.as(null).get("/healthz")).status, 200);
@@ -425,18 +429,18 @@ for (const name of NAMES) {
 }
 
 suite("GitHub", () => {
-  test("is known by its own name in `iss`, and without one as it was until 2026", async () => {
+  test("`iss`: must be GitHub's name where present; missing is accepted", async () => {
     for (const iss of [`${github.issuer}/login/oauth`, null]) {
-      sitsDown();
+      setProviderUser();
       github.iss = iss;
-      await whoIs((await signsIn("github")).session!);
+      await claimsOf((await signIn("github")).session!);
     }
   });
 
-  test("says no with HTTP 200, and nobody is let in", async () => {
-    sitsDown();
+  test("an error with HTTP 200: refused", async () => {
+    setProviderUser();
     const browser = openBrowser();
-    const callback = await comesBack(browser, "github");
+    const callback = await reachCallback(browser, "github");
     github.fault = (request, response) => {
       if (!request.url!.startsWith("/login/oauth/access_token")) return false;
       response
@@ -450,36 +454,36 @@ suite("GitHub", () => {
     assert.ok(market.logs.some((line) => line.includes("incorrect_client_credentials")));
   });
 
-  test("may know several mailboxes: only the primary one counts, and only verified", async () => {
-    const { subject, email } = sitsDown();
+  test("several addresses: the primary one counts, if verified", async () => {
+    const { subject, email } = setProviderUser();
     const victim = newAddress();
     await hasAccount(victim);
     github.person!.emails = [
       { email: victim, primary: false, verified: true },
       { email, primary: true, verified: false },
     ];
-    const { visit, browser } = await signsIn("github");
+    const { visit, browser } = await signIn("github");
     assertProblem(visit, browser, "UNVERIFIED_EMAIL");
     github.person!.emails = [];
-    const none = await signsIn("github");
+    const none = await signIn("github");
     assertProblem(none.visit, none.browser, "UNVERIFIED_EMAIL");
     const { rows } = await market.query("select 1 from identities where subject = $1", [String(subject)]);
     assert.deepEqual(rows, []);
   });
 
-  test("people without a name are called by their login, and nobody by a text of many lines", async () => {
-    const { subject } = sitsDown({ name: null });
-    assert.equal((await whoIs((await signsIn("github")).session!)).name, `ada-${subject}`);
-    sitsDown({ name: `  Ada\r\nBcc: x\u2028${"y".repeat(200)}` });
-    const { name } = await whoIs((await signsIn("github")).session!);
+  test("no name: the login is the name; a name of many lines is not used", async () => {
+    const { subject } = setProviderUser({ name: null });
+    assert.equal((await claimsOf((await signIn("github")).session!)).name, `ada-${subject}`);
+    setProviderUser({ name: `  Ada\r\nBcc: x\u2028${"y".repeat(200)}` });
+    const { name } = await claimsOf((await signIn("github")).session!);
     assert.ok(name.startsWith("Ada Bcc: x y"));
     assert.equal(name.length, 100);
   });
 });
 
 suite("Google", () => {
-  test("answers a nonce that is not ours: nobody is let in", async () => {
-    sitsDown();
+  test("a wrong nonce: refused", async () => {
+    setProviderUser();
     const browser = openBrowser();
     const url = new URL((await browser.get(start("google"))).location!);
     url.searchParams.set("nonce", "of-another-flow");
@@ -487,40 +491,40 @@ suite("Google", () => {
     assertProblem(await browser.get(callback), browser, "FLOW_LOST");
   });
 
-  test("with an ID token that says verified as a text, not as true, counts as unverified", async () => {
-    sitsDown();
+  test("email_verified as a text: counts as unverified", async () => {
+    setProviderUser();
     (google.person as { email_verified: unknown }).email_verified = "true";
-    const { visit, browser } = await signsIn("google");
+    const { visit, browser } = await signIn("google");
     assertProblem(visit, browser, "UNVERIFIED_EMAIL");
   });
 
-  test("with a mailbox that mail servers read differently lets nobody in", async () => {
+  test("an address that mail servers read differently: refused", async () => {
     for (const email of [
       "ada＠example.com",
       "ada@example.com\r\nbcc: eve@example.com",
       '"a,b"@example.com',
       "a@b",
     ]) {
-      sitsDown({ email });
-      const { visit, browser } = await signsIn("google");
+      setProviderUser({ email });
+      const { visit, browser } = await signIn("google");
       assertProblem(visit, browser, "UNVERIFIED_EMAIL");
     }
   });
 });
 
-suite("one person with both providers", () => {
-  test("has one account, and a same subject at the other provider is somebody else", async () => {
-    const { email } = sitsDown();
-    const first = await whoIs((await signsIn("github")).session!);
-    assert.equal((await whoIs((await signsIn("google")).session!)).sub, first.sub);
+suite("one user with both providers", () => {
+  test("one account; the same subject at the other provider is another user", async () => {
+    const { email } = setProviderUser();
+    const first = await claimsOf((await signIn("github")).session!);
+    assert.equal((await claimsOf((await signIn("google")).session!)).sub, first.sub);
     assert.equal((await accountsOf(email)).length, 1);
     google.person = { sub: String(github.person!.id), email: newAddress(), email_verified: true };
-    assert.notEqual((await whoIs((await signsIn("google")).session!)).sub, first.sub);
+    assert.notEqual((await claimsOf((await signIn("google")).session!)).sub, first.sub);
   });
 });
 
 suite("a provider", () => {
-  test("that nobody knows is 404, and so is one that is not set up, which says what is missing", async () => {
+  test("unknown or not configured: 404, with what is missing", async () => {
     const bare = await openMarket();
     try {
       for (const path of ["/api/auth/gitlab", "/api/auth/callback/gitlab", "/api/auth/constructor"])
@@ -535,7 +539,7 @@ suite("a provider", () => {
     }
   });
 
-  test("that is down when somebody begins is told on the sign-in page, and asked again by the next one", async () => {
+  test("down at the start: an error on the sign-in page, and a new request next time", async () => {
     const fake = await startFakeGoogle();
     const own = await openMarket({ config: { google: { ...CLIENT, issuer: fake.issuer } } });
     try {
@@ -552,7 +556,7 @@ suite("a provider", () => {
     }
   });
 
-  test("is not the end of a way that one network goes more than a hundred times in ten minutes", async () => {
+  test("over a hundred sign-ins from one network in ten minutes: limited", async () => {
     const own = await openMarket({
       config: { github: { ...CLIENT, issuer: "http://127.0.0.1:1" }, trustProxy: ["127.0.0.1"] },
     });
@@ -571,7 +575,7 @@ suite("a provider", () => {
     }
   });
 
-  test("that never answers is given up after a while", { timeout: 120_000 }, async () => {
+  test("no answer: a timeout", { timeout: 120_000 }, async () => {
     const fake = await startFakeGitHub();
     const own = await openMarket({
       config: { github: { ...CLIENT, issuer: fake.issuer } },
@@ -593,10 +597,10 @@ suite("a provider", () => {
   });
 });
 
-test("no code, token, state or client secret stands in the log, nor in the clear in the database", async () => {
-  sitsDown();
+test("code, token, state and client secret: not in the log, not in clear in the database", async () => {
+  setProviderUser();
   const browser = openBrowser();
-  const callback = new URL(await comesBack(browser, "github"));
+  const callback = new URL(await reachCallback(browser, "github"));
   const state = callback.searchParams.get("state")!;
   const code = callback.searchParams.get("code")!;
   const cookie = browser.cookie("__Host-flow-github")!;
@@ -605,7 +609,7 @@ test("no code, token, state or client secret stands in the log, nor in the clear
   const { rows } = await market.query(
     "select t::text as text from one_time_tokens t union all select t::text from sessions t",
   );
-  const kept = rows.map(({ text }) => text).join("\n") + market.logs.join("\n");
+  const stored = rows.map(({ text }) => text).join("\n") + market.logs.join("\n");
   for (const secret of [state, code, cookie, session, CLIENT.clientSecret, "gho_"])
-    assert.ok(!kept.includes(secret), secret);
+    assert.ok(!stored.includes(secret), secret);
 });

@@ -15,8 +15,8 @@ interface EmailProof {
 }
 
 /**
- * The first proof of the account's email address. Whatever was set up before may belong to a stranger who waits for
- * the owner (pre-account hijack), so all credentials and sessions are removed.
+ * The first proof of the account's email address. Earlier credentials may belong to a stranger who waits for the owner
+ * (pre-account hijack), so all credentials and sessions are removed.
  */
 export async function resetUnverifiedAccount(
   ctx: Context,

@@ -44,8 +44,8 @@ async function auditOf(userId: string): Promise<{ action: string; details: Recor
   return rows;
 }
 
-suite("a link", () => {
-  test("answers the token in the envelope, beside it and in the cookie, and it opens the API", async () => {
+suite("a magic link", () => {
+  test("the token: in the envelope, beside it and in the cookie; it works at the API", async () => {
     const reply = await verify(await requestMagicLink(market, uniqueEmail()));
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.data.sessionToken, reply.body.sessionToken);
@@ -57,7 +57,7 @@ suite("a link", () => {
     assert.ok(await isSignedIn(market.as(reply.body.sessionToken)));
   });
 
-  test("makes the account of an unknown address, proven, under a name that holds no part of the address", async () => {
+  test("an unknown address: a verified account with a name that reveals no part of the address", async () => {
     const email = `grace.hopper+shop@${crypto.randomUUID()}.example`;
     await signInByLink(market, email);
     const user = await userWith(email);
@@ -71,7 +71,7 @@ suite("a link", () => {
     );
   });
 
-  test("leads into the account that the address has, in any spelling", async () => {
+  test("a known address in any spelling: its account", async () => {
     const email = uniqueEmail();
     const userId = await createUser(market.service.ctx, { email: email.toUpperCase(), name: "Known" });
     await market.as(null).post("/api/auth/magic-link", { email: email.replace("example", "Example") });
@@ -83,7 +83,7 @@ suite("a link", () => {
     );
   });
 
-  test("of 20 parallel redemptions exactly one wins", async () => {
+  test("20 parallel redemptions: exactly one succeeds", async () => {
     const email = uniqueEmail();
     const token = await requestMagicLink(market, email);
     const replies = await Promise.all(Array.from({ length: 20 }, () => verify(token)));
@@ -96,7 +96,7 @@ suite("a link", () => {
     assert.equal(rows[0].count, 1);
   });
 
-  test("two links of an unknown address, used at once, make one account", async () => {
+  test("two links of an unknown address, redeemed at once: one account", async () => {
     const email = uniqueEmail();
     const first = await requestMagicLink(market, email);
     market.clock.forward(MINUTE_MS);
@@ -110,7 +110,7 @@ suite("a link", () => {
     assert.equal(rows.length, 1);
   });
 
-  test("stays valid when a newer one was asked for, and used", async () => {
+  test("a newer link, requested or used: the older one stays valid", async () => {
     const email = uniqueEmail();
     const older = await requestMagicLink(market, email);
     market.clock.forward(MINUTE_MS);
@@ -118,7 +118,7 @@ suite("a link", () => {
     assert.equal((await verify(older)).status, 200);
   });
 
-  test("works until its tenth minute is over", async () => {
+  test("works for ten minutes", async () => {
     const [early, late] = [
       await requestMagicLink(market, uniqueEmail()),
       await requestMagicLink(market, uniqueEmail()),
@@ -130,7 +130,7 @@ suite("a link", () => {
   });
 });
 
-test("unknown, used, expired, malformed and banned are told apart by nothing", async () => {
+test("unknown, used, expired, malformed or banned: the same answer", async () => {
   const used = await requestMagicLink(market, uniqueEmail());
   await verify(used);
   const expired = await requestMagicLink(market, uniqueEmail());
@@ -158,7 +158,7 @@ test("unknown, used, expired, malformed and banned are told apart by nothing", a
 });
 
 suite("pre-account hijack:", () => {
-  test("a password that a stranger registered does not open the account that the owner makes by a link", async () => {
+  test("a stranger's registered password: refused after the owner used a link", async () => {
     const email = uniqueEmail();
     await market.as(null).post("/api/auth/register", { email, password: "the stranger's", name: "Eve" });
     const strangersLink = await tokenFromEmail(market, email);
@@ -170,7 +170,7 @@ suite("pre-account hijack:", () => {
     assert.ok(await isSignedIn(owner));
   });
 
-  test("the first proof wipes password, second factor, identities, sessions, keys and challenges of an unproven account", async () => {
+  test("the first proof deletes password, second factor, identities, sessions, keys and challenges", async () => {
     const email = uniqueEmail();
     const { ctx } = market.service;
     const donor = uniqueEmail();
@@ -216,7 +216,7 @@ suite("pre-account hijack:", () => {
     assert.deepEqual(proof?.details, { by: "magic-link", sessionsEnded: 1, keysRevoked: 1 });
   });
 
-  test("a later proof leaves everything in its place", async () => {
+  test("a later proof: deletes nothing", async () => {
     const email = uniqueEmail();
     const first = await registerAccount(market, email, PASSWORD);
     market.clock.forward(MINUTE_MS);
@@ -228,14 +228,14 @@ suite("pre-account hijack:", () => {
 });
 
 suite("session fixation and login CSRF:", () => {
-  test("every sign-in starts a session of a new id", async () => {
+  test("each sign-in: a session with a new id", async () => {
     const email = uniqueEmail();
     const first = await registerAccount(market, email, PASSWORD);
     const second = await logIn(email, PASSWORD);
     assert.notEqual(sessionIdOf(first.key), sessionIdOf(second.body.sessionToken));
   });
 
-  test("a session that was planted in the browser ends, and the owner gets one of their own", async () => {
+  test("a planted session: ends, and the owner gets a new one", async () => {
     const attacker = await signInByLink(market, uniqueEmail());
     const victim = uniqueEmail();
     const reply = await verify(await requestMagicLink(market, victim), withCookie(attacker));
@@ -250,7 +250,7 @@ suite("session fixation and login CSRF:", () => {
     assert.equal(rows.length, 1);
   });
 
-  test("a login by password ends the session that the browser had, too", async () => {
+  test("a sign-in by password: ends the browser's previous session", async () => {
     const earlier = await signInByLink(market, uniqueEmail());
     const email = uniqueEmail();
     await registerAccount(market, email, PASSWORD);
@@ -261,14 +261,14 @@ suite("session fixation and login CSRF:", () => {
     assert.ok(!(await isSignedIn(earlier)));
   });
 
-  test("a cookie that is none of ours stops nobody", async () => {
+  test("a foreign cookie: ignored", async () => {
     for (const cookie of ["__Host-session=", "__Host-session=a.b.c", `__Host-session=${"x".repeat(3000)}`]) {
       assert.equal((await verify(await requestMagicLink(market, uniqueEmail()), { cookie })).status, 200);
     }
   });
 
   for (const path of ["verify", "login", "register", "two-factor", "magic-link", "logout"]) {
-    test(`a page of another site cannot POST to ${path}`, async () => {
+    test(`POST ${path} from a page of another site: refused`, async () => {
       for (const headers of [
         { "sec-fetch-site": "cross-site" },
         { "sec-fetch-site": "same-site" },
@@ -284,7 +284,7 @@ suite("session fixation and login CSRF:", () => {
     });
   }
 
-  test("a form of another site, which can send no JSON, is refused by the type of its body", async () => {
+  test("a form of another site, which cannot send JSON: 415", async () => {
     const token = await requestMagicLink(market, uniqueEmail());
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
       const reply = await market.as(null).request("POST", "/api/auth/verify", {
@@ -297,7 +297,7 @@ suite("session fixation and login CSRF:", () => {
   });
 });
 
-test("who is banned is out at once, and in again by nothing", async () => {
+test("a ban: ends the session at once, and every sign-in is refused", async () => {
   const email = uniqueEmail();
   const session = await registerAccount(market, email, PASSWORD);
   assert.ok(await isSignedIn(session));

@@ -41,7 +41,7 @@ async function give({ userId }: Person, code: string): Promise<Verdict> {
 const accepted = (verdicts: Verdict[]) => verdicts.filter((verdict) => verdict === "accepted").length;
 
 suite("a code", () => {
-  test("is accepted once, and never again in its window", async () => {
+  test("accepted once in its window", async () => {
     const person = await hasPerson();
     const code = person.app.code();
     assert.equal(await give(person, code), "accepted");
@@ -51,7 +51,7 @@ suite("a code", () => {
     assert.equal(await give(person, person.app.nextCode()), "accepted");
   });
 
-  test("is refused when a newer one was accepted", async () => {
+  test("older than an accepted one: refused", async () => {
     const person = await hasPerson();
     const startOfStep = Math.ceil(market.clock.now.getTime() / 30_000) * 30_000;
     market.clock.now = new Date(startOfStep - 3_000);
@@ -61,7 +61,7 @@ suite("a code", () => {
     assert.equal(await give(person, older), "wrong");
   });
 
-  test("used four, five and eight times at once is accepted exactly once", async () => {
+  test("used four, five and eight times at once: accepted exactly once", async () => {
     for (const times of [4, 5, 8]) {
       const person = await hasPerson();
       const code = person.app.code();
@@ -70,7 +70,7 @@ suite("a code", () => {
     }
   });
 
-  test("is wrong, not an error, while our clock is behind the step that was accepted last", async () => {
+  test("our clock is behind the last accepted step: wrong, not an error", async () => {
     const person = await hasPerson();
     assert.equal(await give(person, person.app.code()), "accepted");
     market.clock.forward(-10 * MINUTE_MS);
@@ -78,18 +78,18 @@ suite("a code", () => {
     market.clock.forward(10 * MINUTE_MS);
   });
 
-  test("may be typed with a space", async () => {
+  test("with a space: accepted", async () => {
     const person = await hasPerson();
     assert.equal(await give(person, person.app.code().replace(/(?=\d{3}$)/, " ")), "accepted");
   });
 
-  test("of one account opens no other", async () => {
+  test("of another account: refused", async () => {
     const [ada, bob] = [await hasPerson(), await hasPerson()];
     assert.equal(await give(bob, ada.app.code()), "wrong");
     assert.equal(await give(bob, ada.app.backupCodes[0]!), "wrong");
   });
 
-  test("of an account without a second factor is never right", async () => {
+  test("for an account without a second factor: refused", async () => {
     const { userId } = await market.createUser();
     assert.equal(await hasSecondFactor(market.service.ctx.db, userId), false);
     for (const code of ["", "000000", "AAAAA-AAAAA-AAAAA-AAAAA-AAAAA"])
@@ -98,7 +98,7 @@ suite("a code", () => {
 });
 
 suite("a backup code", () => {
-  test("works once, also in small letters and without dashes", async () => {
+  test("works once, also in lower case and without dashes", async () => {
     const person = await hasPerson();
     const [first, second] = person.app.backupCodes as [string, string];
     assert.equal(await give(person, first.replaceAll("-", " ").toLowerCase()), "accepted");
@@ -106,7 +106,7 @@ suite("a backup code", () => {
     assert.equal(await give(person, second), "accepted");
   });
 
-  test("used eight times at once is accepted exactly once", async () => {
+  test("used eight times at once: accepted exactly once", async () => {
     const person = await hasPerson();
     const verdicts = await Promise.all(
       Array.from({ length: 8 }, () => give(person, person.app.backupCodes[0]!)),
@@ -114,7 +114,7 @@ suite("a backup code", () => {
     assert.equal(accepted(verdicts), 1);
   });
 
-  test("that was used is told to its owner by mail, and in the audit log without the code", async () => {
+  test("used: an email, and an audit entry without the code", async () => {
     const person = await hasPerson();
     await give(person, person.app.backupCodes[0]!);
     const { rows: mails } = await market.query(
@@ -133,7 +133,7 @@ suite("a backup code", () => {
 });
 
 suite("five wrong codes", () => {
-  test("lock for 15 minutes, also for the right code, and then no longer", async () => {
+  test("lock for 15 minutes, also the right code", async () => {
     const person = await hasPerson();
     for (let n = 0; n < 5; n++) assert.equal(await give(person, person.app.wrongCode()), "wrong");
     assert.deepEqual(await give(person, person.app.code()), { lockedSeconds: 900 });
@@ -144,13 +144,13 @@ suite("five wrong codes", () => {
     assert.equal(await give(person, person.app.code()), "accepted");
   });
 
-  test("lock one account, not its neighbours", async () => {
+  test("lock one account only", async () => {
     const [ada, bob] = [await hasPerson(), await hasPerson()];
     for (let n = 0; n < 5; n++) await give(ada, ada.app.wrongCode());
     assert.equal(await give(bob, bob.app.code()), "accepted");
   });
 
-  test("stand in the audit log once they have locked", async () => {
+  test("in the audit log once they lock", async () => {
     const person = await hasPerson();
     for (let n = 0; n < 7; n++) await give(person, person.app.wrongCode());
     const { rows } = await market.query(
@@ -160,7 +160,7 @@ suite("five wrong codes", () => {
     assert.equal(rows.length, 1);
   });
 
-  test("are all that get through of forty guesses at once", async () => {
+  test("forty guesses at once: five are checked", async () => {
     const person = await hasPerson();
     const verdicts = await Promise.all(
       Array.from({ length: 40 }, () => give(person, person.app.wrongCode())),
@@ -169,7 +169,7 @@ suite("five wrong codes", () => {
   });
 });
 
-/** What the lock must do, in ten lines. */
+/** The rule of the lock as a model. */
 class Model {
   wrong = 0;
   lockedUntil = 0;
@@ -189,7 +189,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 20 * 60 }) },
 );
 
-test("whatever is given in whatever order, the lock does what the rule says", async () => {
+test("random codes in random order: the lock follows the rule", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const person = await hasPerson();

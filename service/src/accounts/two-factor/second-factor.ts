@@ -34,10 +34,10 @@ export async function hasSecondFactor(db: Queries, userId: string): Promise<bool
 export async function acceptSecondFactor(
   ctx: Context,
   userId: string,
-  given: string,
+  input: string,
   source: RequestSource | null = null,
 ): Promise<boolean> {
-  const code = given.replace(/[\s-]/g, "");
+  const code = input.replace(/[\s-]/g, "");
   const tried = await countTry(ctx, userId, "confirmed");
   if (!tried) return false;
   const isAccepted = isTotpCode(code)

@@ -20,14 +20,14 @@ const codeOf = (step: number) => generateSync({ secret: RFC_SECRET, epoch: step 
 const at = (seconds: number) => new Date(seconds * 1000);
 const seconds = fc.integer({ min: 1_700_000_000, max: 2_500_000_000 });
 
-suite("a code of an authenticator app", () => {
-  test("is that of RFC 6238", () => {
+suite("a TOTP code", () => {
+  test("matches RFC 6238", () => {
     for (const [time, code] of RFC_CODES) {
       assert.equal(findTimeStep(RFC_SECRET, code, at(time)), Math.floor(time / 30), `at ${time}`);
     }
   });
 
-  test("counts in its 30 seconds, 10 seconds after them and 5 before, and never else", () => {
+  test("valid in its 30 seconds, 10 seconds after and 5 before", () => {
     fc.assert(
       fc.property(seconds, fc.integer({ min: -90, max: 90 }), (now, away) => {
         const step = Math.floor((now + away) / 30);
@@ -40,19 +40,19 @@ suite("a code of an authenticator app", () => {
     );
   });
 
-  test("of another account's secret does not count", () => {
+  test("of another secret: invalid", () => {
     fc.assert(
       fc.property(seconds, (now) => {
-        const [mine, theirs] = [generateTotpSecret(), generateTotpSecret()];
-        const code = generateSync({ secret: theirs, epoch: now });
-        const mineNow = [-30, 0, 30].map((away) => generateSync({ secret: mine, epoch: now + away }));
-        fc.pre(!mineNow.includes(code));
-        assert.equal(findTimeStep(mine, code, at(now)), null);
+        const [own, other] = [generateTotpSecret(), generateTotpSecret()];
+        const code = generateSync({ secret: other, epoch: now });
+        const validNow = [-30, 0, 30].map((offset) => generateSync({ secret: own, epoch: now + offset }));
+        fc.pre(!validNow.includes(code));
+        assert.equal(findTimeStep(own, code, at(now)), null);
       }),
     );
   });
 
-  test("of any other shape does not count, and breaks nothing", () => {
+  test("of any other shape: invalid, no error", () => {
     const strange = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom(
@@ -71,13 +71,13 @@ suite("a code of an authenticator app", () => {
   });
 });
 
-test("a new secret has 160 bits and is another one each time", () => {
+test("a new secret: 160 bits, different each time", () => {
   const secrets = Array.from({ length: 50 }, generateTotpSecret);
   for (const secret of secrets) assert.match(secret, /^[A-Z2-7]{32}$/);
   assert.equal(new Set(secrets).size, secrets.length);
 });
 
-test("the otpauth URI names service, account and secret, whatever the address contains", () => {
+test("the otpauth URI: has service, account and secret, for any address", () => {
   const uri = new URL(toOtpauthUri(RFC_SECRET, "ada+x&secret=AAAA?#%@example.com"));
   assert.equal(uri.protocol, "otpauth:");
   assert.equal(uri.searchParams.get("secret"), RFC_SECRET);
@@ -86,7 +86,7 @@ test("the otpauth URI names service, account and secret, whatever the address co
   assert.match(decodeURIComponent(uri.pathname), /Stoa:ada\+x&secret=AAAA\?#%@example\.com$/);
 });
 
-test("the QR code is an SVG image as a data: URL, without script", () => {
+test("the QR code: an SVG data: URL without script", () => {
   const url = renderQrCode(toOtpauthUri(RFC_SECRET, "ada@example.com"));
   const [head, body] = url.split(",");
   assert.equal(head, "data:image/svg+xml;base64");

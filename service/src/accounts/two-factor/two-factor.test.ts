@@ -14,14 +14,13 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Somebody new who signed in just now. */
-async function hasSession(): Promise<Client> {
+async function createSession(): Promise<Client> {
   const { userId } = await market.createUser();
   return market.createSession(userId);
 }
 
 async function hasTwoFactor() {
-  const session = await hasSession();
+  const session = await createSession();
   const app = await enableTwoFactor(market, session);
   return { session, app };
 }
@@ -46,9 +45,9 @@ async function subjectsOf({ userId }: Client): Promise<string[]> {
   );
 }
 
-suite("setting up", () => {
-  test("answers secret, otpauth URI and QR code, and asks for nothing yet", async () => {
-    const session = await hasSession();
+suite("POST /account/two-factor", () => {
+  test("answers secret, otpauth URI and QR code; sign-in asks for no code yet", async () => {
+    const session = await createSession();
     const reply = await session.post(PATH);
     assert.equal(reply.status, 201, reply.text);
     const { secret, otpauthUri, qrCode } = reply.body.data;
@@ -58,8 +57,8 @@ suite("setting up", () => {
     assert.deepEqual(await state(session), { enabled: false, confirmedAt: null, backupCodesLeft: 0 });
   });
 
-  test("again before it is confirmed makes another secret, and the first is worth nothing", async () => {
-    const session = await hasSession();
+  test("repeated before confirmation: a new secret, the first is void", async () => {
+    const session = await createSession();
     const first = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     const second = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     assertError(
@@ -71,21 +70,21 @@ suite("setting up", () => {
     assert.equal((await session.post(`${PATH}/confirm`, { code: second.code() })).status, 200);
   });
 
-  test("when it is on already is 409", async () => {
+  test("already on: 409", async () => {
     const { session } = await hasTwoFactor();
     const details = assertError(await session.post(PATH), 409, "INVALID_STATE");
     assert.equal(details.current, "on");
   });
 
-  test("needs a sign-in of the last 15 minutes", async () => {
-    const session = await hasSession();
+  test("requires a sign-in of the last 15 minutes", async () => {
+    const session = await createSession();
     market.clock.forward(15 * MINUTE_MS);
     const details = assertError(await session.post(PATH), 403, "UNAUTHORIZED");
     assert.equal(details.required, "fresh-sign-in");
   });
 
-  test("of two accounts seals two secrets that do not open in each other's place", async () => {
-    const [ada, bob] = [await hasSession(), await hasSession()];
+  test("two accounts: each sealed secret opens only in its own row", async () => {
+    const [ada, bob] = [await createSession(), await createSession()];
     const app = authenticatorOf(market, (await ada.post(PATH)).body.data.secret);
     await bob.post(PATH);
     await market.query(
@@ -96,8 +95,8 @@ suite("setting up", () => {
   });
 });
 
-suite("confirming", () => {
-  test("turns it on, answers ten backup codes of 125 bits, and says so by mail and in the audit log", async () => {
+suite("POST /account/two-factor/confirm", () => {
+  test("turns it on, answers ten backup codes of 125 bits, with email and audit entry", async () => {
     const { session, app } = await hasTwoFactor();
     assert.equal(new Set(app.backupCodes).size, 10);
     for (const code of app.backupCodes) assert.match(code, /^([A-Z2-7]{5}-){4}[A-Z2-7]{5}$/);
@@ -107,7 +106,7 @@ suite("confirming", () => {
     assert.deepEqual(await deedsOf(session), ["two_factor.turned_on"]);
   });
 
-  test("ends all other sessions, and makes this one a session with two factors", async () => {
+  test("ends other sessions, and makes this one a two-factor session", async () => {
     const { userId } = await market.createUser({ role: "admin" });
     const [session, other] = [await market.createSession(userId), await market.createSession(userId)];
     await enableTwoFactor(market, session);
@@ -119,14 +118,14 @@ suite("confirming", () => {
     assert.deepEqual(rows, [{ second_factor: true }]);
   });
 
-  test("uses its code up", async () => {
+  test("the code cannot be used again", async () => {
     const { session, app } = await hasTwoFactor();
     const reply = await session.post(`${PATH}/backup-codes`, { code: app.code() });
     assertError(reply, 422, "VALIDATION_ERROR", "code");
   });
 
-  test("eight times at once gives one set of backup codes", async () => {
-    const session = await hasSession();
+  test("eight times at once: one set of backup codes", async () => {
+    const session = await createSession();
     const app = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     const replies = await Promise.all(
       Array.from({ length: 8 }, () => session.post(`${PATH}/confirm`, { code: app.code() })),
@@ -135,8 +134,8 @@ suite("confirming", () => {
     assert.equal((await state(session)).backupCodesLeft, 10);
   });
 
-  test("with five wrong codes locks, even for the right one", async () => {
-    const session = await hasSession();
+  test("five wrong codes: locked, also for the right one", async () => {
+    const session = await createSession();
     const app = authenticatorOf(market, (await session.post(PATH)).body.data.secret);
     for (let n = 0; n < 5; n++)
       assertError(
@@ -150,15 +149,15 @@ suite("confirming", () => {
     assert.equal(reply.headers.get("retry-after"), "900");
   });
 
-  test("without an app that was set up is 409, and when it is on as well", async () => {
-    const session = await hasSession();
+  test("no set-up, or already on: 409", async () => {
+    const session = await createSession();
     assertError(await session.post(`${PATH}/confirm`, { code: "123456" }), 409, "INVALID_STATE");
     const { session: on, app } = await hasTwoFactor();
     assertError(await on.post(`${PATH}/confirm`, { code: app.nextCode() }), 409, "INVALID_STATE");
   });
 
-  test("takes no backup code, and no code that is none", async () => {
-    const session = await hasSession();
+  test("a backup code or a malformed code: refused", async () => {
+    const session = await createSession();
     await session.post(PATH);
     for (const code of ["AAAAA-AAAAA-AAAAA-AAAAA-AAAAA", "１２３４５６", "12345a"])
       assertError(await session.post(`${PATH}/confirm`, { code }), 422, "VALIDATION_ERROR", "code");
@@ -167,8 +166,8 @@ suite("confirming", () => {
   });
 });
 
-suite("new backup codes", () => {
-  test("take the place of the old ones", async () => {
+suite("POST /account/two-factor/backup-codes", () => {
+  test("replaces the old codes", async () => {
     const { session, app } = await hasTwoFactor();
     const [old] = app.backupCodes;
     const reply = await session.post(`${PATH}/backup-codes`, { code: app.nextCode() });
@@ -185,8 +184,8 @@ suite("new backup codes", () => {
     ]);
   });
 
-  test("are 409 while it is off, and 429 while it is locked", async () => {
-    const off = await hasSession();
+  test("off: 409; locked: 429", async () => {
+    const off = await createSession();
     assertError(await off.post(`${PATH}/backup-codes`, { code: "123456" }), 409, "INVALID_STATE");
     const { session, app } = await hasTwoFactor();
     for (let n = 0; n < 5; n++) await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
@@ -196,8 +195,8 @@ suite("new backup codes", () => {
   });
 });
 
-suite("turning it off", () => {
-  test("needs a code beside a fresh sign-in, and leaves nothing behind", async () => {
+suite("DELETE /account/two-factor", () => {
+  test("requires a code and a fresh sign-in, and deletes everything", async () => {
     const { session, app } = await hasTwoFactor();
     assertError(await remove(session, { code: app.wrongCode() }), 422, "VALIDATION_ERROR", "code");
     const reply = await remove(session, { code: app.nextCode() });
@@ -212,12 +211,12 @@ suite("turning it off", () => {
     await enableTwoFactor(market, session);
   });
 
-  test("takes a backup code, for whoever lost the phone", async () => {
+  test("accepts a backup code", async () => {
     const { session, app } = await hasTwoFactor();
     assert.equal((await remove(session, { code: app.backupCodes[3] })).status, 200);
   });
 
-  test("long after signing in needs the password, and no code is used up before it is given", async () => {
+  test("an older sign-in: requires the password, and no code is used up without it", async () => {
     const { session, app } = await hasTwoFactor();
     await market.query("update users set password_hash = $1 where id = $2", [
       await hash("correct horse battery staple"),
@@ -230,7 +229,7 @@ suite("turning it off", () => {
     assert.equal((await remove(session, { code, password })).status, 200);
   });
 
-  test("with a wrong password is refused, also for an account that has none; each guess costs a code", async () => {
+  test("a wrong password, also without any: refused, and each guess costs a code", async () => {
     const { session, app } = await hasTwoFactor();
     const code = app.nextCode();
     assertError(await remove(session, { code, password: "guess" }), 422, "VALIDATION_ERROR", "password");
@@ -238,13 +237,13 @@ suite("turning it off", () => {
     assert.equal((await state(session)).enabled, true);
   });
 
-  test("while it is off is 409, without a code 400", async () => {
-    const session = await hasSession();
+  test("off: 409; no code: 400", async () => {
+    const session = await createSession();
     assertError(await remove(session, { code: "123456" }), 409, "INVALID_STATE");
     assertError(await remove(session, {}), 400, "INVALID_REQUEST", "code");
   });
 
-  test("twice at once with two good codes is done and told once", async () => {
+  test("twice at once with two right codes: turned off once, one email", async () => {
     const { session, app } = await hasTwoFactor();
     const replies = await Promise.all(
       [app.nextCode(), app.backupCodes[0]].map((code) => remove(session, { code })),
@@ -255,8 +254,8 @@ suite("turning it off", () => {
   });
 });
 
-suite("two-factor authentication", () => {
-  test("is for sessions alone: a key with every permission may not look at it nor change it", async () => {
+suite("two-factor endpoints", () => {
+  test("a key with every permission: refused", async () => {
     const key = await market.createUser();
     for (const reply of [
       await key.get(PATH),
@@ -268,7 +267,7 @@ suite("two-factor authentication", () => {
       assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "session");
   });
 
-  test("leaves no secret and no backup code in the database or in the log", async () => {
+  test("no secret and no backup code in the database or the log", async () => {
     const { session, app } = await hasTwoFactor();
     await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
     await remove(session, { code: "00000", password: "an-open-secret" });
