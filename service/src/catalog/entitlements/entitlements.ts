@@ -11,7 +11,7 @@ import {
   setStatus,
 } from "./queries.ts";
 
-/** The major number of a semantic version: the line that a purchase entitles to. */
+/** The major number of a semantic version: a purchase entitles to that line. */
 export const majorOf = (version: string): number => Number(version.split(".", 1)[0]);
 
 /** The database refuses a second live entitlement for the same product. */
@@ -49,8 +49,8 @@ export const resumeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orde
 export const revokeEntitlement = (tx: Tx, orderId: string) => setStatus(tx, orderId, "revoked");
 
 /**
- * The first reveal, download or run: from then on a refund needs the seller's consent. Refused when a refund was faster, so
- * that nobody has both.
+ * The first reveal, download or run: later refunds need the seller's consent. Throws when a refund was faster, so that a
+ * buyer never has both product and money.
  */
 export async function recordFirstUse(ctx: Context, userId: string, productId: string): Promise<void> {
   if (await setFirstUse(ctx.db, userId, productId, ctx.now())) return;

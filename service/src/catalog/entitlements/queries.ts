@@ -66,7 +66,7 @@ export async function setStatus(
   return moved !== undefined;
 }
 
-/** The first use stays the first: later ones write nothing, and neither does one of what is held; false then. */
+/** Only the first use of an active entitlement is written. Returns false for later ones and for a held entitlement. */
 export async function setFirstUse(
   db: Queries,
   buyerId: string,

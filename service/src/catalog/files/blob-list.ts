@@ -5,7 +5,7 @@ export { BLOBS_LOCK } from "./queries.ts";
 
 const BATCH_SIZE = 500;
 
-/** All bytes that are kept, by the names that the storage knows; some of them may be on their way to it still. */
+/** All stored blobs by their storage names. Some may still be uploading. */
 export async function* iterateBlobs(db: Queries) {
   let after = "";
   for (;;) {

@@ -1,18 +1,18 @@
 import type { Context } from "../../core/context.ts";
 import { deleteBlob, listUnreferencedBlobs, markUnreferencedBlobs, tryLockBlobs } from "./queries.ts";
 
-/** An upload refers to its bytes within minutes of keeping them. */
+/** An upload references its bytes within minutes of storing them. */
 const GRACE_HOURS = 24;
 const BATCH_SIZE = 500;
 
 /**
- * Removes bytes that nobody refers to any more. First they lose their key, so that the same bytes that come in now get a
- * name of their own; then they are removed, and last their row: a process that is killed leaves work for the next one.
+ * Deletes unreferenced bytes in three steps: clear their key, so that a new upload of the same bytes gets another name;
+ * delete the bytes; delete the row. A killed process leaves work for the next run.
  */
 export async function sweepBlobs(ctx: Context): Promise<void> {
   const cutoff = new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000);
   await ctx.db.transaction().execute(async (tx) => {
-    // While a backup runs, what it found must stay; the next round is an hour away.
+    // A running backup needs the bytes that it has listed. The next run is an hour away.
     if (await tryLockBlobs(tx)) await markUnreferencedBlobs(tx, cutoff);
   });
   for (;;) {

@@ -16,8 +16,8 @@ interface BlobSource {
 }
 
 /**
- * Keeps bytes before anything refers to them. First the row: from then on the sweep leaves them alone for a day, also
- * where they are kept already. A process that is killed in between leaves a row without bytes, which the next one mends.
+ * Stores bytes before a row references them. The blob's row comes first and protects them from the sweep for a day. A
+ * killed process leaves a row without bytes, which the next upload of the same bytes completes.
  */
 export async function storeBlob(ctx: Context, { key, sha256, size, source }: BlobSource): Promise<void> {
   const name = await touchBlob(ctx.db, {
@@ -31,7 +31,7 @@ export async function storeBlob(ctx: Context, { key, sha256, size, source }: Blo
   });
 }
 
-/** The bytes; that a row has none is a defect, or a node with a disk of its own. */
+/** A row without bytes is a defect, or another node has its own disk. */
 export async function readBlob(ctx: Context, name: string, range?: Range): Promise<Readable> {
   const stream = await unavailableOnStorageError(ctx, () => ctx.integrations.storage.get(name, range));
   if (stream) return stream;

@@ -32,8 +32,8 @@ async function hasLink(sent: Parameters<typeof uploadFile>[2] = {}) {
   return { productId, orderId, buyer, file, url: url as string };
 }
 
-suite("a link to a file", () => {
-  test("works in a plain browser, which saves it and runs nothing of it", async () => {
+suite("the signed link of a file", () => {
+  test("a browser: downloads the file as attachment and runs nothing", async () => {
     const { url } = await hasLink({ name: 'Crème "brûlée" 俳句.md', bytes: "hello" });
     const { headers, text, status } = await nobody.get(url);
     assert.deepEqual([status, text], [200, "hello"]);
@@ -48,7 +48,7 @@ suite("a link to a file", () => {
     assert.equal(headers.get("content-length"), "5");
   });
 
-  test("opens nothing without its signature, changed in any part, or for another reader", async () => {
+  test("missing or changed signature, or another reader's: refused", async () => {
     const { url, productId, file } = await hasLink();
     const other = toId("usr", (await market.createUser()).userId);
     const { productId: elsewhere, file: another } = await hasLink();
@@ -63,7 +63,7 @@ suite("a link to a file", () => {
       assertError(await nobody.get(wrong), 403, "UNAUTHORIZED");
   });
 
-  test("lives for a quarter of an hour at least, and half of one at most", async () => {
+  test("expires after 15 to 30 minutes", async () => {
     const { url } = await hasLink();
     market.clock.forward(15 * MINUTE_MS - 1_000);
     assert.equal((await nobody.get(url)).status, 200);
@@ -71,7 +71,7 @@ suite("a link to a file", () => {
     assertError(await nobody.get(url), 403, "UNAUTHORIZED");
   });
 
-  test("opens nothing of a product that does harm", async () => {
+  test("a product suspended as harmful: refused", async () => {
     const { url, productId } = await hasLink();
     const admin = await market.createUser({ role: "admin" });
     const session = await market.createSession(admin.userId, { secondFactor: true });
@@ -81,7 +81,7 @@ suite("a link to a file", () => {
     assertError(await nobody.get(url), 409, "PRODUCT_UNAVAILABLE");
   });
 
-  test("ends with the entitlement, the account or a ban, at once", async () => {
+  test("entitlement revoked, account closed or banned: refused at once", async () => {
     const ends: ((one: Awaited<ReturnType<typeof hasLink>>) => Promise<unknown>)[] = [
       ({ buyer }) => refundEverything(market, buyer),
       ({ buyer }) => market.query("update users set closed_at = created_at where id = $1", [buyer.userId]),
@@ -95,7 +95,7 @@ suite("a link to a file", () => {
     }
   });
 
-  test("of the author ends with the product, of its buyers it does not", async () => {
+  test("product deleted: the author's link ends, a buyer's does not", async () => {
     const { url, productId } = await hasLink();
     const [{ url: own }] = (await seller.get(`/v1/products/${productId}`)).body.data.files;
     assert.equal((await nobody.get(own)).status, 200);
@@ -104,7 +104,7 @@ suite("a link to a file", () => {
     assert.equal((await nobody.get(url)).status, 200);
   });
 
-  test("to a file of another major line than was bought is of no use to its buyer", async () => {
+  test("a file of another major version than the bought one: refused", async () => {
     const { productId, buyer } = await hasLink();
     await seller.patch(`/v1/products/${productId}`, { version: "2.0.0", content: "Second." });
     const newer = await uploadFile(seller, productId, { name: "new.md" });
@@ -116,7 +116,7 @@ suite("a link to a file", () => {
     assertError(await nobody.get(signed(unknown)), 404, "FILE_NOT_FOUND");
   });
 
-  test("counts as the first use", async () => {
+  test("the first download: counts as first use", async () => {
     const { url, orderId } = await hasLink();
     const usedAt = async () => {
       const found = "select used_at from entitlements where order_id = $1";
@@ -129,7 +129,7 @@ suite("a link to a file", () => {
     assert.deepEqual(await usedAt(), market.clock.now);
   });
 
-  test("that gives nothing is no use: not to look at its head, not past its end, not when its bytes are away", async () => {
+  test("HEAD, a range past the end, or missing bytes: no use", async () => {
     const { url, orderId, file } = await hasLink({ bytes: "0123456789" });
     const order = [toUuid("ord", orderId)];
     await market.query("update entitlements set used_at = null where order_id = $1", order);
@@ -144,7 +144,7 @@ suite("a link to a file", () => {
     assert.equal(rows[0].used_at, null);
   });
 
-  test("gives a part where a part is asked for", async () => {
+  test("a range request: 206 with that part", async () => {
     const { url } = await hasLink({ bytes: "0123456789" });
     for (const [range, status, text, told] of [
       ["bytes=2-4", 206, "234", "bytes 2-4/10"],
@@ -165,7 +165,7 @@ suite("a link to a file", () => {
   });
 });
 
-test("a range lies inside of its file, whatever is asked for", () => {
+test("random range headers: the answer lies within the file", () => {
   const part = fc.option(fc.nat(20), { nil: "" });
   fc.assert(
     fc.property(part, part, fc.integer({ min: 1, max: 15 }), (first, last, size) => {
@@ -175,12 +175,12 @@ test("a range lies inside of its file, whatever is asked for", () => {
   );
 });
 
-suite("bytes that nobody refers to", () => {
+suite("unreferenced blobs", () => {
   const keys = async () =>
     (await market.query("select key from blobs order by key")).rows.map(({ key }) => key);
   const sweep = () => sweepBlobs(market.service.ctx);
 
-  test("go a day after they came, those that any version or product shows stay", async () => {
+  test("deleted after a day; blobs of any version or image stay", async () => {
     await market.query("delete from blobs");
     const productId = await createProduct(seller);
     const once = await uploadFile(seller, productId, { name: "a.md", bytes: "kept by an old version" });
@@ -188,7 +188,7 @@ suite("bytes that nobody refers to", () => {
     const draft = await createDraft(seller);
     const gone = await uploadFile(seller, draft, { name: "b.md", bytes: "of a draft" });
     await seller.delete(`/v1/products/${draft}/files/${gone.id}`);
-    const shown = await sendImage(seller, draft, { bytes: await picture({ red: 7 }) });
+    const image = await sendImage(seller, draft, { bytes: await picture({ red: 7 }) });
     const hidden = await sendImage(seller, draft, { bytes: await picture({ red: 77 }) });
     await seller.delete(`/v1/products/${draft}/images/${hidden.body.data.id}`);
     await sweep();
@@ -198,10 +198,10 @@ suite("bytes that nobody refers to", () => {
     const left = await keys();
     assert.equal(left.length, 4);
     assert.ok(left.includes(`files/${once.sha256}`));
-    assert.equal((await fetch(shown.body.data.url)).status, 200);
+    assert.equal((await fetch(image.body.data.url)).status, 200);
   });
 
-  test("that come again while they are removed are kept under another name", async () => {
+  test("uploaded again while they are deleted: stored under another name", async () => {
     const draft = await createDraft(seller);
     const bytes = "comes and goes";
     const first = await uploadFile(seller, draft, { bytes });
@@ -217,14 +217,14 @@ suite("bytes that nobody refers to", () => {
       assert.equal((await nobody.get(url)).text, bytes);
   });
 
-  test("go in one round, however many they are", async () => {
+  test("many: deleted in one job run", async () => {
     await market.query(`insert into blobs (key, name, size, touched_at)
       select 'files/' || n, repeat('0', 64) || '-' || gen_random_uuid(), 1, '2026-01-01' from generate_series(1, 1200) as n`);
     await sweep();
     assert.equal((await keys()).filter((key) => key.startsWith("gone/")).length, 0);
   });
 
-  test("of the demo go with it", async () => {
+  test("of the deleted demo: deleted", async () => {
     const demo = await market.createUser();
     const productId = await createProduct(demo);
     const file = await uploadFile(demo, productId, { bytes: "of the demo" });
@@ -237,7 +237,7 @@ suite("bytes that nobody refers to", () => {
   });
 });
 
-suite("with a bucket", () => {
+suite("with an S3 bucket", () => {
   let s3: S3Server;
   let bucketed: Market;
   before(async () => {
@@ -249,7 +249,7 @@ suite("with a bucket", () => {
     await s3.close();
   });
 
-  test("files and images come and go as with a disk", async () => {
+  test("files and images: stored, served and deleted as on disk", async () => {
     const author = await bucketed.createUser();
     const productId = await createDraft(author);
     const file = await uploadFile(author, productId, { bytes: "0123456789" });
@@ -265,7 +265,7 @@ suite("with a bucket", () => {
     assert.equal(s3.objects.size, 0);
   });
 
-  test("that is away, uploads and downloads are 503 and say when to come again", async () => {
+  test("the bucket is down: uploads and downloads are 503 with Retry-After", async () => {
     const author = await bucketed.createUser();
     const productId = await createDraft(author);
     const file = await uploadFile(author, productId);

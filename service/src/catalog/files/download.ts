@@ -15,7 +15,7 @@ export interface FileLink {
   readerId: string;
 }
 
-/** The file behind a signed link. The signature says for whom; whether they still may have it is asked again each time. */
+/** The file behind a signed link. The link names the reader, whose entitlement is checked at each request. */
 export async function findLinkedFile(
   ctx: Context,
   linked: FileLink,
@@ -41,7 +41,7 @@ const accessError = async (ctx: Context, productId: string, fileId: string) =>
     ? new ApiError("UNAUTHORIZED", "You no longer have access to this product.")
     : new ApiError("FILE_NOT_FOUND");
 
-/** The bytes for this reader. Only when they are there a buyer has used what they bought: looking for them is no use. */
+/** A download counts as use only when the storage has the bytes. HEAD does not count. */
 export async function openFile(
   ctx: Context,
   { productId, readerId }: FileLink,
@@ -63,10 +63,7 @@ export async function openFile(
 
 const ONE_RANGE = /^bytes=(\d{1,15})?-(\d{1,15})?$/;
 
-/**
- * What a Range header asks for (RFC 9110, 14): undefined is everything, as it is for what we need not understand; null is
- * what this file has not.
- */
+/** Parses a Range header (RFC 9110, 14). undefined: the whole file, also for units that we may ignore; null: not satisfiable. */
 export function parseRange(header: string | undefined, size: number): Range | null | undefined {
   const [, first, last] = ONE_RANGE.exec(header ?? "") ?? [];
   if (first === undefined && last === undefined) return undefined;

@@ -3,13 +3,13 @@ import { invalidRequest } from "../../core/errors.ts";
 import { lastOf } from "../../core/required.ts";
 
 const MAX_CHARACTERS = 120;
-/** No file system of our buyers shall stumble over it, and no shell. Browsers send a quotation mark as %22. */
+/** Characters that Windows or a shell treats specially. Browsers send a quotation mark as %22. */
 const FORBIDDEN = /[<>:"|?*\\/]|%22|%0[ad]/gi;
 const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
-/** The name that a file is kept under, made of what the client calls it: no path, no disguise, no device of Windows. */
-export function toFileName(said: string): string {
-  const last = lastOf(said.normalize("NFC").split(/[\\/]/));
+/** Makes a safe file name: no path, no invisible characters, no Windows device name. */
+export function toFileName(clientName: string): string {
+  const last = lastOf(clientName.normalize("NFC").split(/[\\/]/));
   const name = toVisibleLine(last)
     .replace(FORBIDDEN, "_")
     .replace(/^[. ]+|[. ]+$/g, "");
@@ -21,13 +21,12 @@ export function toFileName(said: string): string {
   return name;
 }
 
-/** What comes after the last dot, in lower case; empty where there is no dot. */
 export const extensionOf = (name: string) => (/\.([^.]+)$/.exec(name)?.[1] ?? "").toLowerCase();
 
-/** Whether two names would be one file on a disk that knows no case. */
+/** Whether two names are one file on a case-insensitive disk. */
 export const isSameName = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-/** RFC 6266 and 5987: plain for old readers, whole for all others. */
+/** RFC 6266 and 5987: an ASCII name for old clients, the full name for others. */
 export function contentDisposition(name: string): string {
   const plain = name
     .normalize("NFKD")

@@ -7,7 +7,7 @@ import { type FileType, fileTypeOfExtension, fileTypes, GENERIC_MEDIA_TYPES } fr
 import { InvalidArchiveError, readZipEntries, type ZipEntry } from "./zip-archive.ts";
 
 const HEAD_BYTES = 4_096;
-/** Looked through at once: some milliseconds, whatever it holds. */
+/** Checked in one step, which takes some milliseconds for any content. */
 const CHUNK_BYTES = 64 * 1024;
 /** Of a character that a PDF writes as #41. */
 const ESCAPED_BYTES = 3;
@@ -20,12 +20,12 @@ const signatureBytes = (offset: number, ...bytes: (Buffer | number[])[]) => ({
 
 interface Signature {
   what: string;
-  /** One of the families that are taken, else it is refused by its name. */
+  /** An accepted family; without one, the file is rejected by its `what`. */
   family?: FileType["family"];
   marks: { offset: number; bytes: Buffer }[];
 }
 
-/** By what files of a kind begin with. */
+/** By the first bytes of a file. */
 const SIGNATURES: readonly Signature[] = [
   { what: "a PDF", family: "pdf", marks: [signatureBytes(0, ascii("%PDF-"))] },
   { what: "a zip archive", family: "zip", marks: [signatureBytes(0, ascii("PK\x03\x04"))] },
@@ -70,19 +70,19 @@ const SIGNATURES: readonly Signature[] = [
 ];
 
 /**
- * Text that a browser would run if it were told that it is a page. A comment ends at its first end and nowhere else: where
- * it might end at each, thirty of them would be tried in a thousand million ways.
+ * Text that a browser would run as a page. `(?!-->)` lets a comment end at its first end only: otherwise thirty comments
+ * would cause exponential backtracking.
  */
 const MARKUP =
   /^\s*(<!--((?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body|script|iframe|svg|\?xml|!doctype\s+svg)/i;
-/** The same inside of something else: a file that is two things at once. */
+/** The same inside another format: a file that is two things at once. */
 const HIDDEN_MARKUP = /<(!doctype\s+html|html|script|iframe|svg)[\s>/]/i;
-/** What a PDF does by itself; as far as it stands there unpacked. */
+/** Active parts of a PDF, in its uncompressed objects. */
 const ACTIVE_PDF = ["/JavaScript", "/JS(", "/JS (", "/JS<", "/Launch", "/EmbeddedFile", "/RichMedia"];
-/** The test virus of all scanners, in two halves so that they leave this file alone. */
+/** The test virus of all scanners, split so that scanners ignore this file. */
 const EICAR = ["X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR", "-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*"].join("");
 const ZIP_END = "PK\x05\x06";
-/** How far from its end a program looks for an archive. */
+/** An archive's end record lies at most this far from the end of the file. */
 const ZIP_TAIL_BYTES = 22 + 65_535;
 
 export interface DetectedType {
@@ -90,7 +90,7 @@ export interface DetectedType {
   family: FileType["family"] | null;
 }
 
-/** What the first bytes say. Text has no sign: it is what is left, once all of it was read as text. */
+/** Detects a binary type by the first bytes. null: possibly text, which needs a full scan. */
 export function detectType(head: Buffer): DetectedType | null {
   const fits = ({ marks }: Signature) =>
     marks.every(({ offset, bytes }) => head.subarray(offset, offset + bytes.length).equals(bytes));
@@ -101,7 +101,7 @@ export function detectType(head: Buffer): DetectedType | null {
 const invalidFile = (reason: string) => invalidRequest("file", reason);
 const ACCEPTED_EXTENSIONS = fileTypes.flatMap(({ extensions }) => extensions).join(", ");
 
-/** What a file is, by its bytes; its name and the media type that it was sent with must agree. */
+/** Detects the type by content. Name and media type must agree with it. */
 export async function checkFileType(file: UploadedFile, name: string): Promise<FileType> {
   if (file.size === 0) throw invalidFile("is empty");
   const handle = await open(file.path, "r");
@@ -117,7 +117,6 @@ export async function checkFileType(file: UploadedFile, name: string): Promise<F
   }
 }
 
-/** The kinds that these bytes can be. */
 async function inspectContent(
   handle: FileHandle,
   size: number,
@@ -134,7 +133,7 @@ async function inspectContent(
   return offered;
 }
 
-/** All of it once, in pieces. */
+/** Reads the whole file once, in chunks. */
 async function scan(handle: FileHandle, size: number, family: FileType["family"]): Promise<void> {
   const banned = family === "pdf" ? [EICAR, ...ACTIVE_PDF] : [EICAR];
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -145,12 +144,12 @@ async function scan(handle: FileHandle, size: number, family: FileType["family"]
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     position += chunk.length;
     if (family === "text") mustBeText(decoder, chunk, position === size);
-    const seen = Buffer.concat([overlapping, chunk]);
-    const readable = family === "pdf" ? decodePdfNames(seen) : seen;
+    const bytes = Buffer.concat([overlapping, chunk]);
+    const readable = family === "pdf" ? decodePdfNames(bytes) : bytes;
     const hit = banned.find((text) => readable.includes(text, 0, "latin1"));
     if (hit === EICAR) throw invalidFile("is the test virus EICAR");
     if (hit) throw invalidFile("is a PDF with active content (a script, a program or an embedded file)");
-    overlapping = seen.subarray(-overlap);
+    overlapping = bytes.subarray(-overlap);
   }
 }
 
@@ -168,7 +167,7 @@ function decodePdfNames(bytes: Buffer): Buffer {
   return ascii(bytes.toString("latin1").replace(/#([0-9a-f]{2})/gi, character));
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it is what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern searches for them
 const CONTROL_CHARACTERS = /[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/;
 
 function mustBeText(decoder: InstanceType<typeof TextDecoder>, chunk: Buffer, isLast: boolean): void {
@@ -198,7 +197,7 @@ async function readEntries(handle: FileHandle, size: number): Promise<ZipEntry[]
   }
 }
 
-/** A document of Office is an archive with a certain entry; one that has it may still be offered as a zip. */
+/** An Office document is an archive with a known entry. Its name may also declare it a plain zip. */
 function zipFileTypes(entries: ZipEntry[], offered: FileType[]): FileType[] {
   const names = new Set(entries.map(({ name }) => name));
   if (names.has("META-INF/MANIFEST.MF")) throw invalidFile("is a Java program, which is not accepted");
@@ -214,8 +213,8 @@ function mustMatchDeclaredType(found: FileType[], name: string, declaredType: st
       fileTypeOfExtension(extension)?.type ?? (extension ? `.${extension}` : "a name without an extension");
     throw invalidFile(`is ${found[0]?.type} by its bytes and ${claim} by its name: call it ${expected}`);
   }
-  const said = declaredType?.toLowerCase() ?? null;
+  const declared = declaredType?.toLowerCase() ?? null;
   const agreed = [kind.type, ...kind.aliases, ...GENERIC_MEDIA_TYPES];
-  if (said === null || agreed.includes(said)) return kind;
-  throw invalidFile(`is ${kind.type} by its bytes and name, and was sent as ${said.slice(0, 80)}`);
+  if (declared === null || agreed.includes(declared)) return kind;
+  throw invalidFile(`is ${kind.type} by its bytes and name, and was sent as ${declared.slice(0, 80)}`);
 }

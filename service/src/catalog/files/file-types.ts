@@ -1,12 +1,12 @@
-/** A kind of file that is taken: what it must look like inside, and what it may call itself. */
+/** An accepted file type: its content, extensions and media types. */
 export interface FileType {
   type: string;
-  /** How its bytes are judged. */
+  /** The check that its content must pass. */
   family: "text" | "pdf" | "zip" | "png" | "jpeg" | "webp" | "gif" | "avif";
   extensions: string[];
   /** Other media types that clients send for it. */
   aliases: string[];
-  /** Of the family zip: the entry that makes it this kind. */
+  /** For a zip family: the entry that identifies this type. */
   entry?: string;
 }
 
@@ -19,13 +19,13 @@ const fileType = (
   entry?: string,
 ): FileType => ({ type, family, extensions, aliases, ...(entry !== undefined && { entry }) });
 
-/** Of kinds with the same inside the first is meant when nothing else tells. */
+/** Of types with the same content, the first is the default. */
 export const fileTypes: readonly FileType[] = [
   fileType("text/plain", "text", ["txt"]),
   fileType("text/markdown", "text", ["md"], ["text/x-markdown"]),
   fileType("application/json", "text", ["json"]),
   fileType("application/jsonl", "text", ["jsonl"], ["application/x-ndjson", "application/x-jsonlines"]),
-  // Windows says Excel of what Excel would open.
+  // Windows sends Excel's media type for CSV.
   fileType("text/csv", "text", ["csv"], ["application/csv", "application/vnd.ms-excel"]),
   fileType("text/tab-separated-values", "text", ["tsv"]),
   fileType("application/yaml", "text", ["yaml", "yml"], ["text/yaml", "text/x-yaml", "application/x-yaml"]),
@@ -41,7 +41,7 @@ export const fileTypes: readonly FileType[] = [
   fileType("image/avif", "avif", ["avif"]),
 ];
 
-/** What every client sends when it does not know, and what is understood when it says nothing. */
+/** Media types that clients send for an unknown type, and the default of a part without one. */
 export const GENERIC_MEDIA_TYPES = new Set(["application/octet-stream", "binary/octet-stream", "text/plain"]);
 
 export const fileTypeOfExtension = (extension: string): FileType | undefined =>

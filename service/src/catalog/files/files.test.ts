@@ -30,11 +30,11 @@ const textOf = async (url: string) => (await fetch(url)).text();
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const eventsOf = async (client: Client, type: string) =>
   (await client.get(`/v1/events?type=${type}&limit=100`)).body.data;
-/** Uploads that nobody moved away. */
-const leftOver = async () => readdir(await market.service.ctx.integrations.storage.incoming());
+/** Files in the folder of unfinished uploads. */
+const unfinishedUploads = async () => readdir(await market.service.ctx.integrations.storage.incoming());
 
-suite("files", () => {
-  test("are their author's and their buyers' to see, and nobody else's", async () => {
+suite("the files of a product", () => {
+  test("visible to their author and buyers only", async () => {
     const productId = await createDraft(seller);
     const file = await uploadFile(seller, productId, { name: "guide.md", bytes: "# How\n" });
     await seller.post(`/v1/products/${productId}/publish`);
@@ -59,7 +59,7 @@ suite("files", () => {
     assert.equal((await detail(stranger, productId)).files, null);
   });
 
-  test("of a draft just change; of what was published a change makes the next version, which only it belongs to", async () => {
+  test("of a draft: changed in place; of a published product: a change makes a new version", async () => {
     const productId = await createDraft(seller);
     assert.equal((await uploadFile(seller, productId, { name: "a.md" })).version, "1.0.0");
     await seller.post(`/v1/products/${productId}/publish`);
@@ -80,7 +80,7 @@ suite("files", () => {
     ]);
   });
 
-  test("stay with a version whose content changes", async () => {
+  test("the content changes: the files stay with the version", async () => {
     const productId = await createProduct(seller);
     await uploadFile(seller, productId);
     await seller.patch(`/v1/products/${productId}`, {
@@ -90,7 +90,7 @@ suite("files", () => {
     assert.deepEqual([version, files.length], ["1.2.0", 1]);
   });
 
-  test("of an older version are found with it, by those who may read it", async () => {
+  test("of an older version: listed with it, for its readers", async () => {
     const productId = await createProduct(seller);
     const { id } = await uploadFile(seller, productId, { name: "old.md", bytes: "# Old\n" });
     const buyer = await market.createUser();
@@ -104,7 +104,7 @@ suite("files", () => {
     }
   });
 
-  test("are those of the bought major line for its buyers", async () => {
+  test("a buyer gets those of the bought major version", async () => {
     const productId = await createProduct(seller);
     const first = await uploadFile(seller, productId, { name: "one.md" });
     const buyer = await market.createUser();
@@ -120,14 +120,14 @@ suite("files", () => {
     assert.ok(newer);
   });
 
-  test("a change is told with names and digests, and one that changes nothing is not told", async () => {
+  test("a change: an event with names and digests; no change, no event", async () => {
     const author = await market.createUser();
     const productId = await createDraft(author);
     await uploadFile(author, productId, { name: "a.md", bytes: "A" });
     await uploadFile(author, productId, { name: "a.md", bytes: "A" });
-    const told = await eventsOf(author, "product.updated");
+    const events = await eventsOf(author, "product.updated");
     assert.deepEqual(
-      told.map(({ data }: { data: { product: { changes: unknown } } }) => data.product.changes),
+      events.map(({ data }: { data: { product: { changes: unknown } } }) => data.product.changes),
       [{ files: { old: [], new: [{ name: "a.md", sha256: sha256("A") }] } }],
     );
     const before = (await author.get(`/v1/products/${productId}`)).headers.get("etag");
@@ -137,7 +137,7 @@ suite("files", () => {
     assert.notEqual((await author.get(`/v1/products/${productId}`)).headers.get("etag"), before);
   });
 
-  test("a file of the same name, in any case, takes the old one's place", async () => {
+  test("the same name in any case: replaces the old file", async () => {
     const productId = await createDraft(seller);
     await uploadFile(seller, productId, { name: "Guide.md", bytes: "old" });
     await uploadFile(seller, productId, { name: "guide.MD", bytes: "new" });
@@ -149,7 +149,7 @@ suite("files", () => {
     assert.equal(await textOf(files[0].url), "new");
   });
 
-  test("the same bytes are kept once, whoever has them", async () => {
+  test("the same bytes: stored once across accounts", async () => {
     const bytes = `shared ${Math.random()}`;
     const other = await market.createUser();
     await Promise.all([
@@ -160,10 +160,10 @@ suite("files", () => {
     ]);
     const { rows } = await market.query("select name from blobs where key = $1", [`files/${sha256(bytes)}`]);
     assert.equal(rows.length, 1);
-    assert.deepEqual(await leftOver(), []);
+    assert.deepEqual(await unfinishedUploads(), []);
   });
 
-  test("are at most twenty: of thirty that come at once by two of them, the rest are refused", async () => {
+  test("thirty parallel uploads of two users: twenty succeed", async () => {
     const productId = await createDraft(seller);
     for (let n = 0; n < 12; n++) await uploadFile(seller, productId, { name: `${n}.md` });
     const replies = await Promise.all(
@@ -173,10 +173,10 @@ suite("files", () => {
     assert.equal(refused.length, 10);
     for (const reply of refused) assertError(reply, 422, "VALIDATION_ERROR", "file");
     assert.equal((await namesFor(seller, productId)).length, 20);
-    assert.deepEqual(await leftOver(), []);
+    assert.deepEqual(await unfinishedUploads(), []);
   });
 
-  test("changes at the same time each make a version, and none is lost", async () => {
+  test("parallel changes: one version each, none lost", async () => {
     const productId = await createProduct(seller);
     const made = await Promise.all(
       Array.from({ length: 10 }, (_, n) => uploadFile(seller, productId, { name: `${n}.md` })),
@@ -186,7 +186,7 @@ suite("files", () => {
     assert.deepEqual([version, files.length], ["1.10.0", 10]);
   });
 
-  test("an administrator's change of another's files is in the audit log", async () => {
+  test("a change by an administrator: in the audit log", async () => {
     const productId = await createProduct(seller);
     const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
       secondFactor: true,
@@ -200,14 +200,14 @@ suite("files", () => {
     );
   });
 
-  test("that do not exist, or are another product's, are 404", async () => {
+  test("an unknown id, or a file of another product: 404", async () => {
     const [one, other] = [await createDraft(seller), await createDraft(seller)];
     const file = await uploadFile(seller, one);
     for (const id of ["nothing", file.id.replace("file_", "img_"), file.id])
       assertError(await seller.delete(`/v1/products/${other}/files/${id}`), 404, "FILE_NOT_FOUND");
   });
 
-  test("a PATCH with the ETag that was read goes through, however old the links in that answer are", async () => {
+  test("PATCH with the ETag of an old read: succeeds, although its links have changed", async () => {
     const productId = await createDraft(seller);
     await uploadFile(seller, productId);
     const read = await seller.get(`/v1/products/${productId}`);
@@ -224,7 +224,7 @@ suite("files", () => {
 });
 
 suite("an upload", () => {
-  test("is repeated safely under its Idempotency-Key, whatever boundary is drawn", async () => {
+  test("repeated with its Idempotency-Key and another boundary: one file", async () => {
     const productId = await createProduct(seller);
     const headers = { "idempotency-key": "file one" };
     const first = await sendFile(seller, productId, { bytes: "x", headers });
@@ -234,10 +234,10 @@ suite("an upload", () => {
     const other = await sendFile(seller, productId, { bytes: "y", headers });
     assertError(other, 422, "IDEMPOTENCY_KEY_REUSED");
     assert.equal((await detail(seller, productId)).version, "1.1.0");
-    assert.deepEqual(await leftOver(), []);
+    assert.deepEqual(await unfinishedUploads(), []);
   });
 
-  test("is refused before a byte of it is read, where the caller may not send it", async () => {
+  test("an unauthorized caller: refused before the body is read", async () => {
     const productId = await createProduct(seller);
     const stranger = await market.createUser();
     const reader = await market.createUser({ permissions: ["products:read"] });
@@ -247,14 +247,14 @@ suite("an upload", () => {
     assertError(await sendFile(stranger, productId, { bytes }), 403, "UNAUTHORIZED");
     assertError(await sendFile(stranger, await createDraft(seller), { bytes }), 404, "PRODUCT_NOT_FOUND");
     assertError(await sendFile(stranger, "nothing", { bytes }), 404, "PRODUCT_NOT_FOUND");
-    assert.deepEqual(await leftOver(), []);
+    assert.deepEqual(await unfinishedUploads(), []);
   });
 
   for (const [what, path, limit] of [
     ["file", "files", 50 * MIB],
     ["image", "images", 10 * MIB],
   ] as const) {
-    test(`of a larger ${what} is 413 and names the limit, announced or not`, async () => {
+    test(`a ${what} over the limit: 413 with the limit, with or without Content-Length`, async () => {
       const productId = await createDraft(seller);
       const sent = { name: "a.txt", bytes: new Uint8Array(limit + 1).fill(65) };
       const announced = await send(seller, `/v1/products/${productId}/${path}`, sent);
@@ -268,17 +268,17 @@ suite("an upload", () => {
         duplex: "half",
       } as RequestInit);
       assert.equal(assertError(silent, 413, "PAYLOAD_TOO_LARGE", "file").limitBytes, limit);
-      assert.deepEqual(await leftOver(), []);
+      assert.deepEqual(await unfinishedUploads(), []);
     });
   }
 
-  test("of exactly the limit is taken", async () => {
+  test("exactly at the limit: accepted", async () => {
     const productId = await createDraft(seller);
     const bytes = new Uint8Array(50 * MIB).fill(65);
     assert.equal((await uploadFile(seller, productId, { name: "a.txt", bytes })).size, 50 * MIB);
   });
 
-  test("makes no version larger than 200 MiB", async () => {
+  test("a version over 200 MiB: refused", async () => {
     const productId = await createDraft(seller);
     const { id } = await uploadFile(seller, productId);
     const almost = 200 * MIB - 10;
@@ -320,7 +320,7 @@ suite("an upload", () => {
     ],
     ["no body", "", "multipart/form-data; boundary=x", 400, "body"],
   ] as const) {
-    test(`with ${words} is refused`, async () => {
+    test(`${words}: refused`, async () => {
       const productId = await createDraft(seller);
       const reply = await seller.request("POST", `/v1/products/${productId}/files`, {
         body,
@@ -328,11 +328,11 @@ suite("an upload", () => {
       });
       if (status === 415) assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
       else assertError(reply, 400, "INVALID_REQUEST", field);
-      assert.deepEqual(await leftOver(), []);
+      assert.deepEqual(await unfinishedUploads(), []);
     });
   }
 
-  test("with two files, an unknown field or too long a field is refused by its name", async () => {
+  test("two files, an unknown field or a field that is too long: refused, named", async () => {
     const productId = await createDraft(seller);
     const path = `/v1/products/${productId}/files`;
     const two = new FormData();
@@ -352,10 +352,10 @@ suite("an upload", () => {
       );
     assertError(await send(seller, `${path}?nonsense=1`, { bytes: "x" }), 400, "INVALID_REQUEST", "nonsense");
     assert.deepEqual(await namesFor(seller, productId), []);
-    assert.deepEqual(await leftOver(), []);
+    assert.deepEqual(await unfinishedUploads(), []);
   });
 
-  /** Begins one and stops in its middle. */
+  /** Sends the beginning of an upload only. */
   function begin(origin: string, client: Client, productId: string): Socket {
     const { hostname, port } = new URL(origin);
     const socket = connect(Number(port), hostname);
@@ -376,7 +376,7 @@ suite("an upload", () => {
     return socket;
   }
 
-  test("that stands still ends soon, and leaves nothing", async () => {
+  test("a stalled body: times out, stores nothing", async () => {
     const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
     const client = await hasty.createUser();
     const socket = begin(hasty.origin, client, await createDraft(client));
@@ -390,18 +390,18 @@ suite("an upload", () => {
     await hasty.close();
   });
 
-  const untilLeftOver = (count: number) =>
+  const untilUnfinished = (count: number) =>
     becomes(
-      async () => (await leftOver()).length,
+      async () => (await unfinishedUploads()).length,
       (left) => left === count,
     );
 
-  test("whose client hangs up leaves nothing", async () => {
+  test("a client that disconnects: stores nothing", async () => {
     const productId = await createDraft(seller);
     const open = Array.from({ length: 10 }, () => begin(market.origin, seller, productId));
-    await untilLeftOver(10);
+    await untilUnfinished(10);
     for (const socket of open) socket.destroy();
-    await untilLeftOver(0);
+    await untilUnfinished(0);
     assert.deepEqual(await namesFor(seller, productId), []);
     assert.deepEqual(
       market.logs.filter((line) => line.includes("unexpected error")),
@@ -409,23 +409,23 @@ suite("an upload", () => {
     );
   });
 
-  test("beyond twenty of one account at once has to wait, and another account has not", async () => {
+  test("over twenty of one account at once: refused; other accounts are not", async () => {
     const productId = await createDraft(seller);
     const other = await market.createUser();
     const open = Array.from({ length: 20 }, () => begin(market.origin, seller, productId));
-    await untilLeftOver(20);
+    await untilUnfinished(20);
     const reply = await sendFile(seller, productId, { bytes: "x" });
     assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
     assert.equal(reply.headers.get("retry-after"), "1");
     await uploadFile(other, await createDraft(other));
     for (const socket of open) socket.destroy();
-    await untilLeftOver(0);
+    await untilUnfinished(0);
     await uploadFile(seller, productId);
   });
 });
 
-suite("names", () => {
-  for (const [said, kept] of [
+suite("file names", () => {
+  for (const [sent, stored] of [
     ["guide.md", "guide.md"],
     ["../../../etc/passwd.md", "passwd.md"],
     ["C:\\Users\\me\\notes.md", "notes.md"],
@@ -437,21 +437,21 @@ suite("names", () => {
     ["俳句 – crème brûlée 🎋.md", "俳句 – crème brûlée 🎋.md"],
     ["e\u0301.md", "é.md"],
   ]) {
-    test(`${JSON.stringify(said)} is kept as ${kept}`, async () => {
+    test(`${JSON.stringify(sent)} is stored as ${stored}`, async () => {
       const productId = await createDraft(seller);
-      assert.equal((await uploadFile(seller, productId, { name: said! })).name, kept);
+      assert.equal((await uploadFile(seller, productId, { name: sent! })).name, stored);
     });
   }
 
   for (const name of ["con.md", "NUL", "lpt1.txt", `${"x".repeat(118)}.md`, "..", "/", "\u202e"]) {
-    test(`${JSON.stringify(name.slice(0, 20))} is refused`, async () => {
+    test(`${JSON.stringify(name.slice(0, 20))}: refused`, async () => {
       const reply = await sendFile(seller, await createDraft(seller), { name, bytes: "x" });
       assertError(reply, 400, "INVALID_REQUEST", "file");
     });
   }
 });
 
-test("images are no files: each list has its own", async () => {
+test("images and files: each list has its own", async () => {
   const productId = await createDraft(seller);
   await sendImage(seller, productId, { bytes: await picture() });
   const { files, images } = await detail(seller, productId);

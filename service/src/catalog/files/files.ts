@@ -14,7 +14,7 @@ const MAX_FILES = 20;
 const MIB = 1024 * 1024;
 const MAX_TOTAL_BYTES = 200 * MIB;
 
-/** One file more, or another one under the same name; the same bytes under the same name change nothing. */
+/** Adds a file, or replaces the one of the same name. Equal bytes under the same name change nothing. */
 export async function addFile(
   ctx: Context,
   caller: Member,
@@ -22,7 +22,7 @@ export async function addFile(
   upload: UploadedFile,
   { changelog, source }: { changelog: string | undefined; source: RequestSource },
 ) {
-  // A second time: between the first byte and the last they may have lost the right.
+  // Checked again: the caller may have lost the right during the upload.
   const { id } = await authorizeChange(ctx, caller, productId);
   const name = toFileName(upload.name);
   const { type } = await checkFileType(upload, name);
@@ -33,11 +33,11 @@ export async function addFile(
     files: addOrReplaceFile(files, file),
     ...(changelog !== undefined && { changelog }),
   }));
-  const kept = required(
+  const stored = required(
     product.files.find((one) => one.name === name),
     "the file that was stored",
   );
-  return { ...toProductFile(ctx, id, kept, caller), version: product.version };
+  return { ...toProductFile(ctx, id, stored, caller), version: product.version };
 }
 
 function addOrReplaceFile(files: StoredFile[], file: StoredFile): StoredFile[] {

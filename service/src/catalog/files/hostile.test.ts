@@ -31,7 +31,7 @@ const joined = (...parts: (string | Uint8Array)[]) =>
     Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : part))),
   );
 
-/** Each on a product of its own, since a name is taken by one file. */
+/** Uses a new product each time, since a name identifies one file. */
 async function offer(sent: UploadInput) {
   const reply = await sendFile(seller, await createDraft(seller), sent);
   if (reply.status === 201) return { type: reply.body.data.type as string, reason: "" };
@@ -44,7 +44,7 @@ const word: Entry[] = [
   { name: "word/document.xml", data: "<w/>" },
 ];
 
-suite("taken is", () => {
+suite("accepted:", () => {
   const gif = "GIF89a\x01\0\x01\0\0\0\0;";
   const samples: [
     name: string,
@@ -84,13 +84,13 @@ suite("taken is", () => {
       assert.deepEqual(found, { type, reason: "" });
     });
 
-  test("what says nothing of its type, or says it in another way that means the same", async () => {
+  test("a missing media type, or an equivalent one", async () => {
     for (const type of ["", "application/octet-stream", "text/plain", "application/vnd.ms-excel"])
       assert.equal((await offer({ name: "a.csv", bytes: "a,b\n", type })).type, "text/csv");
   });
 });
 
-suite("refused is", () => {
+suite("rejected:", () => {
   const EICAR = ["X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR", "-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*"].join("");
   const cases: [what: string, name: string, bytes: UploadInput["bytes"], why: RegExp][] = [
     ["an empty file", "a.txt", "", /is empty/],
@@ -181,7 +181,7 @@ suite("refused is", () => {
   for (const [what, name, bytes, why] of cases)
     test(what, async () => assert.match((await offer({ name, bytes })).reason, why));
 
-  test("what was sent as something else than it is", async () => {
+  test("content that contradicts the media type or the name", async () => {
     assert.match(
       (await offer({ name: "a.md", bytes: "# Hi", type: "text/html" })).reason,
       /was sent as text\/html/,
@@ -192,7 +192,7 @@ suite("refused is", () => {
     );
   });
 
-  test("a picture with an archive at its end, as a file; as an image the archive is gone", async () => {
+  test("a picture followed by an archive, as a file; as an image the archive is removed", async () => {
     const bytes = joined(await picture(), zipOf([{ name: "evil.class", data: "EVILMARK", method: 0 }]));
     assert.match((await offer({ name: "a.png", bytes })).reason, /two things/);
     const reply = await sendImage(seller, productId, { bytes });
@@ -202,7 +202,7 @@ suite("refused is", () => {
   });
 });
 
-/** By which some programs call an entry in the place of its name: Info-ZIP's extra field for other alphabets. */
+/** Info-ZIP's extra field with another name for the entry, which some programs prefer. */
 function alsoCalled(name: string, other: string): Buffer {
   const field = Buffer.alloc(9);
   field.writeUInt16LE(0x7075, 0);
@@ -212,7 +212,7 @@ function alsoCalled(name: string, other: string): Buffer {
   return Buffer.concat([Buffer.from([0x99, 0x99, 2, 0, 1, 2]), field, Buffer.from(other)]);
 }
 
-test("an archive of many packed entries is read without a warning of leaked listeners", async (t) => {
+test("an archive of many compressed entries: no warning about leaked listeners", async (t) => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on("warning", onWarning);
@@ -222,7 +222,7 @@ test("an archive of many packed entries is read without a warning of leaked list
   assert.deepEqual(warnings, []);
 });
 
-suite("an archive is refused that", () => {
+suite("rejected: an archive that", () => {
   const plain = { name: "a.txt", data: "hello" };
   const zip = zipOf([plain]);
   const cases: [what: string, bytes: Uint8Array<ArrayBuffer>, why: RegExp][] = [
@@ -281,14 +281,14 @@ suite("an archive is refused that", () => {
   for (const [what, bytes, why] of cases)
     test(what, async () => assert.match((await offer({ name: "a.zip", bytes })).reason, why));
 
-  test("but not one that calls an entry by the same name twice, or has nothing but filling there", async () => {
+  test("accepted: an archive that repeats a name for one entry, or has only padding there", async () => {
     for (const extra of [alsoCalled("a.txt", "a.txt"), Buffer.alloc(3)]) {
       const { type } = await offer({ name: "a.zip", bytes: zipOf([{ ...plain, extra }]) });
       assert.equal(type, "application/zip");
     }
   });
 
-  test("lays its entries one into the other", async () => {
+  test("has overlapping entries", async () => {
     const overlapping = Buffer.from(
       zipOf([
         { name: "a", data: "x".repeat(500), method: 0 },
@@ -303,7 +303,7 @@ suite("an archive is refused that", () => {
     );
   });
 
-  test("is garbage in any place, or is taken: the service answers as declared", async () => {
+  test("a corrupted archive: accepted or refused, never a fault", async () => {
     const good = zipOf([plain, { name: "b/c.txt", data: "x".repeat(300) }], { comment: "hello" });
     await fc.assert(
       fc.asyncProperty(
@@ -320,7 +320,7 @@ suite("an archive is refused that", () => {
   });
 });
 
-test("no text keeps the process busy, however many comments it begins with", async () => {
+test("a text that begins with many comments: checked in linear time", async () => {
   const start = process.threadCpuUsage();
   const { type } = await offer({ name: "a.md", bytes: `${"<!---->".repeat(30)}text` });
   const { user, system } = process.threadCpuUsage(start);
@@ -330,7 +330,7 @@ test("no text keeps the process busy, however many comments it begins with", asy
   assert.match(reason, /HTML/);
 });
 
-test("a large file is looked through in small steps, between which others are answered", async () => {
+test("a large file: checked in small steps, other requests are answered between them", async () => {
   const folder = await mkdtemp(join(tmpdir(), "stoa-judge-"));
   const path = join(folder, "a.pdf");
   const bytes = Buffer.from(`%PDF-1.7\n${"#41".repeat(1_400_000)}`);
@@ -349,7 +349,7 @@ test("a large file is looked through in small steps, between which others are an
   await rm(folder, { recursive: true });
 });
 
-test("garbage in multipart gets answers that are declared, and never a 500", async () => {
+test("random multipart bodies: declared answers, never 500", async () => {
   const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 100, totalMs: 30_000 } } });
   const sender = await hasty.createUser();
   const target = await createDraft(sender);
@@ -376,7 +376,7 @@ test("garbage in multipart gets answers that are declared, and never a 500", asy
     {
       numRuns: runs(200),
       examples: [
-        // A part after the last one: the parser begins it, and never ends it.
+        // A part after the closing boundary: the parser starts it and never ends it.
         [["--x--\r\n", "--x\r\n", 'Content-Disposition: form-data; name="file"; filename="a.md"\r\n']],
         [
           [
@@ -398,12 +398,12 @@ test("garbage in multipart gets answers that are declared, and never a 500", asy
   await hasty.close();
 });
 
-test("whatever a client calls a file, its name is one segment that can be seen, and fits into a header", () => {
+test("any file name: stored as one visible segment that fits into a header", () => {
   fc.assert(
-    fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" })), (said) => {
+    fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" })), (clientName) => {
       let name: string;
       try {
-        name = toFileName(said.toWellFormed());
+        name = toFileName(clientName.toWellFormed());
       } catch {
         return;
       }
@@ -417,7 +417,7 @@ test("whatever a client calls a file, its name is one segment that can be seen, 
   );
 });
 
-test("an image's field is refused by its name too", async () => {
+test("POST images, an unknown field: refused, named", async () => {
   const path = `/v1/products/${productId}/images`;
   const sent = { name: "a.png", bytes: await picture(), fields: { alt: "x".repeat(301) } };
   assertError(await send(seller, path, sent), 400, "INVALID_REQUEST", "alt");

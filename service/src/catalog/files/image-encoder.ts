@@ -13,26 +13,26 @@ const MAX_PIXELS = 40_000_000;
 const TIMEOUT_SECONDS = 20;
 const QUALITY = 82;
 const MAX_WIDTH = Math.max(...IMAGE_WIDTHS);
-/** A strip that is taller would be a page of its own. */
+/** Limits long strips, such as a screenshot of a whole page. */
 const MAX_HEIGHT = 3 * MAX_WIDTH;
 const HEAD_BYTES = 512;
 const IMAGE_FAMILIES: readonly DetectedType["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
 
-/** One decodes and one is ready: a picture takes a thread of the pool that files are read by too. */
+/** Decoding uses a thread of the pool that also reads files, hence two at once. */
 const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 50 });
 
 interface EncodedImage {
-  /** The digest of the widest: the image's name. */
+  /** The digest of the widest rendition is the image's name. */
   hash: string;
   width: number;
   height: number;
-  /** By the widths under which they are asked for: what was smaller has stayed so. */
+  /** By requested width. A smaller picture keeps its own width. */
   renditions: { width: number; sha256: string; bytes: Buffer }[];
 }
 
 const invalidFile = (reason: string) => invalidRequest("file", reason);
 
-/** The picture and nothing else that the file held: turned upright, in sRGB, without metadata, as WebP in three widths. */
+/** Re-encodes the picture as WebP in three widths: upright, in sRGB, without metadata. */
 export async function encodeImage(upload: UploadedFile): Promise<EncodedImage> {
   const family = await detectFamily(upload);
   return withConcurrencyLimit(async () => {
@@ -60,7 +60,7 @@ async function detectFamily({ path, size }: UploadedFile): Promise<DetectedType[
   }
 }
 
-/** libvips is loaded with the first picture; of its readers those stay that are needed. */
+/** Loads libvips with the first picture, and only the decoders that are needed. */
 let sharpModule: Promise<typeof import("sharp").default> | null = null;
 function loadSharp() {
   sharpModule ??= import("sharp").then(({ default: sharp }) => {
@@ -75,7 +75,7 @@ function loadSharp() {
   return sharpModule;
 }
 
-/** Decoded once, at its widest; what is smaller is made from that. */
+/** Decodes once at the widest size and scales the others down from it. */
 async function encode(picture: string | Buffer): Promise<EncodedImage> {
   const sharp = await loadSharp();
   const { data, info } = await sharp(picture, {
@@ -105,7 +105,7 @@ const toWebp = (picture: Sharp, width: number) =>
     .timeout({ seconds: TIMEOUT_SECONDS })
     .toBuffer();
 
-/** Error texts of libvips are not meant for users. */
+/** Replaces libvips' error texts, which are not meant for users. */
 function describeSharpError(message: string): string {
   if (/pixel limit/i.test(message)) return `has more than ${MAX_PIXELS / 1_000_000} megapixels`;
   if (/timeout/i.test(message)) return `takes longer than ${TIMEOUT_SECONDS} seconds to read`;

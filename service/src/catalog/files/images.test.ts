@@ -30,7 +30,7 @@ const flat = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: { r: 255, g: 0, b: 0 } } });
 
 suite("an image", () => {
-  test("comes in three widths of WebP, of which none is wider than it was", async () => {
+  test("becomes WebP in three widths, none wider than the original", async () => {
     for (const [width, height, expected] of [
       [
         2_000,
@@ -70,14 +70,14 @@ suite("an image", () => {
       ],
     ] as const) {
       const { sizes, url, ...image } = await hasImage(await picture({ width, height }));
-      const seen = await Promise.all(
+      const colors = await Promise.all(
         sizes.map(async (size: { url: string }) => {
           const { format, ...meta } = await sharp(await bytesOf(size.url)).metadata();
           assert.equal(format, "webp");
           return [meta.width, meta.height];
         }),
       );
-      assert.deepEqual(seen, expected);
+      assert.deepEqual(colors, expected);
       assert.deepEqual(
         sizes.map((size: { width: number }) => size.width),
         expected.map(([w]) => w),
@@ -87,7 +87,7 @@ suite("an image", () => {
     }
   });
 
-  test("is kept for ever by caches, by its ETag known again, and may be shown by any site", async () => {
+  test("is immutable for caches, answers 304 by ETag, and can be embedded by any site", async () => {
     const { url } = await hasImage(await picture());
     const reply = await fetch(url);
     const { headers } = reply;
@@ -103,7 +103,7 @@ suite("an image", () => {
     assert.equal(head.headers.get("content-length"), String((await reply.arrayBuffer()).byteLength));
   });
 
-  test("loses all that a camera wrote into it, where it was taken too", async () => {
+  test("loses all metadata of the camera, the location too", async () => {
     const exif = {
       IFD0: { Copyright: "SECRETMARK" },
       IFD3: { GPSLatitude: "52/1 30/1 0/1", GPSLatitudeRef: "N" },
@@ -111,20 +111,20 @@ suite("an image", () => {
     const bytes = new Uint8Array(await flat(64, 64).jpeg().withExif(exif).toBuffer());
     assert.ok(Buffer.from(bytes).includes("SECRETMARK"));
     for (const { url } of (await hasImage(bytes)).sizes) {
-      const kept = await bytesOf(url);
-      const { exif: none, icc, xmp, iptc } = await sharp(kept).metadata();
+      const image = await bytesOf(url);
+      const { exif: none, icc, xmp, iptc } = await sharp(image).metadata();
       assert.deepEqual([none, icc, xmp, iptc], [undefined, undefined, undefined, undefined]);
-      assert.ok(!kept.includes("SECRETMARK"));
+      assert.ok(!image.includes("SECRETMARK"));
     }
   });
 
-  test("stands upright, however the camera was held", async () => {
+  test("is rotated as its orientation tag says", async () => {
     const lying = new Uint8Array(await flat(60, 30).jpeg().withMetadata({ orientation: 6 }).toBuffer());
     const { width, height } = await hasImage(lying);
     assert.deepEqual([width, height], [30, 60]);
   });
 
-  test("keeps its colours, in whichever space they were written", async () => {
+  test("keeps its colors, in any color space", async () => {
     const wide = new Uint8Array(await flat(16, 16).withIccProfile("p3").png().toBuffer());
     const raw = await sharp(wide, { ignoreIcc: true }).raw().toBuffer();
     assert.notDeepEqual(
@@ -139,7 +139,7 @@ suite("an image", () => {
     assert.ok(red! > 245 && green! < 12 && blue! < 12, `${red} ${green} ${blue}`);
   });
 
-  test("that moves is its first frame", async () => {
+  test("animated: becomes its first frame", async () => {
     const frames = Buffer.concat([await flat(8, 8).raw().toBuffer(), Buffer.alloc(8 * 8 * 3)]);
     const raw = { width: 8, height: 16, channels: 3 as const, pageHeight: 8 };
     const bytes = new Uint8Array(await sharp(frames, { raw }).gif().toBuffer());
@@ -149,15 +149,15 @@ suite("an image", () => {
   });
 });
 
-suite("refused as an image is", () => {
-  test("a page, an SVG, a PDF and a TIFF, however they are called", async () => {
+suite("rejected as an image:", () => {
+  test("HTML, SVG, PDF and TIFF, with any name", async () => {
     assert.match(await whyRefused("<svg xmlns='http://www.w3.org/2000/svg'/>"), /is no picture.*SVG is not/);
     assert.match(await whyRefused("%PDF-1.7"), /is a PDF/);
     assert.match(await whyRefused(new Uint8Array(await flat(8, 8).tiff().toBuffer())), /is a TIFF/);
     assert.match(await whyRefused(""), /is empty/);
   });
 
-  test("what is cut off, or only begins like one", async () => {
+  test("a truncated image, or one with a valid start only", async () => {
     const noise = await sharp({
       create: {
         width: 300,
@@ -176,11 +176,11 @@ suite("refused as an image is", () => {
     assert.match(await whyRefused(new Uint8Array(Buffer.from("GIF89a and no more"))), /damaged, or cut off/);
   });
 
-  test("a few bytes that would be gigabytes", async () => {
+  test("a few bytes that would decode to gigabytes", async () => {
     const bytes = new Uint8Array(await flat(8_000, 5_001).png({ compressionLevel: 9 }).toBuffer());
     assert.ok(bytes.length < 300_000);
     assert.match(await whyRefused(bytes), /more than 40 megapixels/);
-    // The size that a PNG claims stands in its first bytes.
+    // A PNG claims its size in its first bytes.
     const claim = Buffer.from(await flat(8, 8).png().toBuffer());
     claim.writeUInt32BE(100_000, 16);
     claim.writeUInt32BE(100_000, 20);
@@ -188,7 +188,7 @@ suite("refused as an image is", () => {
   });
 });
 
-test("of a picture's texts, packed a thousandfold, nothing is unpacked, and the picture is taken", async () => {
+test("accepted: compressed text chunks, without unpacking them", async () => {
   const chunk = (type: string, data: Buffer) => {
     const typed = Buffer.concat([Buffer.from(type, "latin1"), data]);
     const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
@@ -210,8 +210,8 @@ test("of a picture's texts, packed a thousandfold, nothing is unpacked, and the 
   assert.ok(kilobytes < 200_000, `${kilobytes} KB`);
 });
 
-suite("a product's images", () => {
-  test("are everybody's, the first is the cover in lists, and a change of them is told and is no new version", async () => {
+suite("the images of a product", () => {
+  test("public, the first is the cover in lists; a change makes an event and no version", async () => {
     const author = await market.createUser();
     const stranger = await market.createUser();
     const productId = await createProduct(author, { title: "Illustrated" });
@@ -240,30 +240,30 @@ suite("a product's images", () => {
     assert.equal((await fetch(one.body.data.url)).status, 404, "gone at once, though its bytes go later");
     await author.delete(`/v1/products/${productId}/images/${two.body.data.id}`);
     assert.equal(await coverOf(), null);
-    const told = (await author.get("/v1/events?type=product.updated")).body.data;
-    assert.equal(told.length, 4);
-    assert.deepEqual(Object.keys(told[0].data.product.changes), ["images"]);
+    const events = (await author.get("/v1/events?type=product.updated")).body.data;
+    assert.equal(events.length, 4);
+    assert.deepEqual(Object.keys(events[0].data.product.changes), ["images"]);
   });
 
-  test("are at most ten: of fifteen that come at once five are refused; the same one twice is one", async () => {
+  test("fifteen parallel uploads: ten succeed; the same image twice is one", async () => {
     const productId = await createDraft(seller);
     const pictures = await Promise.all(Array.from({ length: 15 }, (_, n) => picture({ red: n * 15 })));
     const replies = await Promise.all(pictures.map((bytes) => sendImage(seller, productId, { bytes })));
     const refused = replies.filter(({ status }) => status !== 201);
     assert.equal(refused.length, 5);
     for (const reply of refused) assertError(reply, 422, "VALIDATION_ERROR", "file");
-    const kept = replies.findIndex(({ status }) => status === 201);
-    const again = await hasImage(pictures[kept]!, productId);
-    assert.equal(again.id, replies[kept]!.body.data.id);
+    const accepted = replies.findIndex(({ status }) => status === 201);
+    const again = await hasImage(pictures[accepted]!, productId);
+    assert.equal(again.id, replies[accepted]!.body.data.id);
     assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.images.length, 10);
   });
 
-  test("an id that names none is 404", async () => {
+  test("DELETE, an unknown id: 404", async () => {
     const reply = await seller.delete(`/v1/products/${await createDraft(seller)}/images/img_nothing`);
     assertError(reply, 404, "IMAGE_NOT_FOUND");
   });
 
-  test("a path that names none is 404, whatever is tried", async () => {
+  test("GET, any unknown path: 404", async () => {
     for (const name of [
       "x",
       `${"a".repeat(64)}-640.webp`,

@@ -11,7 +11,7 @@ import { encodeImage } from "./image-encoder.ts";
 
 const MAX_IMAGES = 10;
 
-/** One picture more, encoded anew; the same one a second time only changes what it says for those who cannot see it. */
+/** The same picture again only changes its alternative text. */
 export async function addImage(
   ctx: Context,
   caller: Member,

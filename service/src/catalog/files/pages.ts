@@ -11,13 +11,13 @@ import { findImage } from "./queries.ts";
 
 const YEAR_SECONDS = 31_536_000;
 const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
-/** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
+/** A browser downloads the file. If a browser displayed it, this policy would stop its scripts. */
 const SANDBOX_POLICY = "sandbox; default-src 'none'";
 
-/** A stream keeps the content-length of the answer to HEAD. */
+/** Fastify keeps the content-length of a HEAD response only for a stream. */
 const emptyStream = () => Readable.from([]);
 
-/** What a browser gets without a header: a buyer's files by signed links, and pictures, which are everybody's. */
+/** URLs without an Authorization header: signed links for buyers, and public images. */
 export function addFilePages(app: FastifyInstance, ctx: Context): void {
   app.get("/v1/products/:productId/files/:fileId/download/:readerId", (request, reply) =>
     sendFile(ctx, request, reply),
@@ -53,7 +53,7 @@ async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyRe
   reply.headers({
     etag,
     "cache-control": `public, max-age=${YEAR_SECONDS}, immutable`,
-    // A storefront elsewhere may show it.
+    // Other sites may embed the image.
     "cross-origin-resource-policy": "cross-origin",
   });
   if (isCurrent(request, etag)) return reply.code(304).send();

@@ -4,10 +4,10 @@ import type { Queries } from "../../platform/db/database.ts";
 import type { Lock } from "../../platform/db/locks.ts";
 import type { StoredFile } from "../products/attachments.ts";
 
-/** The lock under which bytes lose their key: shared by those who need them all to stay. */
+/** The sweep locks it exclusively to clear keys; backups share it. */
 const BLOBS_LOCK_KEY = "blobs are held";
 
-/** Marks the bytes as in use and returns their name in the storage. One statement, so that two uploads share a name. */
+/** Marks the bytes as in use and returns their storage name. One statement, so that two uploads share a name. */
 export async function touchBlob(
   db: Queries,
   blob: { key: string; name: string; size: number; touchedAt: Date },
@@ -24,7 +24,7 @@ export async function touchBlob(
 export const findBlob = (db: Queries, key: string) =>
   db.selectFrom("blobs").select(["name", "size"]).where("key", "=", key).executeTakeFirst();
 
-/** Only while a product shows it: what was taken away is gone at once, though its bytes go later. */
+/** Only while a product shows the image: a removed image is 404 at once, its bytes are deleted later. */
 export async function findImage(db: Queries, hash: string, key: string) {
   const { rows } = await sql<{ name: string; size: number }>`
     select name, size from blobs
@@ -34,7 +34,6 @@ export async function findImage(db: Queries, hash: string, key: string) {
   return rows[0];
 }
 
-/** Whether a version or a product refers to the bytes of `b`. */
 const IS_REFERENCED = sql<boolean>`(
   exists (
     select from product_versions v
@@ -60,7 +59,7 @@ export async function tryLockBlobs(tx: Queries): Promise<boolean> {
 
 export const BLOBS_LOCK: Lock = { key: BLOBS_LOCK_KEY, name: "the lock on stored files", isShared: true };
 
-/** In the order of their names, after the one that is given. */
+/** In order of storage name, after the given one. */
 export async function listBlobs(db: Queries, after: string, limit: number) {
   const { rows } = await sql<{ name: string; isReferredTo: boolean }>`
     select b.name, ${IS_REFERENCED} as "isReferredTo" from blobs b
@@ -80,8 +79,8 @@ export interface FileForReader {
 }
 
 /**
- * A file of any version that this reader may have: of the bought major line as far as it is released, of all where it is
- * their own product. An administrator has every one; that it takes two factors was asked when the link was made.
+ * A file of a version that the reader may download: of the bought and released major line, or any version for the
+ * author. An administrator gets every file; the link was only issued with two factors.
  */
 export async function findFileForReader(
   db: Queries,

@@ -2,7 +2,7 @@ import type { FileHandle } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createInflateRaw } from "node:zlib";
 
-/** An entry as the central directory tells it. */
+/** As listed in the central directory. */
 export interface ZipEntry {
   name: string;
   size: number;
@@ -12,7 +12,7 @@ const END_BYTES = 22;
 const MAX_COMMENT_BYTES = 65_535;
 const ENTRY_BYTES = 46;
 const LOCAL_BYTES = 30;
-/** Behind an entry whose size was not known when it was written. */
+/** Follows an entry whose size was unknown when it was written. */
 const DESCRIPTOR_BYTES = 24;
 const END = 0x06054b50;
 const ENTRY = 0x02014b50;
@@ -20,12 +20,12 @@ const LOCAL = 0x04034b50;
 const STORED = 0;
 const DEFLATED = 8;
 const ENCRYPTED = 0x1;
-/** In a size or offset: the truth stands in a zip64 field, which no archive of this size needs. */
+/** Marks a size or offset in a zip64 field, which no archive of this size needs. */
 const ZIP64 = 0xffffffff;
 const SYMLINK = 0o120000;
-/** The sizes of an entry stand behind it, and not in its own header. */
+/** A flag: the sizes follow the entry and are not in its local header. */
 const HAS_DATA_DESCRIPTOR = 0x8;
-/** The extra field by which Info-ZIP, 7-Zip and WinRAR call an entry in the place of its name. */
+/** The extra field with another name for the entry (Info-ZIP, 7-Zip, WinRAR). */
 const UNICODE_PATH_FIELD = 0x7075;
 const UNICODE_PATH_OFFSET = 5;
 
@@ -34,24 +34,24 @@ const READ_CHUNK_BYTES = 64 * 1024;
 const INFLATE_CHUNK_BYTES = 256 * 1024;
 const MAX_ENTRIES = 2_000;
 const MAX_UNPACKED_BYTES = 500 * MIB;
-/** Small archives of text may shrink a lot; this is asked of what unpacks to more than so much. */
+/** Applies from RATIO_FROM_BYTES on, since small text archives compress well. */
 const MAX_RATIO = 100;
 const RATIO_FROM_BYTES = 10 * MIB;
 
-/** Archives in archives hide what they unpack to. */
+/** Nested archives hide their unpacked size. */
 const NESTED_ARCHIVE = /\.(zip|jar|war|apk|7z|rar|gz|tgz|bz2|tbz2|xz|txz|zst|lz|lzma|cab|iso|dmg|tar)$/i;
 const EXECUTABLE =
   /\.(exe|dll|scr|com|pif|cpl|msi|msp|bat|cmd|vbs|vbe|jse|wsf|wsh|hta|lnk|reg|app|deb|rpm)$/i;
-/** On Windows the bytes of a file by another name. */
+/** On Windows, another name for the file's bytes. */
 const NTFS_STREAM = /::\$data$/i;
 const MACROS = /(^|\/)(vbaproject\.bin|macrosheets\/)/i;
 
-/** What is wrong with an archive, in words for its sender. */
+/** The message completes "the archive …" and is shown to the client. */
 export class InvalidArchiveError extends Error {}
 
 /**
- * The entries of an archive, by its central directory; what they unpack to is counted, and stored nowhere. It must be of the plainest form, one
- * that every program reads in the same way: from the first byte to the last, without gaps for something else to hide in.
+ * Reads the entries and checks their unpacked sizes without storing anything. Rejects every form that two programs could
+ * read differently, such as gaps between entries.
  */
 export async function readZipEntries(file: FileHandle, size: number): Promise<ZipEntry[]> {
   const { count, offset, length } = await findEnd(file, size);
@@ -70,7 +70,6 @@ export async function readZipEntries(file: FileHandle, size: number): Promise<Zi
   return entries;
 }
 
-/** An entry in the directory, which its own header must not contradict. */
 interface DirectoryEntry extends ZipEntry {
   method: number;
   packed: number;
@@ -93,7 +92,7 @@ async function* readChunks(file: FileHandle, position: number, length: number): 
 async function findEnd(file: FileHandle, size: number) {
   const from = Math.max(0, size - END_BYTES - MAX_COMMENT_BYTES);
   const tail = await read(file, from, size - from);
-  // The comment must reach to the last byte: nothing comes after the archive.
+  // The comment must end at the last byte, so that nothing follows the archive.
   let at = tail.length - END_BYTES;
   while (
     at >= 0 &&
@@ -156,7 +155,7 @@ function mustHaveOneName(name: string, extra: Buffer): void {
   }
 }
 
-/** The entries lie one after the other from the first byte on: none is inside another, which is how small bombs unpack to terabytes. */
+/** Entries must be adjacent from the first byte on. Overlapping entries let small bombs unpack to terabytes. */
 async function locateEntries(
   file: FileHandle,
   entries: DirectoryEntry[],
@@ -184,14 +183,13 @@ async function locateEntries(
 }
 
 interface LocatedEntry extends DirectoryEntry {
-  /** Where its bytes begin. */
   dataAt: number;
 }
 
 const sizeMismatch = () =>
   new InvalidArchiveError("has an entry that does not unpack to the size that it names");
 
-/** The headers may lie about sizes, and the limits above rest on them: inflated to the byte that is one too many. */
+/** Headers may contain false sizes, which the limits rely on. Inflates up to one byte more than the listed size. */
 async function mustInflateToListedSize(
   file: FileHandle,
   { method, packed, size, dataAt }: LocatedEntry,
@@ -218,7 +216,7 @@ async function mustInflateToListedSize(
   if (unpacked !== size) throw sizeMismatch();
 }
 
-/** Some programs read an archive from its beginning, and never see the list. */
+/** Some programs read local headers only and ignore the central directory. */
 function mustMatchLocalHeader({ method, packed, size }: DirectoryEntry, local: Buffer): void {
   const hasSizes = (local.readUInt16LE(6) & HAS_DATA_DESCRIPTOR) === 0;
   const isOther =
@@ -253,19 +251,19 @@ function nameProblem(name: string): string | null {
     return "has an entry whose name is no text";
   if (/^[\\/]|^[a-z]:|\\/i.test(name)) return "has an entry with an absolute path or a backslash";
   if (name.split("/").includes("..")) return "has an entry that would unpack outside of its folder";
-  const kept = toWindowsName(name);
-  if (NESTED_ARCHIVE.test(kept)) return "has a nested archive, which cannot be checked";
-  if (EXECUTABLE.test(kept)) return "has a program inside";
+  const windowsName = toWindowsName(name);
+  if (NESTED_ARCHIVE.test(windowsName)) return "has a nested archive, which cannot be checked";
+  if (EXECUTABLE.test(windowsName)) return "has a program inside";
   if (MACROS.test(name)) return "has macros inside";
   return null;
 }
 
-/** Without the dots and blanks at its end. By hand: a pattern would look for that end from each of them. */
+/** Strips trailing dots and blanks. A loop, since a regular expression would be quadratic here. */
 function toWindowsName(name: string): string {
   let end = name.length;
   while (end > 0 && ". ".includes(name.charAt(end - 1))) end--;
   return name.slice(0, end).replace(NTFS_STREAM, "");
 }
 
-/** Names from an archive go into an answer: cut, and without what is not to be seen. */
+/** Entry names go into the response: shortened, without control characters. */
 const printableName = (name: string) => name.replace(/[\p{C}]/gu, "?").slice(0, 80);

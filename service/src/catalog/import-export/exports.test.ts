@@ -11,7 +11,7 @@ before(async () => {
 after(() => market.close());
 
 suite("GET /v1/products/export", () => {
-  test("is a file of one's own products in every state but deleted, oldest first", async () => {
+  test("contains the caller's products in every state but deleted, oldest first", async () => {
     const [seller, other] = [await market.createUser(), await market.createUser()];
     const bought = await createProduct(other);
     await buyProduct(seller, bought);
@@ -37,7 +37,7 @@ suite("GET /v1/products/export", () => {
     );
   });
 
-  test("holds the fields of creation by their names, with the newest version's content", async () => {
+  test("has the fields of POST /products, with the newest version's content", async () => {
     const seller = await market.createUser();
     const id = await createProduct(seller);
     await seller.patch(`/v1/products/${id}`, {
@@ -58,7 +58,7 @@ suite("GET /v1/products/export", () => {
     });
   });
 
-  test("tells variables only where their author described them", async () => {
+  test("contains variables only where the author declared them", async () => {
     const seller = await market.createUser();
     await createDraft(seller);
     const described = [
@@ -72,19 +72,19 @@ suite("GET /v1/products/export", () => {
     );
   });
 
-  test("of an empty shop is an empty file", async () => {
+  test("no products: an empty file", async () => {
     const nobody = await market.createUser();
     assert.equal((await nobody.get("/v1/products/export")).text, "");
     assert.equal((await nobody.get("/v1/products/export?format=markdown")).status, 200);
   });
 
-  test("knows two formats", async () => {
+  test("two formats; any other is refused", async () => {
     const seller = await market.createUser();
     assertError(await seller.get("/v1/products/export?format=csv"), 400, "INVALID_REQUEST", "format");
     assertError(await seller.get("/v1/products/export?page=2"), 400, "INVALID_REQUEST", "page");
   });
 
-  test("reads many products a few at a time, and leaves none out", async () => {
+  test("many products: read in batches, none missing", async () => {
     const seller = await market.createUser();
     const inputs = Array.from({ length: 61 }, (_, at) => ({ ...haiku, title: `Haiku ${at}` }));
     assert.equal((await sendImport(seller, jsonLines(...inputs))).status, 200);
@@ -94,7 +94,7 @@ suite("GET /v1/products/export", () => {
     );
   });
 
-  /** So long that the file does not fit between the two ends of a connection. */
+  /** Too long for the socket buffers of both ends. */
   const hasLongProducts = async (): Promise<Client> => {
     const seller = await market.createUser();
     const inputs = Array.from({ length: 60 }, () => ({ ...haiku, content: "x".repeat(100_000) }));
@@ -103,7 +103,7 @@ suite("GET /v1/products/export", () => {
   };
   const ofTheLast = "id = (select id from products where author_id = $1 order by id desc limit 1)";
 
-  test("tells a content that breaks a rule of today as it is", async () => {
+  test("content that breaks a current rule: exported unchanged", async () => {
     const seller = await market.createUser();
     await createDraft(seller);
     await market.query(`update product_versions set content_format = 'messages' where product_${ofTheLast}`, [
@@ -112,7 +112,7 @@ suite("GET /v1/products/export", () => {
     assert.equal((await exportOf(seller))[0]!["content"], haiku.content);
   });
 
-  test("that breaks off in the middle does not look whole", async () => {
+  test("fails in the middle: the connection breaks, so the file does not look complete", async () => {
     const seller = await hasLongProducts();
     await market.query(`update products set currency = 'XXX' where ${ofTheLast}`, [seller.userId]);
     const headers = { authorization: `Bearer ${seller.key}` };
@@ -122,7 +122,7 @@ suite("GET /v1/products/export", () => {
     }
   });
 
-  test("that fails before its first byte is an error like any other", async () => {
+  test("fails before the first byte: an error response", async () => {
     const seller = await market.createUser();
     await createDraft(seller);
     await market.query("alter table product_versions rename column changelog to gone");
@@ -133,7 +133,7 @@ suite("GET /v1/products/export", () => {
     }
   });
 
-  test("whose reader goes away ends, and holds nothing", async () => {
+  test("the client disconnects: ends and releases its connection", async () => {
     const seller = await hasLongProducts();
     const headers = { authorization: `Bearer ${seller.key}` };
     for (const format of ["jsonl", "markdown"]) {

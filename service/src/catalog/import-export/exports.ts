@@ -11,10 +11,10 @@ import { toMarkdown } from "./markdown.ts";
 import { toZip } from "./product-zip.ts";
 import { type ExportRow, listExportRows } from "./queries.ts";
 
-/** So few at once that even the longest contents are some megabytes. */
+/** Small enough that the longest contents together are some megabytes. */
 const BATCH_SIZE = 20;
 
-/** Under the names and in the order in which a product is created; what nobody said is left out. */
+/** Field names and their order are those of POST /products. Undeclared fields are omitted. */
 export async function toExportRecord(row: ExportRow) {
   const { priceMinor, lang, category, commissionBasisPoints, variables: _, content, ...rest } = row;
   const declared = await declaredVariables(row);
@@ -46,8 +46,8 @@ export async function toExportRecord(row: ExportRow) {
 type ExportRecord = Awaited<ReturnType<typeof toExportRecord>>;
 
 /**
- * All of an author's products, a few at a time: whoever reads slowly holds no connection and no memory. Each is whole;
- * the file is no picture of one moment.
+ * Reads all of an author's products in batches, so that a slow reader holds no connection and little memory. Each
+ * product is consistent; the file is not a snapshot.
  */
 export async function* iterateExportRecords(ctx: Context, authorId: string): AsyncGenerator<ExportRecord> {
   let after: string | null = null;
@@ -61,7 +61,7 @@ export async function* iterateExportRecords(ctx: Context, authorId: string): Asy
 
 const ID_END = -8;
 
-/** The end of the id tells two products of one title apart. */
+/** The file name ends with the end of the id, which distinguishes two products with one title. */
 export async function* iterateMarkdownFiles(ctx: Context, authorId: string) {
   for await (const product of iterateExportRecords(ctx, authorId)) {
     const name = `${slugOf(product.title)}-${product.id.slice(ID_END)}.md`;

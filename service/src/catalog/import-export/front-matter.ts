@@ -9,7 +9,7 @@ const MAX_CHARACTERS = 1024 * 1024;
 /** The deepest valid path is variables, one variable, its enum. */
 const MAX_DEPTH = 10;
 
-/** A fault of the front matter as a whole, and its line there, from 1. */
+/** A problem of the whole front matter, with its line there, from 1. */
 export class FrontMatterError extends Error {
   readonly line: number;
   readonly problem: ApiError;
@@ -53,7 +53,7 @@ export async function readFrontMatter(text: string): Promise<FrontMatter> {
     const offsetIn = (path: string[]) => offsetOf(yaml, { events, text }, path);
     return { value: mustBeMapping(documents), lineOf: (field) => lineAt(offsetIn(pathOf(field))) };
   } catch (error) {
-    // The parser's documentation: whatever it throws, the text is at fault.
+    // The parser documents no error types, so every error counts as a problem of the text.
     if (error instanceof FrontMatterError) throw error;
     const { reason, mark } = error as Partial<InstanceType<typeof yaml.YAMLException>>;
     throw new FrontMatterError((mark?.line ?? 0) + 1, `is not plain YAML: ${reason ?? "it cannot be read"}`);
@@ -72,16 +72,16 @@ function mustBeMapping([value, ...others]: unknown[]): Record<string, unknown> {
   throw new FrontMatterError(1, "must have front matter of the form `title: …`");
 }
 
-/** `variables[1].name` as its steps. */
+/** Splits `variables[1].name` into its steps. */
 const pathOf = (field: string) => field.split(/[.[\]]+/).filter((part) => part !== "");
 
 interface ParsedYaml {
-  /** A flat list: a document, sequence or mapping is followed by what is in it, and closed by a POP. */
+  /** A flat list: a document, sequence or mapping is followed by its content and closed by a POP. */
   events: Event[];
   text: string;
 }
 
-/** Where the last step of a path begins that is there. */
+/** The offset of the longest prefix of the path that exists. */
 function offsetOf(yaml: typeof import("js-yaml"), { events, text }: ParsedYaml, path: string[]): number {
   const { EVENT_SCALAR, EVENT_ALIAS, EVENT_SEQUENCE, EVENT_MAPPING, EVENT_POP } = yaml;
   const eventAt = (at: number): Event => required(events[at], "the end of a node");

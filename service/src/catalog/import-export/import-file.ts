@@ -6,7 +6,6 @@ import { readJsonLines } from "./json-lines.ts";
 import { readMarkdown } from "./markdown.ts";
 import { type FolderFile, readZip } from "./product-zip.ts";
 
-/** The products of a file that came by the API, by its media type. */
 export function readImportFile({ type, bytes }: RawBody, problems: ImportProblems): Promise<Item[]> {
   return collectItems(readItems(type, bytes), problems, MAX_IMPORTED_PRODUCTS);
 }

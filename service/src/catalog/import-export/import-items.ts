@@ -1,21 +1,19 @@
 import { type ApiError, invalidRequest } from "../../core/errors.ts";
 import type { ImportProblems, Location } from "./import-problems.ts";
 
-/** A product as it stands in a file, unchecked. */
+/** An unvalidated product of the file. */
 export interface Item extends Location {
   value: unknown;
-  /** The line of a field, by its path. */
   lineOf(field: string): number;
 }
 
-/** What cannot be read as one. */
 export interface UnreadableItem extends Location {
   error: ApiError;
 }
 
 export type ReadItem = Item | UnreadableItem;
 
-/** More than the content of a product and everything that is said of it. */
+/** More than a product's content and all other fields. */
 export const MAX_ITEM_BYTES = 4 * 1024 * 1024;
 
 /** Of objects and arrays; in Markdown, lines and commas. Checking so many keeps the process busy for about 50 ms. */
@@ -26,16 +24,15 @@ export const locationOf = ({ line, file }: Location): Location => ({
   ...(file !== undefined && { file }),
 });
 
-/** Where a field of it stands. */
 export const fieldLocation = (item: Item) => (field: string) => ({
   ...locationOf(item),
   line: item.lineOf(field),
 });
 
-/** A large file keeps this process busy for a while: others are answered in between. */
+/** Lets other requests run, since a large file occupies the process for a while. */
 export const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Everything that can be read; what cannot is a problem of its line. */
+/** Returns the readable items and reports the others as problems of their lines. */
 export async function collectItems(
   reads: Iterable<ReadItem> | AsyncIterable<ReadItem>,
   problems: ImportProblems,

@@ -1,12 +1,11 @@
 import { ApiError, type FieldProblem, fieldProblemsOf } from "../../core/errors.ts";
 
-/** Where something stands: a line, and in a folder its file. */
+/** A line, and in a zip its file. */
 export interface Location {
   line: number;
   file?: string;
 }
 
-/** A problem with its place. */
 export type LocatedProblem = FieldProblem & Location;
 
 const MAX_REPORTED = 100;
@@ -14,16 +13,16 @@ const MAX_REPORTED = 100;
 const byLocation = (a: Location, b: Location) =>
   a.file === b.file ? a.line - b.line : (a.file ?? "") < (b.file ?? "") ? -1 : 1;
 
-/** The field of what is wrong with a product as a whole. */
+/** The field of a problem that concerns the whole product. */
 export const WHOLE_PRODUCT = "product";
 
-/** Everything that is wrong with a file, by its lines: the first hundred are kept, the others counted. */
+/** Collects problems by line: stores the first hundred and counts the others. */
 export class ImportProblems {
   readonly #problems: LocatedProblem[] = [];
   #total = 0;
   #isMalformed = false;
 
-  /** Notes what a check has found; anything but a refusal is a defect and goes on. */
+  /** Adds the problems of an ApiError. Rethrows any other error, which is a defect. */
   add(error: unknown, place: (field: string) => Location): void {
     if (!(error instanceof ApiError)) throw error;
     this.#isMalformed ||= error.code === "INVALID_REQUEST";
@@ -33,7 +32,6 @@ export class ImportProblems {
     }
   }
 
-  /** With what is found later, these stay as they are. */
   copy(): ImportProblems {
     const copy = new ImportProblems();
     copy.#problems.push(...this.#problems);
@@ -42,7 +40,7 @@ export class ImportProblems {
     return copy;
   }
 
-  /** One answer for all of them: 400 when any is of the file itself, 422 when all are of rules that it meets here. */
+  /** Throws one error for all problems: 400 when one is a syntax problem of the file, else 422. */
   throwIfAny(): void {
     const problems = this.#problems.toSorted(byLocation);
     const [first] = problems;

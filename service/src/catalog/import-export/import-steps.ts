@@ -14,9 +14,9 @@ import { findProductsByName } from "./product-names.ts";
 
 interface StepBase {
   item: Item;
-  /** What its author calls it. */
+  /** The author's own id for it. */
   name: string | undefined;
-  /** The status that the line wants. */
+  /** The status of the line. */
   wanted: ProductStatus | undefined;
 }
 export interface CreateStep extends StepBase {
@@ -25,18 +25,17 @@ export interface CreateStep extends StepBase {
 export interface UpdateStep extends StepBase {
   productId: string;
   line: ImportedUpdate;
-  /** As the change would leave it, and whether that differs. */
+  /** After the change, with whether it differs. */
   title: string;
   status: ProductStatus;
   differs: boolean;
 }
-/** What is to be done for one product of a file. */
 export type ImportStep = CreateStep | UpdateStep;
 
-/** So few products at once that even the longest contents are some megabytes. */
+/** Small enough that the longest contents together are some megabytes. */
 const BATCH_SIZE = 50;
 
-/** What the file asks for, all of it checked and nothing written; everything that is wrong goes to `problems`. */
+/** Validates the whole file without writing. Adds everything that is wrong to `problems`. */
 export async function buildSteps(
   ctx: Context,
   authorId: string,
@@ -77,7 +76,7 @@ async function collectProblems(
   }
 }
 
-/** The id of a line that is not checked yet. */
+/** The id of an unvalidated line. */
 function nameIn(value: unknown): string | undefined {
   const id = (value as { id?: unknown } | null)?.id;
   return typeof id === "string" && id.trim() !== "" ? id.trim() : undefined;
@@ -120,8 +119,8 @@ async function checkCategories(
 ): Promise<void> {
   const categoryOf = (step: CreateStep | UpdateCandidate) =>
     ("draft" in step ? step.draft : step.line).category;
-  const asked = steps.map(categoryOf).filter((slug) => slug !== undefined);
-  const known = await filterKnownCategories(ctx, [...new Set(asked)]);
+  const slugs = steps.map(categoryOf).filter((slug) => slug !== undefined);
+  const known = await filterKnownCategories(ctx, [...new Set(slugs)]);
   for (const step of steps) {
     const slug = categoryOf(step);
     if (slug !== undefined && !known.has(slug))
@@ -129,7 +128,7 @@ async function checkCategories(
   }
 }
 
-/** The changes beside the products that they would change, as these are now. */
+/** Compares the changes with the current products. */
 async function compareUpdates(
   ctx: Context,
   authorId: string,
@@ -157,7 +156,7 @@ export function* inBatches<T>(all: T[]): Generator<T[]> {
   for (let from = 0; from < all.length; from += BATCH_SIZE) yield all.slice(from, from + BATCH_SIZE);
 }
 
-/** What a line makes of its product; refused by the same rules as PATCH. */
+/** The rules of PATCH apply. */
 export async function checkUpdate(
   ctx: Context,
   db: Queries,
@@ -168,8 +167,8 @@ export async function checkUpdate(
 }
 
 /**
- * A file tells the version from which it was made, and that version's note: no wish to go back to it. Only a greater one
- * is a wish, and without one a change of content takes the next.
+ * An exported file contains its version and changelog, which must not count as a change. Only a greater version counts;
+ * without one, changed content gets the next version.
  */
 function toPatch(before: LockedProduct, line: ImportedUpdate): UpdateProduct {
   const { id: _, status: __, version, changelog, ...patch } = line;

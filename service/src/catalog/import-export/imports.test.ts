@@ -26,7 +26,7 @@ const counts = ({ body, text }: Reply) => {
   return [created, updated, unchanged];
 };
 /** Line (or file and line), field and reason of each problem. */
-const told = (details: { errors: { file?: string; line: number; field: string; reason: string }[] }) =>
+const problemsIn = (details: { errors: { file?: string; line: number; field: string; reason: string }[] }) =>
   details.errors.map(
     ({ file, line, field, reason }) => `${file ? `${file}:` : ""}${line} ${field} ${reason}`,
   );
@@ -35,8 +35,8 @@ const file = (front: string, body = "Write about {{topic}}.") => `---\n${front}\
 const front =
   'title: Haiku\ntype: PROMPT\nprice: 4.99\ncategory: writing\ncompatibility: [openai]\ndescription: "Three lines"';
 
-suite("an import of new products", () => {
-  test("makes drafts, in the order of the lines, and their author a seller", async () => {
+suite("POST /products/import: new products", () => {
+  test("creates drafts in the order of the lines, and makes the author a seller", async () => {
     const user = await market.createUser({ role: "user" });
     const reply = await sendImport(
       user,
@@ -62,12 +62,12 @@ suite("an import of new products", () => {
     assert.equal(list.body.meta.total, 2, "lists know them");
   });
 
-  test("takes JSON Lines by either name, with a byte order mark and parameters too", async () => {
+  test("JSON Lines by either media type, with a byte order mark and parameters", async () => {
     for (const type of [JSONL, "application/x-ndjson", "Application/JSONL; charset=utf-8"])
       assert.deepEqual(counts(await sendImport(seller, `\ufeff${jsonLines(haiku)}\n`, { type })), [1, 0, 0]);
   });
 
-  test("takes a Markdown file: front matter, an empty line, content", async () => {
+  test("a Markdown file: front matter, an empty line, content", async () => {
     const user = await market.createUser();
     assert.deepEqual(
       counts(await sendImport(user, file(front, "\n  a\n---\nb\n"), { type: MARKDOWN })),
@@ -77,7 +77,7 @@ suite("an import of new products", () => {
     assert.equal(product!["content"], "\n  a\n---\nb\n");
   });
 
-  test("takes a Markdown file as Windows saves it for the same", async () => {
+  test("a Markdown file with Windows line ends: the same product", async () => {
     const user = await market.createUser();
     const text = file(`id: mine\n${front}`, "one\ntwo");
     assert.deepEqual(counts(await sendImport(user, text, { type: MARKDOWN })), [1, 0, 0]);
@@ -85,7 +85,7 @@ suite("an import of new products", () => {
     assert.deepEqual(counts(await sendImport(user, windows, { type: MARKDOWN })), [0, 0, 1]);
   });
 
-  test("takes the products of a zipped folder, and not what stands beside them", async () => {
+  test("a zip of a folder: its products, without unrelated files", async () => {
     const user = await market.createUser();
     const zip = await zipOf({
       "prompts/a.md": file(front, "A"),
@@ -106,7 +106,7 @@ suite("an import of new products", () => {
     );
   });
 
-  test("without a category, a description and the like is what a POST without them makes", async () => {
+  test("missing optional fields: the defaults of POST /products", async () => {
     const [posted, imported] = [await market.createUser(), await market.createUser()];
     const least = { title: "Least", type: "PROMPT", price: 1, content: "x" };
     await posted.post("/v1/products", least);
@@ -116,8 +116,8 @@ suite("an import of new products", () => {
   });
 });
 
-suite("an import with a mistake", () => {
-  test("tells every problem by its line, in their order, and writes nothing", async () => {
+suite("POST /products/import: mistakes", () => {
+  test("all problems with their lines, in order; nothing is written", async () => {
     const user = await market.createUser();
     const id = await createDraft(user);
     const before = await exportOf(user);
@@ -135,7 +135,7 @@ suite("an import with a mistake", () => {
     ];
     const reply = await sendImport(user, lines.join("\n"));
     const details = assertError(reply, 400, "INVALID_REQUEST");
-    assert.deepEqual(told(details), [
+    assert.deepEqual(problemsIn(details), [
       "2 product is not valid JSON",
       "3 price has more decimals than USD",
       "3 variables does not declare topic, which the content uses",
@@ -153,20 +153,20 @@ suite("an import with a mistake", () => {
     assert.deepEqual(await exportOf(user), before);
   });
 
-  test("tells a category that nobody knows", async () => {
+  test("an unknown category", async () => {
     const reply = await sendImport(seller, jsonLines(haiku, { ...haiku, category: "nonsense" }));
-    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), [
+    assert.deepEqual(problemsIn(assertError(reply, 400, "INVALID_REQUEST")), [
       "2 category is not a slug of GET /categories",
     ]);
   });
 
-  test("tells a hundred problems and counts the rest", async () => {
+  test("over a hundred problems: reports a hundred and the number of the rest", async () => {
     const lines = Array.from({ length: 300 }, () => ({ ...haiku, price: 0 }));
     const details = assertError(await sendImport(seller, jsonLines(...lines)), 400, "INVALID_REQUEST");
     assert.deepEqual([details.errors.length, details.total], [100, 300]);
   });
 
-  test("that a rule of the shop makes one is 422", async () => {
+  test("a business rule: 422", async () => {
     const user = await market.createUser();
     const id = await createProduct(user);
     const reply = await sendImport(
@@ -187,7 +187,7 @@ suite("an import with a mistake", () => {
     assert.equal(await countOf(user), 1);
   });
 
-  test("tells the line of a front matter's key", async () => {
+  test("a problem in front matter: has the line of its key", async () => {
     const text = file(
       [
         "title: Haiku",
@@ -200,7 +200,7 @@ suite("an import with a mistake", () => {
       ].join("\n"),
     );
     assert.deepEqual(
-      told(
+      problemsIn(
         assertError(await sendImport(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST"),
       ).toSorted(),
       [
@@ -212,7 +212,7 @@ suite("an import with a mistake", () => {
     const messages = file(`${front}\ncontentFormat: messages`, '[{"role":"nobody","content":"x"}]');
     const zip = await zipOf({ "a.md": file(front), "b/c.md": messages });
     assert.deepEqual(
-      told(assertError(await sendImport(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")),
+      problemsIn(assertError(await sendImport(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")),
       ["b/c.md:11 content[0].role must be one of system, user, assistant"],
     );
   });
@@ -255,9 +255,9 @@ suite("an import with a mistake", () => {
       /product is not plain YAML: aliases/,
     ],
   ] as const) {
-    test(`of a Markdown file is told: ${what}`, async () => {
+    test(`a Markdown file: ${what}`, async () => {
       const reply = await sendImport(seller, text, { type: MARKDOWN });
-      assert.match(told(assertError(reply, 400, "INVALID_REQUEST"))[0]!, problem);
+      assert.match(problemsIn(assertError(reply, 400, "INVALID_REQUEST"))[0]!, problem);
     });
   }
 
@@ -275,13 +275,15 @@ suite("an import with a mistake", () => {
     ["null", "null", "1 product must be an object"],
     ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
   ] as const) {
-    test(`of a line is told: ${what}`, async () => {
-      assert.deepEqual(told(assertError(await sendImport(seller, line), 400, "INVALID_REQUEST")), [problem]);
+    test(`a line: ${what}`, async () => {
+      assert.deepEqual(problemsIn(assertError(await sendImport(seller, line), 400, "INVALID_REQUEST")), [
+        problem,
+      ]);
     });
   }
 });
 
-/** Of the CPU that this thread spends on some work: the part of the longest turn of its event loop. */
+/** The share of this thread's CPU time that the longest turn of its event loop used. */
 async function longestShare(work: () => Promise<unknown>): Promise<number> {
   let [longest, all, since] = [0, 0, process.threadCpuUsage()];
   const count = () => {
@@ -297,8 +299,8 @@ async function longestShare(work: () => Promise<unknown>): Promise<number> {
   return longest / all;
 }
 
-suite("an import of known products", () => {
-  test("finds them by their ids, changes what stands in the line and nothing else", async () => {
+suite("POST /products/import: known products", () => {
+  test("by id: changes the fields of the line only", async () => {
     const user = await market.createUser();
     const [a, b] = [await createProduct(user), await createDraft(user)];
     const reply = await sendImport(user, jsonLines({ id: a, price: 7 }, { id: b, ...haiku }));
@@ -318,7 +320,7 @@ suite("an import of known products", () => {
     assert.deepEqual([price, title, version], [7, haiku.title, "1.0.0"]);
   });
 
-  test("by a name of one's own makes no second product, and follows the file", async () => {
+  test("by externalId: no second product, updates follow the file", async () => {
     const user = await market.createUser();
     const send = (content: string) =>
       sendImport(user, file(`id: haikus/rain\n${front}`, content), { type: MARKDOWN });
@@ -329,7 +331,7 @@ suite("an import of known products", () => {
     assert.deepEqual([product!["content"], others], ["Two", []]);
   });
 
-  test("makes a product anew whose id or name was that of a deleted one", async () => {
+  test("a deleted product's id or externalId: creates a new product", async () => {
     const user = await market.createUser();
     const line = jsonLines({ id: "rain", ...haiku });
     const { id } = (await sendImport(user, line)).body.data.products[0];
@@ -340,13 +342,13 @@ suite("an import of known products", () => {
     assert.equal(await countOf(user), 2);
   });
 
-  test("of long contents that did not change keeps nobody waiting while it compares them", async () => {
+  test("long unchanged contents: compared without blocking other requests", async () => {
     const user = await market.createUser();
     const content = "Write {{topic}}. ".repeat(5_000);
     const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
     await sendImport(user, lines);
     const shares: number[] = [];
-    // A pause of the garbage collector may fall on one of them, a long step is in each.
+    // The minimum of several tries: a garbage collection delays one of them, a long step delays all.
     for (let times = 0; times < 3; times++)
       shares.push(
         await longestShare(async () => assert.deepEqual(counts(await sendImport(user, lines)), [0, 0, 60])),
@@ -354,21 +356,21 @@ suite("an import of known products", () => {
     assert.ok(Math.min(...shares) < 1 / 8, `${shares}`);
   });
 
-  test("keeps one seller's names apart from another's", async () => {
+  test("the same externalId of two sellers: two products", async () => {
     const [one, other] = [await market.createUser(), await market.createUser()];
     const line = jsonLines({ id: "rain", ...haiku });
     assert.deepEqual(counts(await sendImport(one, line)), [1, 0, 0]);
     assert.deepEqual(counts(await sendImport(other, line)), [1, 0, 0]);
   });
 
-  test("refuses a name and an id for the same product in one file", async () => {
+  test("an externalId and an id of one product in one file: refused", async () => {
     const user = await market.createUser();
     const { id } = (await sendImport(user, jsonLines({ id: "rain", ...haiku }))).body.data.products[0];
     const reply = await sendImport(user, jsonLines({ id: "rain", price: 2 }, { id, price: 3 }));
-    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), ["2 id is that of line 1 too"]);
+    assert.deepEqual(problemsIn(assertError(reply, 400, "INVALID_REQUEST")), ["2 id is that of line 1 too"]);
   });
 
-  test("makes a new version of what is on sale when the content differs, with an old file's version too", async () => {
+  test("a published product with other content: a new version, also with an old version's file", async () => {
     const user = await market.createUser();
     const id = await createProduct(user);
     const [exported] = await exportOf(user);
@@ -421,7 +423,7 @@ suite("an import of known products", () => {
     ["a draft", createDraft],
     ["what is on sale", createProduct],
   ] as const) {
-    test(`keeps the files and images of ${what}`, async () => {
+    test(`files and images of ${what}: stay`, async () => {
       const user = await market.createUser();
       const id = await has(user);
       await uploadFile(user, id, { name: "guide.md" });
@@ -436,7 +438,7 @@ suite("an import of known products", () => {
     });
   }
 
-  test("lets derived variables follow the content, and keeps described ones", async () => {
+  test("derived variables follow the content, declared ones stay", async () => {
     const user = await market.createUser();
     await createDraft(user);
     const [exported] = await exportOf(user);
@@ -448,7 +450,7 @@ suite("an import of known products", () => {
     );
   });
 
-  test("leaves a product its files and pictures, a draft as well as what is on sale", async () => {
+  test("files and images: stay, of a draft and of a published product", async () => {
     const user = await market.createUser();
     const ids = [await createDraft(user), await createDraft(user)];
     for (const id of ids) {
@@ -467,7 +469,7 @@ suite("an import of known products", () => {
     }
   });
 
-  /** What an import of these lines answers that finds the product changed, by this statement, when it gets its lock. */
+  /** Runs an import that waits for the product's lock while the statement `set` changes the product. */
   async function overtaken(id: string, user: Client, line: object, set: string): Promise<Reply> {
     const uuid = toUuid("prod", id);
     const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
@@ -480,7 +482,7 @@ suite("an import of known products", () => {
     return reply;
   }
 
-  test("looks again where a product has changed meanwhile, and tells what is wrong now by its line", async () => {
+  test("a product changed meanwhile: checked again, and new problems have their lines", async () => {
     const user = await market.createUser();
     const [draft, sold] = [await createDraft(user), await createProduct(user)];
     const published = "first_published_at = created_at";
@@ -490,7 +492,7 @@ suite("an import of known products", () => {
     assert.equal(changed.body.data.products[0].status, "unpublished");
   });
 
-  test("waits for a sale or a view that comes meanwhile, and lets it refer to the product", async () => {
+  test("a concurrent sale or view: waits, then both succeed", async () => {
     const user = await market.createUser();
     const id = await createProduct(user);
     const imported = await market.service.ctx.db.transaction().execute(async (tx) => {
@@ -503,7 +505,7 @@ suite("an import of known products", () => {
     assert.deepEqual(counts(await imported.reply), [0, 1, 0]);
   });
 
-  test("shows a change of what is on sale in lists at once", async () => {
+  test("a change of a published product: in lists at once", async () => {
     const user = await market.createUser();
     const id = await createProduct(user, { title: "Before the import" });
     await sendImport(user, jsonLines({ id, title: "After the import" }));
@@ -511,7 +513,7 @@ suite("an import of known products", () => {
     assert.equal(list.body.data[0].title, "After the import");
   });
 
-  test("twenty times at once makes each product once", async () => {
+  test("twenty parallel imports: each product once", async () => {
     const user = await market.createUser();
     const body = jsonLines(...[1, 2, 3].map((at) => ({ ...haiku, id: `p${at}`, title: `Haiku ${at}` })));
     const replies = await Promise.all(Array.from({ length: 20 }, () => sendImport(user, body)));
@@ -521,7 +523,7 @@ suite("an import of known products", () => {
     assert.equal(await countOf(user), 3);
   });
 
-  test("leaves connections to others, however many of one seller wait for each other", async () => {
+  test("many parallel imports of one seller: connections remain for other requests", async () => {
     const user = await market.createUser();
     const other = await market.createUser();
     const { db, pool } = market.service.ctx;
@@ -540,7 +542,7 @@ suite("an import of known products", () => {
     for (const { status, text } of await Promise.all(replies)) assert.equal(status, 200, text);
   });
 
-  test("beside changes, publishing and deleting ends in a whole product, and never in a fault", async () => {
+  test("concurrent changes, publishing and deletion: a complete product, never a fault", async () => {
     const user = await market.createUser();
     const ids = await Promise.all([1, 2, 3, 4].map(() => createDraft(user)));
     const storm = Array.from({ length: 8 }, (_, round) => [
@@ -566,7 +568,7 @@ suite("an import of known products", () => {
     }
   });
 
-  test("waits for views that are being counted, and they do not wait for it", async () => {
+  test("views being counted: each waits for the other without a deadlock", async () => {
     const user = await market.createUser();
     const id = await createDraft(user);
     const { db } = market.service.ctx;
@@ -581,7 +583,7 @@ suite("an import of known products", () => {
     assert.deepEqual(counts(await reply), [0, 1, 0]);
   });
 
-  test("beside other sellers' with the same new words waits for none of them", async () => {
+  test("imports of other sellers with the same new words: run in parallel", async () => {
     const sellers = await Promise.all(Array.from({ length: 6 }, () => market.createUser()));
     const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
     const orders = [titles, titles.toReversed()];
@@ -594,8 +596,8 @@ suite("an import of known products", () => {
   });
 });
 
-suite("the ways to ask for an import", () => {
-  test("dryRun tells what would happen and does nothing", async () => {
+suite("POST /products/import: options", () => {
+  test("dryRun: reports the result and writes nothing", async () => {
     const user = await market.createUser();
     const id = await createDraft(user);
     const body = jsonLines({ ...haiku, id: "new" }, { id, price: 3 }, { ...haiku, id: "also new" });
@@ -616,7 +618,7 @@ suite("the ways to ask for an import", () => {
     );
   });
 
-  test("publish offers what passes the checklist and tells of the others what they lack", async () => {
+  test("publish: publishes what passes the checklist, and reports what the others lack", async () => {
     const user = await market.createUser();
     const body = jsonLines(
       { ...haiku, title: "Complete" },
@@ -645,7 +647,7 @@ suite("the ways to ask for an import", () => {
     assert.deepEqual([again.body.data.published, again.body.data.products[0].notPublished], [0, undefined]);
   });
 
-  test("an Idempotency-Key gives a repeat the first answer, and another query is another request", async () => {
+  test("a repeated Idempotency-Key: the first answer; another query is another request", async () => {
     const user = await market.createUser();
     const body = jsonLines(haiku);
     const headers = { "idempotency-key": "import 1" };
@@ -662,12 +664,12 @@ suite("the ways to ask for an import", () => {
     assert.equal((await sendImport(user, body, { ...headers, query: `?api_key=${user.key}` })).status, 200);
   });
 
-  test("an unknown parameter, or one that is neither yes nor no, is refused", async () => {
+  test("an unknown parameter, or one that is neither true nor false: refused", async () => {
     for (const query of ["?dryrun=true", "?dryRun=1", "?publish=yes"])
       assertError(await sendImport(seller, jsonLines(haiku), { query }), 400, "INVALID_REQUEST");
   });
 
-  test("any other media type is 415 and names those that are taken", async () => {
+  test("any other media type: 415 with the accepted ones", async () => {
     for (const type of [
       "application/json",
       "text/plain",
@@ -681,7 +683,7 @@ suite("the ways to ask for an import", () => {
     }
   });
 
-  test("nothing at all, and nothing but blanks, is no import", async () => {
+  test("an empty body, or blanks only: refused", async () => {
     const empty = await seller.request("POST", "/v1/products/import");
     assertError(empty, 400, "INVALID_REQUEST", "body");
     for (const body of [" ", "\n\n", "\ufeff"])
@@ -694,7 +696,7 @@ suite("the ways to ask for an import", () => {
     );
   });
 
-  test("more than 1,000 products, 100,000 lines or 20 MiB are refused", async () => {
+  test("over 1,000 products, 100,000 lines or 20 MiB: refused", async () => {
     const user = await market.createUser();
     const many = Array(1_001).fill(JSON.stringify(haiku)).join("\n");
     assert.match(
@@ -707,7 +709,7 @@ suite("the ways to ask for an import", () => {
     assert.equal(await countOf(user), 0);
   });
 
-  /** The head of an import whose body is announced and does not come. */
+  /** Sends the head of an import without its body. */
   function begin(origin: string, { key }: Client): Promise<Socket> {
     const { hostname, port } = new URL(origin);
     const socket = connect(Number(port), hostname);
@@ -725,7 +727,7 @@ suite("the ways to ask for an import", () => {
     return new Promise((resolve) => socket.once("data", () => resolve(socket)));
   }
 
-  test("whose body stands still ends soon", async () => {
+  test("a stalled body: times out", async () => {
     const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
     const socket = await begin(hasty.origin, await hasty.createUser());
     const answer = await new Promise<string>((resolve) =>
@@ -737,7 +739,7 @@ suite("the ways to ask for an import", () => {
     await hasty.close();
   });
 
-  test("beyond two of one account at once waits unread, beyond twenty waiting is refused; another account is not", async () => {
+  test("over two of one account: queue unread; over twenty in the queue: refused; other accounts are not", async () => {
     const [user, other] = [await market.createUser(), await market.createUser()];
     await user.get("/v1/products");
     const open = [await begin(market.origin, user), await begin(market.origin, user)];
@@ -760,7 +762,7 @@ suite("the ways to ask for an import", () => {
       assert.equal(assertError(reply, 429, "RATE_LIMIT_EXCEEDED") ?? reply.headers.get("retry-after"), "1");
   });
 
-  test("whose account closes meanwhile leaves nothing", async () => {
+  test("the account closes meanwhile: writes nothing", async () => {
     const user = await market.createUser();
     const { ctx } = market.service;
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
@@ -776,23 +778,23 @@ suite("the ways to ask for an import", () => {
   });
 });
 
-suite("a zip", () => {
+suite("POST /products/import: a zip", () => {
   const text = file(front);
 
-  test("that is none, or a piece of one, is refused", async () => {
+  test("no zip, or a part of one: refused", async () => {
     const whole = await zipOf({ "a.md": text });
     for (const bytes of ["PK", "not a zip", whole.slice(0, -30), whole.slice(20)])
       assertError(await sendImport(seller, bytes, { type: ZIP }), 400, "INVALID_REQUEST", "body");
   });
 
-  test("that was damaged on its way is refused, whichever byte it is", async () => {
+  test("one damaged byte, anywhere: refused", async () => {
     const user = await market.createUser();
     const whole = await zipOf({ "a.md": text });
     for (let at = 0; at < whole.length; at += 3) {
       const damaged = whole.slice();
       damaged[at] = damaged[at]! ^ 0xff;
       const { status } = await sendImport(user, damaged, { type: ZIP, query: "?dryRun=true" });
-      // Times, versions and the like may be wrong without harm to what is inside.
+      // A damaged byte in a time or version field does no harm.
       assert.ok(status === 200 || status === 400, `${at}: ${status}`);
     }
     const stored = Buffer.from(await zipOf({ "a.md": text }, false));
@@ -802,7 +804,7 @@ suite("a zip", () => {
     assert.equal(await countOf(user), 0);
   });
 
-  test("that unpacks to more than may be sent is refused, before it is unpacked", async () => {
+  test("unpacks to more than the limit: refused before unpacking", async () => {
     const bomb = await zipOf({ "a.md": file(front, "x".repeat(30 * 1024 * 1024)) });
     assert.ok(bomb.length < 100_000);
     assert.match(
@@ -816,7 +818,7 @@ suite("a zip", () => {
     );
   });
 
-  test("that lies about its sizes is refused", async () => {
+  test("wrong sizes: refused", async () => {
     const bomb = Buffer.from(await zipOf({ "a.md": file(front, "x".repeat(3_000_000)) }));
     const directory = bomb.indexOf(Buffer.from("PK\u0001\u0002"));
     bomb.writeUInt32LE(1_000, directory + 24);
@@ -828,7 +830,7 @@ suite("a zip", () => {
     );
   });
 
-  test("whose names lead out of it is refused, and a long name is told in part", async () => {
+  test("paths that lead out of it: refused; a long name is shortened in the message", async () => {
     const zip = Buffer.from(await zipOf({ "aaaaaaa.md": text }));
     const evil = Buffer.from(zip.toString("latin1").replaceAll("aaaaaaa.md", "../../../a.md"), "latin1");
     assertError(

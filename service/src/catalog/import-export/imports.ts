@@ -22,16 +22,15 @@ export interface ImportOptions {
   publish: boolean;
 }
 
-/** The products changed after the check. */
 class ConcurrentChangeError extends Error {}
 const MAX_ATTEMPTS = 3;
 
-/** Each writes for seconds, and those of one seller wait for each other: they must not hold all of a pool's connections. */
+/** Each import writes for seconds, and imports of one seller wait for each other. They must not use all connections of the pool. */
 const withConcurrencyLimit = limitConcurrency({ atOnce: 2, waiting: 100 });
 
 /**
- * Makes and changes products as a file says. All of it is checked before anything is written, and everything is written
- * in one transaction, or nothing. `read` gives the items and tells what cannot be read.
+ * Creates and changes products in one transaction, after the whole file has been validated. `read` returns the items and
+ * reports unreadable ones.
  */
 export async function importProducts(
   ctx: Context,
@@ -48,14 +47,14 @@ export async function importProducts(
   return toResult(outcomes, input);
 }
 
-/** An outcome beside what its line wanted, and the status before anything is published. */
+/** A result with the requested status, and the status before publishing. Stored as JSON with the Idempotency-Key. */
 interface ImportedItem {
   wanted?: ProductStatus | undefined;
   before: ProductStatus;
   outcome: ItemOutcome;
 }
 
-/** Of an import that was written under the same Idempotency-Key: what it had not published yet is published. */
+/** Publishes what an interrupted import with the same Idempotency-Key had written but not published. */
 export async function resumeImport(
   ctx: Context,
   caller: Member,
@@ -121,7 +120,7 @@ async function importItems(
   authorId: string,
   steps: ImportStep[],
 ): Promise<ImportedItem[]> {
-  // Holds the author's row: imports of one seller come one after another.
+  // Locks the author's row: imports of one seller run one after another.
   const author = await promoteToSeller(tx, authorId);
   await mustMatchNames(tx, authorId, steps);
   const changing = steps.filter((step): step is UpdateStep => !("draft" in step));
@@ -147,12 +146,12 @@ async function mustMatchNames(tx: Tx, authorId: string, steps: ImportStep[]): Pr
   const names = steps.map(({ name }) => name).filter((name) => name !== undefined);
   const now = await findProductsByName(tx, authorId, names);
   for (const step of steps) {
-    const seen = "draft" in step ? undefined : step.productId;
-    if (step.name !== undefined && now.get(step.name) !== seen) throw new ConcurrentChangeError();
+    const expected = "draft" in step ? undefined : step.productId;
+    if (step.name !== undefined && now.get(step.name) !== expected) throw new ConcurrentChangeError();
   }
 }
 
-/** Compared anew under the lock: what was seen before may have changed. */
+/** Compares again under the lock: the product may have changed since the check. */
 async function updateProducts(ctx: Context, tx: Tx, authorId: string, steps: UpdateStep[]): Promise<void> {
   const ids = steps.map(({ productId }) => productId);
   const products = new Map((await lockOwnProducts(tx, authorId, ids)).map((row) => [row.id, row]));
@@ -176,7 +175,7 @@ async function retryIfRefused<T>(check: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The usual way, one by one: what the checklist lacks keeps no other product back. */
+/** One product after the other: a missing checklist item affects no other product. */
 async function publishItem(
   ctx: Context,
   caller: Member,

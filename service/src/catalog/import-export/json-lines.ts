@@ -9,7 +9,7 @@ const isBlankByte = (byte: number) => byte === 0x20 || byte === 0x09 || byte ===
 /** Blank lines count: a file of blank lines must not occupy the process. */
 const MAX_LINES = 100_000;
 
-/** A product a line; blank lines are skipped. */
+/** One product per line; blank lines are skipped. */
 export function* readJsonLines(bytes: Buffer): Generator<ReadItem> {
   let start = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   for (let line = 1; start < bytes.length; line++) {
@@ -23,7 +23,7 @@ export function* readJsonLines(bytes: Buffer): Generator<ReadItem> {
   }
 }
 
-/** A loop, since a file may be 20 MiB of blanks: Buffer.some() takes half a second for it. */
+/** A loop, since a file may be 20 MiB of blanks: Buffer.some() needs half a second for it. */
 function isBlank(text: Buffer): boolean {
   for (let at = 0; at < text.length; at++) if (!isBlankByte(text[at] ?? 0)) return false;
   return true;

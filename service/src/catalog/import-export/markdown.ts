@@ -6,7 +6,7 @@ import { WHOLE_PRODUCT } from "./import-problems.ts";
 
 const FENCE = "---";
 
-/** The front matter, the content below it, and the line at which that begins. */
+/** Front matter and content, with the line at which the content starts. */
 interface Parts {
   front: string;
   body: string;
@@ -14,13 +14,13 @@ interface Parts {
 }
 
 /**
- * A file is the front matter between two lines `---`, an empty line, the content, and a line end. That one empty line and
- * that last line end are the file's; everything else below the front matter is content, to the letter.
+ * The format: front matter between two lines `---`, an empty line, the content, a line end. Everything between that
+ * empty line and that line end is content, unchanged.
  */
 export const toMarkdown = async ({ content, ...front }: { content: string }): Promise<string> =>
   `${FENCE}\n${await writeFrontMatter(front)}${FENCE}\n\n${content}\n`;
 
-/** The front matter begins at the second line. */
+/** The front matter starts at the second line. */
 const FENCES_ABOVE = 1;
 
 export async function readMarkdown(bytes: Buffer, file?: string): Promise<ReadItem> {
@@ -55,7 +55,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** A file whose first line ends as Windows ends lines was saved there: all its line ends are read as our own. */
+/** Windows line ends in the first line: the whole file is converted. */
 function partsOf(text: string): Parts {
   const lines = /^---[ \t]*\r\n/.test(text) ? text.replaceAll("\r\n", "\n") : text;
   const opening = /^---[ \t]*\n/.exec(lines);

@@ -3,8 +3,8 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { deleteNames, listByName, listOwnIds } from "./queries.ts";
 
 /**
- * The products that the ids of a file stand for: a product of the author's own by its id, or by a name that an import
- * of theirs has used. Anybody else's id is a name like any other, so that it tells nobody what exists.
+ * Maps the ids of a file to the author's products, by product id or by a name of an earlier import. Another author's id
+ * is treated as a new name, so that the result does not reveal whether it exists.
  */
 export async function findProductsByName(
   db: Queries,
@@ -25,5 +25,5 @@ function entryOf(name: string): [string, string][] {
   return id ? [[name, id]] : [];
 }
 
-/** Of an account that closes: what its owner called their products is theirs alone. */
+/** On account closed: the names are the owner's data. */
 export const deleteImportNames = (tx: Tx, authorId: string) => deleteNames(tx, authorId);

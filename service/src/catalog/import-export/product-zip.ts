@@ -14,7 +14,7 @@ export interface FolderFile {
 const MAX_ENTRIES = 10_000;
 const MAX_NAME_CHARACTERS = 200;
 
-/** Markdown files that are products: not a folder's README, and nothing hidden, such as `.git` and `__MACOSX`. */
+/** Markdown files except README and hidden ones, such as those in `.git` and `__MACOSX`. */
 export function isProductFile(path: string): boolean {
   const parts = path.split("/");
   const name = lastOf(parts);
@@ -23,7 +23,7 @@ export function isProductFile(path: string): boolean {
   );
 }
 
-/** The product files of a zip, one at a time, and together no more than was agreed: a small zip can hold a large text. */
+/** Yields the product files one at a time, at most `maxBytes` together: a small zip can contain a large text. */
 export async function* readZip(bytes: Buffer, maxBytes: number): AsyncGenerator<FolderFile> {
   const { fromBufferPromise } = await import("yauzl");
   try {
@@ -37,7 +37,7 @@ export async function* readZip(bytes: Buffer, maxBytes: number): AsyncGenerator<
       yield { name: entry.fileName.slice(0, MAX_NAME_CHARACTERS), bytes: await unpack(zip, entry) };
     }
   } catch (error) {
-    // Whatever the reader does not like about it, the zip is at fault.
+    // Any other error of the reader means that the zip is invalid.
     throw error instanceof ApiError ? error : invalidRequest("body", "is not a zip that can be read");
   }
 }
@@ -54,7 +54,7 @@ async function unpack(zip: ZipFile, entry: Entry): Promise<Buffer> {
   return bytes;
 }
 
-/** A zip of files, packed as they come: the next one is asked for when this one is under way. */
+/** Compresses file by file, and requests the next one only while one is being written. */
 export function toZip(files: AsyncIterable<{ name: string; text: string }>, at: Date): Readable {
   return Readable.from(zipChunks(files, at), { objectMode: false });
 }
@@ -78,7 +78,7 @@ function pack(
   text: string,
   mtime: Date,
 ): Promise<void> {
-  // The packer keeps this function until the zip is whole: it must not keep the text with it.
+  // The packer keeps this closure until the zip is complete, so the text is released here.
   let bytes: Buffer | null = Buffer.from(text);
   return new Promise((resolve) => {
     zip.addReadStreamLazy(name, { mtime }, (give) => {

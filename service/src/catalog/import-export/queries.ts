@@ -26,7 +26,7 @@ export interface ExportRow {
   changelog: string;
 }
 
-/** The next of an author's products, in the order of their ids, with the content of their newest versions. */
+/** The author's products after the given id, in order of id, with their newest content. */
 export async function listExportRows(
   db: Queries,
   authorId: string,
@@ -43,7 +43,7 @@ export async function listExportRows(
   return rows;
 }
 
-/** Which of these ids are products of the author's that are not deleted. */
+/** Filters the ids to the author's products that are not deleted. */
 export async function listOwnIds(db: Queries, authorId: string, ids: string[]): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select id from products
@@ -51,7 +51,7 @@ export async function listOwnIds(db: Queries, authorId: string, ids: string[]): 
   return rows.map(({ id }) => id);
 }
 
-/** The products that the author's own names stand for; of a deleted one the name is free. */
+/** By the author's own names. The name of a deleted product is free. */
 export async function listByName(db: Queries, authorId: string, names: string[]) {
   const { rows } = await sql<{ name: string; productId: string }>`
     select i.name, i.product_id

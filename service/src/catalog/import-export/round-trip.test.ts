@@ -30,7 +30,7 @@ const workflow = {
   result: "steps.outline.output",
 };
 
-/** Contents that a careless reader or writer would change. */
+/** Contents that an incorrect reader or writer would change. */
 const contents = [
   "one line",
   "a\r\nb\r\n",
@@ -110,7 +110,6 @@ const products = fc.record(
   { requiredKeys: ["title", "type", "price", "content"] },
 );
 
-/** What is the same in every shop. */
 const everywhere = ({ id: _, ...product }: Record<string, unknown>) => product;
 
 async function shopOfOddities(): Promise<Client> {
@@ -142,13 +141,13 @@ async function shopOfOddities(): Promise<Client> {
   return seller;
 }
 
-suite("what is exported", () => {
+suite("an export", () => {
   let seller: Client;
   before(async () => {
     seller = await shopOfOddities();
   });
 
-  test("makes the same products in an empty shop, as JSON Lines", async () => {
+  test("imported into an empty shop as JSON Lines: the same products", async () => {
     const whole = await exportOf(seller);
     const other = await market.createUser();
     const reply = await sendImport(other, (await seller.get("/v1/products/export")).text, { type: JSONL });
@@ -156,7 +155,7 @@ suite("what is exported", () => {
     assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
   });
 
-  test("makes the same products in an empty shop, as Markdown", async () => {
+  test("imported into an empty shop as Markdown: the same products", async () => {
     const whole = await exportOf(seller);
     const other = await market.createUser();
     const reply = await sendImport(other, await zipExportOf(seller, market.origin), { type: ZIP });
@@ -165,7 +164,7 @@ suite("what is exported", () => {
     assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
   });
 
-  test("changes nothing where it came from, in either format", async () => {
+  test("imported where it came from, in either format: changes nothing", async () => {
     const whole = await exportOf(seller);
     const lines = await sendImport(seller, jsonLines(...whole));
     const files = await sendImport(seller, await zipExportOf(seller, market.origin), { type: ZIP });
@@ -175,7 +174,7 @@ suite("what is exported", () => {
     }
   });
 
-  test("is read and written by other tools of the trade", async () => {
+  test("read and written by standard tools", async () => {
     const { default: yauzl } = await import("yauzl");
     const zip = await yauzl.fromBufferPromise(Buffer.from(await zipExportOf(seller, market.origin)), {
       lazyEntries: true,
@@ -188,7 +187,7 @@ suite("what is exported", () => {
   });
 });
 
-test("a Markdown file holds any text to the letter", async () => {
+test("any text in Markdown: unchanged after export and import", async () => {
   const front = fc.record({
     title: storable,
     tags: fc.array(storable, { maxLength: 3 }),
@@ -202,7 +201,7 @@ test("a Markdown file holds any text to the letter", async () => {
   await fc.assert(property, { numRuns: runs(1_000), seed: 20260615 });
 });
 
-test("an export of another's is no way to their products", async () => {
+test("imported by another seller: no access to the products", async () => {
   const [seller, thief] = [await market.createUser(), await market.createUser()];
   const id = await createDraft(seller);
   const reply = await sendImport(thief, jsonLines({ ...haiku, id, title: "Stolen" }));

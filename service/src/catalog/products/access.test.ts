@@ -32,7 +32,7 @@ async function hasBuyer(productId: string): Promise<Client> {
   return buyer;
 }
 
-test("a stranger sees everything that helps to choose, and not the content", async () => {
+test("GET /products/:id, a stranger: every public field, no content", async () => {
   const id = await createProduct(author, { models: { openai: "gpt-5" }, features: ["Short"] });
   const own = await detail(author, id);
   assert.equal(own.content, haiku.content);
@@ -44,7 +44,7 @@ test("a stranger sees everything that helps to choose, and not the content", asy
   });
 });
 
-test("a preview never holds the whole content", () => {
+test("a preview: never the whole content", () => {
   const content = fc.string({ unit: "grapheme", minLength: 2, maxLength: 2_000 });
   fc.assert(
     fc.property(content, (text) => {
@@ -57,29 +57,29 @@ test("a preview never holds the whole content", () => {
   );
 });
 
-test("an author's own words are the preview", async () => {
+test("a preview by the author: shown unchanged", async () => {
   const id = await createProduct(author, { preview: "Ask for a topic." });
   assert.equal((await detail(stranger, id)).contentPreview, "Ask for a topic.");
 });
 
-test("a buyer sees the content, and only the first look is announced and stamped", async () => {
+test("a buyer: sees the content; only the first read makes an event and sets the time", async () => {
   const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   assert.equal(await usedAt(id), null);
   const first = await detail(buyer, id);
-  const firstLook = market.clock.now;
+  const firstRead = market.clock.now;
   assert.equal(first.content, haiku.content);
   assert.deepEqual(first.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: false });
-  assert.deepEqual(await usedAt(id), firstLook);
+  assert.deepEqual(await usedAt(id), firstRead);
   market.clock.forward(60_000);
   const second = await detail(buyer, id);
   assert.deepEqual(second.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: false });
-  assert.deepEqual(await usedAt(id), firstLook);
+  assert.deepEqual(await usedAt(id), firstRead);
 });
 
-suite("a browser that another site led to a product, with its buyer's cookie,", () => {
+suite("a browser with the buyer's cookie, led here by another site", () => {
   for (const site of ["cross-site", "same-site"]) {
-    test(`gets no content and counts nothing (Sec-Fetch-Site: ${site})`, async () => {
+    test(`no content, no view (Sec-Fetch-Site: ${site})`, async () => {
       const buyer = await market.createUser();
       const id = await createProduct(author);
       const orderId = await buyProduct(buyer, id);
@@ -110,7 +110,7 @@ suite("a browser that another site led to a product, with its buyer's cookie,", 
     });
   }
 
-  test("a key in the header: whoever asks gave it, so Sec-Fetch-Site does not matter", async () => {
+  test("a key in the header: Sec-Fetch-Site is ignored", async () => {
     const buyer = await market.createUser();
     const id = await createProduct(author);
     await buyProduct(buyer, id);
@@ -119,7 +119,7 @@ suite("a browser that another site led to a product, with its buyer's cookie,", 
   });
 });
 
-test("looking at a list reveals nothing", async () => {
+test("GET /products: counts no use and shows no content", async () => {
   const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   const { text } = await buyer.get("/v1/products");
@@ -128,7 +128,7 @@ test("looking at a list reveals nothing", async () => {
   assert.equal(await usedAt(id), null);
 });
 
-test("a draft of another answers just as an id that names nothing", async () => {
+test("another author's draft: the same answer as an unknown id", async () => {
   const draft = await createDraft(author);
   const withoutRequest = ({ status, body }: Reply) => [status, body.error];
   const answers = [
@@ -149,7 +149,7 @@ test("a draft of another answers just as an id that names nothing", async () => 
   }
 });
 
-test("what was taken off sale stays with its buyers and author, and strangers find nothing", async () => {
+test("an unpublished product: visible to its buyers and author, 404 for strangers", async () => {
   const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   await author.post(`/v1/products/${id}/unpublish`);
@@ -158,7 +158,7 @@ test("what was taken off sale stays with its buyers and author, and strangers fi
   assert.equal((await detail(author, id)).content, haiku.content);
 });
 
-test("what was deleted stays with its buyers alone", async () => {
+test("a deleted product: visible to its buyers only", async () => {
   const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   await author.delete(`/v1/products/${id}`);
@@ -167,23 +167,23 @@ test("what was deleted stays with its buyers alone", async () => {
   assert.partialDeepStrictEqual(await detail(buyer, id), { status: "deleted", content: haiku.content });
 });
 
-test("a revoked entitlement takes the content away, and what is off sale too", async () => {
+test("a revoked entitlement: no content, and no access to an unpublished product", async () => {
   const id = await createProduct(author);
   const buyer = await hasBuyer(id);
   await refundEverything(market, buyer);
-  const seen = await detail(buyer, id);
-  assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
+  const afterRefund = await detail(buyer, id);
+  assert.deepEqual([afterRefund.content, afterRefund.access.reason], [null, "none"]);
   await author.post(`/v1/products/${id}/unpublish`);
   assertError(await read(buyer, id), 404, "PRODUCT_NOT_FOUND");
 });
 
-test("an admin's key is no admin: it sees no content and no drafts", async () => {
+test("an administrator's API key: no content and no drafts", async () => {
   const admin = await market.createUser({ role: "admin" });
   assert.equal((await detail(admin, await createProduct(author))).content, null);
   assertError(await read(admin, await createDraft(author)), 404, "PRODUCT_NOT_FOUND");
 });
 
-test("an ETag is this reader's alone, and is answered with 304 until something changes", async () => {
+test("ETag: per reader; 304 until the product changes", async () => {
   const id = await createProduct(author);
   const etag = (await read(stranger, id)).headers.get("etag")!;
   const again = await read(stranger, id, { "if-none-match": etag });
@@ -194,10 +194,10 @@ test("an ETag is this reader's alone, and is answered with 304 until something c
   await buyProduct(stranger, id);
   assert.equal((await read(stranger, id, { "if-none-match": etag })).status, 200, "bought: another view");
   const buyer = await hasBuyer(id);
-  const unseen = (await buyer.request("HEAD", `/v1/products/${id}`)).headers.get("etag");
-  const seen = (await read(buyer, id)).headers.get("etag")!;
-  assert.notEqual(seen, unseen, "looked at: what a look costs has changed");
-  assert.equal((await read(buyer, id, { "if-none-match": seen })).status, 304);
+  const unused = (await buyer.request("HEAD", `/v1/products/${id}`)).headers.get("etag");
+  const used = (await read(buyer, id)).headers.get("etag")!;
+  assert.notEqual(used, unused, "the first use changes the access");
+  assert.equal((await read(buyer, id, { "if-none-match": used })).status, 304);
   await author.patch(`/v1/products/${id}`, { title: "Changed" });
   const other = await market.createUser();
   assert.equal((await read(other, id, { "if-none-match": etag })).status, 200, "changed: another revision");

@@ -25,7 +25,7 @@ const deedsTo = async (productId: string) =>
 const readAs = (client: Client, productId: string) => client.get(`/v1/products/${productId}`);
 
 suite("an administrator with two factors", () => {
-  test("sees every product in every state, with its content", async () => {
+  test("reads every product in every state, with content", async () => {
     const draft = await createDraft(seller);
     const { data } = (await readAs(admin, draft)).body;
     assert.deepEqual([data.status, data.access.reason], ["draft", "none"]);
@@ -34,7 +34,7 @@ suite("an administrator with two factors", () => {
     assert.equal((await readAs(admin, draft)).body.data.status, "deleted");
   });
 
-  test("changes, publishes, unpublishes and deletes it; the author is told, and the log tells who did", async () => {
+  test("changes, publishes, unpublishes and deletes: an email to the author and an audit entry", async () => {
     const id = await createDraft(seller);
     const path = `/v1/products/${id}`;
     const replies = [
@@ -44,8 +44,8 @@ suite("an administrator with two factors", () => {
       await admin.delete(path),
     ];
     for (const reply of replies) assert.equal(reply.status, 200, reply.text);
-    const told = (await seller.get("/v1/events")).body.data.map(({ type }: { type: string }) => type);
-    assert.deepEqual(told.slice(0, 4), [
+    const types = (await seller.get("/v1/events")).body.data.map(({ type }: { type: string }) => type);
+    assert.deepEqual(types.slice(0, 4), [
       "product.unpublished",
       "product.unpublished",
       "product.published",
@@ -61,7 +61,7 @@ suite("an administrator with two factors", () => {
     ]);
   });
 
-  test("changes from the state that was read: If-Match takes the administrator's own ETag", async () => {
+  test("If-Match with the administrator's own ETag: applies the change", async () => {
     const path = `/v1/products/${await createProduct(seller)}`;
     const etag = (await admin.get(path)).headers.get("etag")!;
     const first = await admin.patch(path, { price: 5 }, { "if-match": etag });
@@ -72,7 +72,7 @@ suite("an administrator with two factors", () => {
     assert.equal((await admin.get(path)).headers.get("etag"), (await admin.get(path)).headers.get("etag"));
   });
 
-  test("who bought it as well changes it by the same ETag", async () => {
+  test("an administrator who bought the product: the same ETag works for a change", async () => {
     const productId = await createProduct(seller);
     const buyer = await market.createUser({ role: "admin" });
     await buyProduct(buyer, productId);
@@ -83,7 +83,7 @@ suite("an administrator with two factors", () => {
     assert.equal(reply.status, 200, reply.text);
   });
 
-  test("keeps to the rules of the states and of the checklist", async () => {
+  test("the rules of states and of the checklist apply", async () => {
     const published = await createProduct(seller);
     assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
     const bare = await createDraft(seller, { description: "" });
@@ -91,7 +91,7 @@ suite("an administrator with two factors", () => {
     assert.deepEqual(await deedsTo(bare), []);
   });
 
-  test("works on products of their own as any author: moves are audited, changes are not", async () => {
+  test("own products: moves are audited, changes are not", async () => {
     const own = await market.createUser({ role: "admin" });
     const productId = await createProduct(own);
     await own.patch(`/v1/products/${productId}`, { price: 9 });
@@ -101,19 +101,19 @@ suite("an administrator with two factors", () => {
     ]);
   });
 
-  test("runs and downloads nothing that was not bought", async () => {
+  test("run and download: refused without a purchase", async () => {
     const run = { productId: await createProduct(seller), apiKeyId: "sandbox", variables: { topic: "rain" } };
     const details = assertError(await admin.post("/v1/ai/execute", run), 403, "UNAUTHORIZED");
     assert.equal(details.reason, "purchase_required");
   });
 });
 
-suite("an administrator's power is gone", () => {
+suite("an administrator without admin rights", () => {
   for (const [way, enter] of [
     ["without two factors", async (userId: string) => market.createSession(userId)],
     ["with a key", async (_userId: string, key: Client) => key],
   ] as [string, (userId: string, key: Client) => Promise<Client>][]) {
-    test(`${way}: what is not for sale is 404, what is another's 403, and content null`, async () => {
+    test(`${way}: an unpublished product is 404, a change 403, content null`, async () => {
       const key = await market.createUser({ role: "admin" });
       const client = await enter(key.userId, key);
       const [draft, published] = [await createDraft(seller), await createProduct(seller)];
@@ -129,7 +129,7 @@ suite("an administrator's power is gone", () => {
     });
   }
 
-  test("with the role, and no 304 hides that the content is gone", async () => {
+  test("the role removed: no 304 that hides the missing content", async () => {
     const { userId } = await market.createUser({ role: "admin" });
     const session = await market.createSession(userId, { secondFactor: true });
     const published = await createProduct(seller);

@@ -5,7 +5,7 @@ import { toId } from "../../core/ids.ts";
 import { linkExpiry } from "../../core/links.ts";
 import { IMAGE_WIDTHS, imagePath } from "../search/card.ts";
 
-/** A file of a version. Its bytes are in the storage, under their digest. */
+/** The storage has the bytes under their digest. */
 export interface StoredFile {
   id: string;
   name: string;
@@ -14,7 +14,7 @@ export interface StoredFile {
   sha256: string;
 }
 
-/** A picture of a product, as WebP in several widths; `hash` is the digest of the widest, which is this wide and high. */
+/** WebP in several widths. Hash and size are those of the widest. */
 export interface StoredImage {
   id: string;
   hash: string;
@@ -23,11 +23,11 @@ export interface StoredImage {
   height: number;
 }
 
-/** They live for 15 to 30 minutes. */
+/** Links expire after 15 to 30 minutes. */
 const LINK_MINUTES = 15;
 export const fileLinkExpiry = (now: Date) => linkExpiry(now, LINK_MINUTES);
 
-/** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
+/** The signed path. It contains the reader's id, so that each request can check the entitlement. */
 export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>
   `/v1/products/${ids.productId}/files/${ids.fileId}/download/${ids.readerId}`;
 

@@ -3,7 +3,7 @@ import { AUTHOR_PREFIX, renderAuthor } from "../search/card.ts";
 import { notifyListsChanged, updateListedAuthorName, updateListing } from "../search/listing.ts";
 import { lockProductsOf, replaceAuthorInCards } from "./queries.ts";
 
-/** An author changed what products show of them. To be called after their own row is written, in that transaction. */
+/** Updates the author's name on products. Call it after writing the author's row, in that transaction. */
 export async function updateAuthorOnProducts(
   tx: Tx,
   author: { id: string; name: string; verified: boolean },
@@ -15,8 +15,8 @@ export async function updateAuthorOnProducts(
 }
 
 /**
- * An author was banned or let in again: what they offer leaves the lists or comes back, and stays in its state. To be called after
- * their own row is written, in that transaction; what is just being published is waited for.
+ * Lists or unlists the products of a banned or unbanned author; their states stay. Call it after writing the author's
+ * row, in that transaction. Waits for a concurrent publication.
  */
 export async function relistProductsOfAuthor(tx: Tx, authorId: string): Promise<void> {
   for (const product of await lockProductsOf(tx, authorId)) {

@@ -8,8 +8,8 @@ import type { LockedProduct } from "./ownership.ts";
 type InputDefinition = Pick<LockedProduct, "type" | "content" | "variables" | "version">;
 
 /**
- * Buyers run the newest version of the major line that they bought, with the inputs that they know. A version of the
- * same line must accept whatever the version before accepted.
+ * Buyers run the newest version of the bought major line with their old inputs. So a new version of a line must accept
+ * every input of the version before.
  */
 export function mustAcceptOldInputs(before: InputDefinition, after: InputDefinition): void {
   if (majorOf(after.version) > majorOf(before.version)) return;
@@ -33,7 +33,7 @@ const byName = (variables: readonly Variable[]) =>
 
 const isRequiredInput = ({ required, default: standard }: Variable) => required && standard === undefined;
 
-/** What a variable refuses that it accepted before; null: nothing. */
+/** The first input that was valid before and is not now; null: none. */
 function narrowing(old: Variable | undefined, now: Variable): string | null {
   if (isRequiredInput(now) && !(old && isRequiredInput(old))) {
     return old ? "becomes required" : "is new and required";
@@ -44,7 +44,7 @@ function narrowing(old: Variable | undefined, now: Variable): string | null {
   return maxLength < (old.maxLength ?? Number.POSITIVE_INFINITY) ? "becomes shorter" : null;
 }
 
-/** Inputs of a workflow have types, which its variables show as words only. */
+/** Compares the JSON types of workflow inputs; variables have no types. */
 function narrowedTypes(before: InputDefinition, after: InputDefinition): FieldProblem[] {
   if (before.type !== "WORKFLOW" || after.type !== "WORKFLOW") return [];
   const now = parseInputTypes(after.content);

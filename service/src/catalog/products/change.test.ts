@@ -18,7 +18,7 @@ type Change = Record<string, unknown>;
 const read = async (id: string) => (await author.get(`/v1/products/${id}`)).body.data;
 const sha256 = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-/** Changes it a second later; answers the author's detail. */
+/** Changes the product a second later and returns the author's detail. */
 async function change(id: string, fields: Change) {
   market.clock.forward(1_000);
   const reply = await author.patch(`/v1/products/${id}`, fields);
@@ -26,7 +26,6 @@ async function change(id: string, fields: Change) {
   return reply.body.data;
 }
 
-/** The `changes` of each product.updated of this product, oldest first. */
 async function changesOf(id: string): Promise<Record<string, { old: unknown; new: unknown }>[]> {
   const { body } = await author.get("/v1/events?type=product.updated&limit=100");
   return body.data
@@ -50,7 +49,7 @@ async function assertRefused(id: string, status: 400 | 422, field: string, field
   assert.deepEqual(await read(id), before, "a refused change changes nothing");
 }
 
-test("only the fields that are sent change, and the answer is the author's detail", async () => {
+test("PATCH /products/:id: changes only the sent fields, returns the author's detail", async () => {
   const id = await createDraft(author);
   const before = await read(id);
   const { warnings, ...answer } = await change(id, {
@@ -70,7 +69,7 @@ test("only the fields that are sent change, and the answer is the author's detai
   assert.deepEqual(await read(id), answer);
 });
 
-test("PATCH /products/{id}: content with {{#if}}, warns as long as the content holds it", async () => {
+test("PATCH /products/:id: content with {{#if}} warns as long as the content has it", async () => {
   const id = await createDraft(author);
   const fieldsOf = (answer: { warnings: { field: string }[] }) => answer.warnings.map(({ field }) => field);
   assert.deepEqual(fieldsOf(await change(id, { content: "{{#if a}}x{{/if}}" })), ["content"]);
@@ -78,7 +77,7 @@ test("PATCH /products/{id}: content with {{#if}}, warns as long as the content h
   assert.deepEqual(fieldsOf(await change(id, { content: "{{a}}" })), []);
 });
 
-test("a change is told with the old and the new value of each field", async () => {
+test("a change: its event has the old and the new value of each field", async () => {
   const id = await createDraft(author, { content: "One {{x}}" });
   await change(id, { price: 10, description: "New.", category: "programming" });
   await change(id, { content: "Two {{y}}" });
@@ -94,7 +93,7 @@ test("a change is told with the old and the new value of each field", async () =
   });
 });
 
-test("what is long is told by its digest, so that an event stays small", async () => {
+test("a change of a long text: its event has the digest", async () => {
   const [old, changed] = ["o".repeat(10_000), "n".repeat(10_000)];
   const id = await createDraft(author, { description: old });
   await change(id, { description: changed, requirements: Array(50).fill("r".repeat(500)) });
@@ -107,7 +106,7 @@ test("what is long is told by its digest, so that an event stays small", async (
   assert.match(String(changes!["requirements"]!.new), /^sha256:[0-9a-f]{64}$/);
 });
 
-test("a change that changes nothing leaves updatedAt and makes no event", async () => {
+test("a change without effect: the same updatedAt, no event", async () => {
   const models = { openai: "gpt-5", anthropic: "claude-sonnet-5" };
   const variables = [
     { name: "topic", description: "What it is about", required: true, maxLength: 80 },
@@ -133,7 +132,7 @@ test("a change that changes nothing leaves updatedAt and makes no event", async 
   }
 });
 
-test("variables that were derived are derived anew with new content", async () => {
+test("derived variables, new content: derived again", async () => {
   const id = await createDraft(author, { content: "{{topic}} in {{language=English}}" });
   const { variables } = await change(id, { content: "{{theme}} in {{language=French}}" });
   assert.deepEqual(variables, [
@@ -142,14 +141,14 @@ test("variables that were derived are derived anew with new content", async () =
   ]);
 });
 
-test("variables that were declared stay, so new content may not use another", async () => {
+test("declared variables, new content with another one: refused", async () => {
   const declared = [{ name: "topic", description: "What it is about", required: true }];
   const id = await createDraft(author, { content: "{{topic}}", variables: declared });
   assert.deepEqual((await change(id, { content: "More on {{topic}}" })).variables, declared);
   await assertRefused(id, 400, "variables", { content: "{{theme}}" });
 });
 
-test("a draft's version is edited in place, downwards too", async () => {
+test("a draft: its version can be changed, also to a lower one", async () => {
   const id = await createDraft(author, { version: "2.0.0" });
   assert.equal((await change(id, { content: "Another {{x}}" })).version, "2.0.0");
   const changed = await change(id, { version: "1.5.0", changelog: "First." });
@@ -159,7 +158,7 @@ test("a draft's version is edited in place, downwards too", async () => {
   ]);
 });
 
-test("new content of what was published is a new minor version, and the old one stays", async () => {
+test("published, new content: a new minor version, the old one stays", async () => {
   const id = await createProduct(author, { content: "Old {{x}}", changelog: "First." });
   const changed = await change(id, { content: "New {{x}}" });
   assert.deepEqual([changed.version, changed.changelog], ["1.1.0", ""]);
@@ -172,7 +171,7 @@ test("new content of what was published is a new minor version, and the old one 
   ]);
 });
 
-test("a version that is given must be greater than the present one", async () => {
+test("a given version: must be greater than the current one", async () => {
   const id = await createProduct(author, { version: "1.9.0", content: "Nine {{x}}" });
   assert.equal((await change(id, { version: "1.10.0", content: "Ten {{x}}" })).version, "1.10.0");
   assert.equal((await change(id, { version: "2.0.0" })).version, "2.0.0");
@@ -181,14 +180,14 @@ test("a version that is given must be greater than the present one", async () =>
   await assertRefused(id, 422, "version", { version: "0.1.0" });
 });
 
-test("a note belongs to a new version, so that a published one's is never rewritten", async () => {
+test("a changelog: only with a new version, so published ones never change", async () => {
   const id = await createProduct(author, { changelog: "First." });
   await assertRefused(id, 422, "changelog", { changelog: "Rewritten." });
   await assertRefused(id, 422, "changelog", { changelog: "Rewritten.", version: "1.0.0" });
   assert.equal((await change(id, { version: "1.0.1", changelog: "Said better." })).changelog, "Said better.");
 });
 
-suite("PATCH /products/{id}: a new version of the same major line accepts the old inputs", () => {
+suite("PATCH /products/:id: a new version of the same major line accepts the old inputs", () => {
   const topic = { name: "topic", required: true };
   const tone = { name: "tone", required: false, enum: ["warm", "dry"], maxLength: 20 };
   const declared = { content: "{{topic}} {{tone}}", variables: [topic, tone] };
@@ -241,7 +240,7 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
     await assertRefused(id, 422, "variables.extra", withInput(removed));
   });
 
-  test("a buyer's run of the newest minor version takes the inputs of the version that was bought", async () => {
+  test("a buyer's run of the newest minor version: accepts the inputs of the bought version", async () => {
     const id = await createProduct(author, { content: "{{topic}}" });
     const buyer = await market.createUser();
     await buyProduct(buyer, id);
@@ -252,13 +251,13 @@ suite("PATCH /products/{id}: a new version of the same major line accepts the ol
   });
 });
 
-test("a product that was unpublished is as immutable as a published one", async () => {
+test("an unpublished product: as immutable as a published one", async () => {
   const id = await createProduct(author, { content: "One {{x}}" });
   await author.post(`/v1/products/${id}/unpublish`);
   assert.equal((await change(id, { content: "Other {{x}}" })).version, "1.1.0");
 });
 
-test("the currency changes until the first publish and never after", async () => {
+test("the currency: changes until the first publish only", async () => {
   const id = await createDraft(author);
   assert.equal((await change(id, { currency: "EUR" })).currency, "EUR");
   await assertRefused(id, 400, "price", { currency: "JPY" });
@@ -269,14 +268,14 @@ test("the currency changes until the first publish and never after", async () =>
   await assertRefused(id, 422, "currency", { currency: "USD" });
 });
 
-test("a price that is changed obeys the rules of a new one", async () => {
+test("a changed price: the rules of a new one apply", async () => {
   const id = await createDraft(author, { currency: "JPY", price: 400 });
   await assertRefused(id, 400, "price", { price: 4.5 });
   await assertRefused(id, 400, "price", { price: 0 });
   await assertRefused(id, 400, "price", { price: 100_000_000 });
 });
 
-test("what is on sale may not lose what the publish checklist asks for", async () => {
+test("a published product: cannot lose what the checklist requires", async () => {
   const id = await createProduct(author);
   await assertRefused(id, 422, "description", { description: "" });
   await assertRefused(id, 422, "compatibility", { compatibility: [] });
@@ -285,7 +284,7 @@ test("what is on sale may not lose what the publish checklist asks for", async (
   await change(id, { description: "", compatibility: [] });
 });
 
-test("a workflow stays one that can be run, and its inputs follow the definition", async () => {
+test("a workflow: stays runnable, and its inputs follow the definition", async () => {
   const content = JSON.stringify(workflow);
   const id = await createProduct(author, { type: "WORKFLOW", content });
   const without = { ...workflow, steps: workflow.steps.slice(1) };
@@ -301,7 +300,7 @@ test("a workflow stays one that can be run, and its inputs follow the definition
   );
 });
 
-test("PATCH /products/{id}: a draft that was never published, its type changes and its content is checked again", async () => {
+test("PATCH /products/:id: a draft that was never published, its type changes: the content is checked again", async () => {
   const id = await createDraft(author, { variables: undefined });
   await assertRefused(id, 400, "content", { type: "WORKFLOW" });
   const content = JSON.stringify(workflow);
@@ -323,7 +322,7 @@ test("PATCH /products/{id}: a draft that was never published, its type changes a
   await assertRefused(id, 422, "type", { type: "WORKFLOW", content });
 });
 
-test("the type of a published product may be sent as it is, and stays", async () => {
+test("the type of a published product: accepted when unchanged, and stays", async () => {
   const id = await createProduct(author);
   const { updatedAt } = (await author.get(`/v1/products/${id}`)).body.data;
   const same = await author.patch(`/v1/products/${id}`, { type: "PROMPT" });
@@ -332,14 +331,14 @@ test("the type of a published product may be sent as it is, and stays", async ()
   await assertRefused(id, 400, "type", { type: "PICTURE" });
 });
 
-test("the status is no field of a change", async () => {
+test("PATCH with status: refused", async () => {
   const id = await createDraft(author);
   await assertRefused(id, 400, "status", { status: "published" });
   await assertRefused(id, 400, "title", { title: null });
   await assertRefused(id, 400, "category", { category: "nowhere" });
 });
 
-test("a change with an outdated ETag is refused, with the present one it is done", async () => {
+test("an outdated ETag: refused; the current one: applied", async () => {
   const id = await createDraft(author);
   const { headers } = await author.get(`/v1/products/${id}`);
   const etag = headers.get("etag")!;
@@ -361,7 +360,7 @@ test("a change with an outdated ETag is refused, with the present one it is done
   );
 });
 
-test("parallel changes of a draft's fields all stay", async () => {
+test("parallel changes of different fields of a draft: all apply", async () => {
   const id = await createDraft(author);
   const changes = {
     content: "Fresh {{x}}",
@@ -376,7 +375,7 @@ test("parallel changes of a draft's fields all stay", async () => {
   assert.partialDeepStrictEqual(await read(id), { ...same, contentPreview: preview });
 });
 
-test("of parallel changes of what is on sale none is lost", async () => {
+test("parallel changes of a published product: none is lost", async () => {
   const id = await createProduct(author, { content: "Take {{x}}" });
   await Promise.all(Array.from({ length: 8 }, (_, at) => change(id, { content: `Take ${at} {{x}}` })));
   assert.equal((await read(id)).version, "1.8.0");
@@ -388,7 +387,7 @@ test("of parallel changes of what is on sale none is lost", async () => {
   }
 });
 
-test("many strangers at once get their refusal and keep nobody waiting", async () => {
+test("parallel changes by strangers: refused without waiting for a lock", async () => {
   const draft = await createDraft(author);
   const forSale = await createProduct(author);
   const stranger = await market.createUser();
@@ -404,7 +403,7 @@ test("many strangers at once get their refusal and keep nobody waiting", async (
   }
 });
 
-test("buyers read the newest version of the major line that they bought", async () => {
+test("a buyer: reads the newest version of the bought major line", async () => {
   const id = await createProduct(author, { content: "One {{x}}" });
   const buyer = await market.createUser();
   await buyProduct(buyer, id);

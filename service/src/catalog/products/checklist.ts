@@ -4,7 +4,6 @@ import type { Queries } from "../../platform/db/database.ts";
 import { unavailableDependencies } from "./dependencies.ts";
 import type { LockedProduct } from "./ownership.ts";
 
-/** Everything that a buyer needs and that is missing. */
 function missingForSale(product: LockedProduct): FieldProblem[] {
   const missing: FieldProblem[] = [];
   const need = (ok: boolean, field: string, reason: string) => ok || missing.push({ field, reason });
@@ -16,7 +15,7 @@ function missingForSale(product: LockedProduct): FieldProblem[] {
   return missing;
 }
 
-/** A workflow as it stands can be run, and says which keys that takes. */
+/** A workflow must run and must name its providers. */
 async function missingInWorkflow(product: LockedProduct): Promise<FieldProblem[]> {
   const { content, compatibility } = product;
   const checked = await checkWorkflow(content);
@@ -39,8 +38,8 @@ async function missingIn(product: LockedProduct): Promise<FieldProblem[]> {
 }
 
 /**
- * What is on sale, or waits for moderators, may not lose what the checklist asks for. A product that it calls may have
- * gone off sale meanwhile, which is no reason to refuse a change of other fields.
+ * A published or submitted product cannot lose a field of the checklist. A called product may have been unpublished
+ * since; that does not block changes of other fields.
  */
 export async function mustStayComplete(
   db: Queries,

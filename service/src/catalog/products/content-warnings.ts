@@ -5,8 +5,8 @@ import { Workflow } from "../../formats/workflow-definition/workflow-schema.ts";
 import type { Content } from "./content.ts";
 
 /**
- * Tags of Handlebars, Mustache, Jinja and Go templates. `{{"` is left out: a JSON example may begin so. Bounded, and no piece can hold
- * the brace that begins the next one, so that a search is linear.
+ * Tags of Handlebars, Mustache, Jinja and Go templates. `{{"` is excluded: a JSON example may begin with it. Bounded,
+ * and no repetition can match the brace that starts the next tag, so that a search is linear.
  */
 const FOREIGN_TAG = /\{\{[ \t]*[#/^>!&~@$*.\w-][^{}\n]{0,200}\}\}|\{%[^{}\n]{1,200}%\}|\{#[^{}\n]{1,200}#\}/g;
 
@@ -65,7 +65,7 @@ interface FieldText {
   text: string;
 }
 
-/** Nothing of a content from before a rule that it breaks: what a run would refuse is not warned of. */
+/** Returns nothing for content that breaks a newer rule: a run would refuse it anyway. */
 function templatesOf(product: Content): FieldText[] {
   try {
     return product.type === "WORKFLOW" ? workflowTexts(product.content) : promptTexts(product);

@@ -37,13 +37,13 @@ function mustBeDistinct(declared: Variable[]): void {
 }
 
 export interface ContentInfo {
-  /** The inputs of a product: as declared by its author, else derived from the content. */
+  /** Declared by the author, else derived from the content. */
   variables: Variable[];
-  /** The providers that the content itself names: a workflow's steps do, a prompt leaves the choice to its buyer. */
+  /** The providers of a workflow's steps. A prompt names none: its buyer chooses. */
   providers: Provider[];
 }
 
-/** What a product's content says of itself. Its faults are 400 by field. */
+/** Parses and checks the content. Problems are 400 with their fields. */
 export async function analyzeContent(
   product: Content,
   declared: Variable[] | undefined,
@@ -61,18 +61,18 @@ export async function analyzeContent(
 
 const MAX_VARIABLES = 100;
 
-/** What a content names must be something that a buyer can give, in a request and in a form. */
+/** A buyer must be able to send each name in JSON and in a form. */
 function mustBeSendable(used: Variable[]): void {
   if (used.length > MAX_VARIABLES)
     throw invalidRequest("content", `names ${used.length} variables; at most ${MAX_VARIABLES} are allowed`);
-  // As a key of a JSON object it is refused, so a buyer could never send a value for it.
+  // Our JSON parser refuses this key, so a buyer could never send a value for it.
   if (used.some(({ name }) => name === "__proto__"))
     throw invalidRequest("content", "names the variable __proto__, which no request can give: rename it");
 }
 
 interface UsedVariables {
   used: Variable[];
-  /** Whether a buyer may give what the content does not name. */
+  /** Whether a buyer may send inputs that the content does not use. */
   open: boolean;
   providers: Provider[];
 }
@@ -92,7 +92,7 @@ async function analyzePrompt({ contentFormat, content }: Content): Promise<UsedV
   return { used: deriveVariables(parseMessages(contentFormat, content)), open: true, providers: [] };
 }
 
-/** The variables as their author described them; undefined when they only follow from the content. */
+/** undefined: the variables are derived from the content. */
 export async function declaredVariables(
   product: Content & { variables: Variable[] },
 ): Promise<Variable[] | undefined> {
@@ -100,7 +100,7 @@ export async function declaredVariables(
   return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
 }
 
-/** null of a content from before a rule that it breaks: it must not stand in the way of its own mend. */
+/** null: the content breaks a newer rule. This must not prevent its correction. */
 async function derivedVariables(product: Content): Promise<Variable[] | null> {
   try {
     return (await analyzeContent(product, undefined)).variables;
@@ -112,7 +112,7 @@ async function derivedVariables(product: Content): Promise<Variable[] | null> {
 
 const PREVIEW_CHARACTERS = 200;
 
-/** What everyone may read: the author's own words, else the first fifth of the content, 200 characters at most. */
+/** Public: the author's preview, else the first fifth of the content, at most 200 characters. */
 export function contentPreview(preview: string, content: string): string {
   if (preview) return preview;
   const characters = Array.from(content.slice(0, PREVIEW_CHARACTERS * 2));

@@ -17,7 +17,7 @@ const read = async (id: string) => (await author.get(`/v1/products/${id}`)).body
 const roleOf = async (id: string) =>
   (await market.query("select role from users where id = $1", [id])).rows[0].role;
 
-/** What is wrong with a product of these fields: `field: reason` of each. */
+/** Returns `field: reason` of each problem. */
 async function problemsOf(fields: Record<string, unknown>): Promise<string[]> {
   const { errors } = assertError(await create(fields), 400, "INVALID_REQUEST");
   return errors.map(({ field, reason }: { field: string; reason: string }) => `${field}: ${reason}`);
@@ -28,7 +28,7 @@ async function assertRefused(field: string, fields: Record<string, unknown>): Pr
   assertError(reply, 400, "INVALID_REQUEST", field);
 }
 
-test("a new product is a draft and says so", async () => {
+test("POST /products: a draft", async () => {
   const reply = await create({});
   assert.equal(reply.status, 201);
   assert.match(reply.body.data.id, /^prod_[0-9a-z]{26}$/);
@@ -36,7 +36,7 @@ test("a new product is a draft and says so", async () => {
   assert.ok(reply.body.data.message);
 });
 
-test("every field that is sent is kept", async () => {
+test("every sent field: stored", async () => {
   const fields = {
     title: "Review my code",
     description: "A careful reader.",
@@ -72,7 +72,7 @@ test("every field that is sent is kept", async () => {
   assert.deepEqual(product.author, { id: product.author.id, name: "Author", verified: false, bio: "" });
 });
 
-test("what is not sent has its default", async () => {
+test("a missing field: its default", async () => {
   const { title, type, price, content } = haiku;
   const reply = await author.post("/v1/products", { title, type, price, content });
   assert.equal(reply.status, 201, reply.text);
@@ -97,7 +97,7 @@ test("what is not sent has its default", async () => {
   });
 });
 
-test("the first product makes its author a seller, and an admin stays an admin", async () => {
+test("the first product: makes its author a seller; an admin stays an admin", async () => {
   const user = await market.createUser();
   assert.equal(await roleOf(user.userId), "user");
   await createDraft(user);
@@ -107,13 +107,13 @@ test("the first product makes its author a seller, and an admin stays an admin",
   assert.equal(await roleOf(admin.userId), "admin");
 });
 
-test("a product that is refused makes nobody a seller", async () => {
+test("a refused product: makes no seller", async () => {
   const user = await market.createUser();
   assertError(await user.post("/v1/products", { ...haiku, category: "nowhere" }), 400, "INVALID_REQUEST");
   assert.equal(await roleOf(user.userId), "user");
 });
 
-test("title, type, price and content are required, and all that are missing are named", async () => {
+test("missing title, type, price and content: all named", async () => {
   const reply = await author.post("/v1/products", {});
   const { errors } = assertError(reply, 400, "INVALID_REQUEST");
   assert.deepEqual(
@@ -123,7 +123,7 @@ test("title, type, price and content are required, and all that are missing are 
   assert.ok(errors.every(({ reason }: { reason: string }) => reason === "is required"));
 });
 
-test("a field that breaks its rule is named", async () => {
+test("an invalid field: named", async () => {
   const tooMany = (count: number) => Array.from({ length: count }, (_, at) => `t${at}`);
   await assertRefused("title", { title: "  " });
   await assertRefused("title", { title: "x".repeat(121) });
@@ -143,7 +143,7 @@ test("a field that breaks its rule is named", async () => {
   await assertRefused("status", { status: "published" });
 });
 
-test("several wrong fields are all told at once", async () => {
+test("several invalid fields: all named at once", async () => {
   const problems = await problemsOf({ title: "", price: -1, tags: "poetry" });
   assert.deepEqual(
     problems.map((problem) => problem.split(":")[0]),
@@ -151,27 +151,27 @@ test("several wrong fields are all told at once", async () => {
   );
 });
 
-test("tags are kept in lower case and once each", async () => {
+test("tags: stored in lower case, without duplicates", async () => {
   const product = await read(await createDraft(author, { tags: ["Poetry", " poetry ", "Japan"] }));
   assert.deepEqual(product.tags, ["poetry", "japan"]);
 });
 
-test("a provider that is not known is refused with the list of those that are", async () => {
+test("an unknown provider: refused with the known ones", async () => {
   const [problem] = await problemsOf({ compatibility: ["openai", "skynet"] });
   assert.match(problem!, /^compatibility\[1\]: /);
   for (const provider of providers) assert.ok(problem!.includes(provider), provider);
 });
 
-test("a default model of a provider that is not known is refused", async () => {
+test("a default model of an unknown provider: refused", async () => {
   const [problem] = await problemsOf({ models: { skynet: "t-800" } });
   assert.match(problem!, /^models/);
 });
 
-test("a category must be one of the list", async () => {
+test("an unknown category: refused", async () => {
   await assertRefused("category", { category: "no-such-thing" });
 });
 
-test("a price has as many decimals as its currency", async () => {
+test("a price: at most the decimals of its currency", async () => {
   await assertRefused("price", { price: 4.5, currency: "JPY" });
   await assertRefused("price", { price: 4.999 });
   await assertRefused("price", { price: 1.2345, currency: "KWD" });
@@ -185,7 +185,7 @@ test("a price has as many decimals as its currency", async () => {
   }
 });
 
-test("a price is positive and has at most 99,999,999 of the currency's smallest coins", async () => {
+test("a price: from 1 to 99,999,999 minor units", async () => {
   const [zero] = await problemsOf({ price: 0 });
   assert.equal(zero, "price: price must be positive");
   await assertRefused("price", { price: -0.01 });
@@ -201,12 +201,12 @@ test("a price is positive and has at most 99,999,999 of the currency's smallest 
   await assertRefused("price", { price: 1e300 });
 });
 
-test("a currency must be one that the operator takes", async () => {
+test("a currency that the operator does not accept: refused", async () => {
   const [problem] = await problemsOf({ currency: "CHF" });
   assert.equal(problem, "currency: must be one of USD, EUR, JPY, KWD");
 });
 
-test("variables follow from the template unless they are declared", async () => {
+test("variables: derived from the template unless declared", async () => {
   const content = "{{ topic }} {{tone=warm and calm}} {{topic}} {{lang=}} \\{{not}} {{ 1no }}";
   const product = await read(await createDraft(author, { content }));
   assert.deepEqual(product.variables, [
@@ -216,7 +216,7 @@ test("variables follow from the template unless they are declared", async () => 
   ]);
 });
 
-test("variables of messages are those of all messages together", async () => {
+test("variables of messages: those of all messages together", async () => {
   const content = JSON.stringify([
     { role: "system", content: "Speak {{language}}." },
     { role: "user", content: "{{question}} in {{language}}" },
@@ -235,7 +235,7 @@ suite("POST /products: tags of other template languages", () => {
     return reply.body.data.warnings as { field: string; reason: string }[];
   };
 
-  test("block syntax in a text, saved unchanged with a warning that names the tags and the fix", async () => {
+  test("block syntax in a text: saved unchanged with a warning that names the tags and the fix", async () => {
     const content =
       "{{#if formal}}Dear{{else}}Hi{{/if}} {{name}}, {{> footer}} {{#if formal}}x{{/if}} {% if a %}";
     const [tags, orElse, ...others] = await warningsOf({ content });
@@ -281,7 +281,7 @@ suite("POST /products: tags of other template languages", () => {
       assert.deepEqual(await warningsOf({ content }), []);
     });
 
-  test("in messages and in steps of a workflow, the warning names the place", async () => {
+  test("in messages and workflow steps: the warning names the place", async () => {
     const messages = [
       { role: "system", content: "Be kind." },
       { role: "user", content: "{{#each list}}" },
@@ -303,7 +303,7 @@ suite("POST /products: tags of other template languages", () => {
   });
 });
 
-test("declared variables must hold every name that the content uses, once", async () => {
+test("declared variables: must contain each used name once", async () => {
   const content = "{{a}} {{b}} {{c}}";
   assert.deepEqual(await problemsOf({ content, variables: [{ name: "b" }] }), [
     "variables: does not declare a, which the content uses",
@@ -312,7 +312,7 @@ test("declared variables must hold every name that the content uses, once", asyn
   await assertRefused("variables[1].name", { content: "{{a}}", variables: [{ name: "a" }, { name: "a" }] });
 });
 
-test("messages that no provider could run are refused at the place of the fault", async () => {
+test("invalid messages: refused with the place of the mistake", async () => {
   const asMessages = (messages: unknown) => ({
     contentFormat: "messages",
     content: JSON.stringify(messages),
@@ -334,7 +334,7 @@ const asWorkflow = (changes: Record<string, unknown> = {}) => ({
   compatibility: [],
 });
 
-test("a workflow is kept as it was written, and shows its inputs to everybody", async () => {
+test("a workflow: stored unchanged, with public inputs", async () => {
   const fields = asWorkflow();
   const product = await read(await createDraft(author, fields));
   assert.deepEqual([product.type, product.content], ["WORKFLOW", fields.content]);
@@ -344,14 +344,14 @@ test("a workflow is kept as it was written, and shows its inputs to everybody", 
   ]);
 });
 
-test("a workflow that says nothing of compatibility is compatible with what its steps use", async () => {
+test("a workflow without compatibility: compatible with what its steps use", async () => {
   const derived = await read(await createDraft(author, asWorkflow()));
   assert.deepEqual(derived.compatibility, ["openai", "anthropic"]);
-  const said = await read(await createDraft(author, { ...asWorkflow(), compatibility: ["mistral"] }));
-  assert.deepEqual(said.compatibility, ["mistral"]);
+  const declared = await read(await createDraft(author, { ...asWorkflow(), compatibility: ["mistral"] }));
+  assert.deepEqual(declared.compatibility, ["mistral"]);
 });
 
-test("all faults of a workflow are told at once, by their places", async () => {
+test("all mistakes of a workflow: reported at once with their places", async () => {
   const steps = [
     { id: "a", type: "transform", needs: ["b"], value: "steps.c.output" },
     { id: "b", type: "delay", needs: ["a"], seconds: 0 },
@@ -367,7 +367,7 @@ test("all faults of a workflow are told at once, by their places", async () => {
   await assertRefused("content.format", { type: "WORKFLOW", content: '{"format":"workflow/2"}' });
 });
 
-test("declared variables of a workflow are its inputs", async () => {
+test("declared variables of a workflow: its inputs", async () => {
   const topic = { name: "topic", description: "Anything", required: true };
   const parts = { name: "parts", required: false };
   const product = await read(await createDraft(author, { ...asWorkflow(), variables: [topic, parts] }));
@@ -382,7 +382,7 @@ test("declared variables of a workflow are its inputs", async () => {
   ]);
 });
 
-test("a key without the permission to write makes no product", async () => {
+test("an API key without write permission: refused", async () => {
   const reader = await market.createUser({ permissions: ["products:read"] });
   const details = assertError(await reader.post("/v1/products", haiku), 403, "UNAUTHORIZED");
   assert.equal(details.required, "products:write");

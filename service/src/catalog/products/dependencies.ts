@@ -9,18 +9,17 @@ import { type DependencyRow, findDependencies } from "./dependency-queries.ts";
 
 type Root = { id: string; type: string; content: string };
 
-/** A step of a workflow that runs another product. */
 interface Call {
-  /** Its place in the workflow that one began with, also where a called workflow makes the call. */
+  /** The field in the root workflow, also for calls by nested workflows. */
   field: string;
   productId: string;
   pinned: string | undefined;
 }
 
-/** A call with the product that it names; undefined: the id names none. */
+/** undefined: no product has this id. */
 interface Dependency extends Call {
   product: DependencyRow | undefined;
-  /** 1: called by the workflow itself. */
+  /** 1: called by the root workflow itself. */
   depth: number;
 }
 
@@ -44,13 +43,10 @@ function jsonOrNull(text: string): unknown {
 const ownField = (index: number, isMap: boolean) =>
   formatPath(["content", "steps", index, ...(isMap ? ["do"] : []), "productId"]);
 
-/** Spares parsing the definitions that call nothing. */
+/** Avoids parsing definitions without calls. */
 const mayCall = ({ type, content }: Root) => type === "WORKFLOW" && content.includes("prod_");
 
-/**
- * Every product that a run of a workflow calls, directly or through workflows that it calls: one query a level. A product
- * that is called twice is looked through once.
- */
+/** All products that a run of the workflow calls, also through nested workflows. One query per level; each product is expanded once. */
 async function findAllDependencies(db: Queries, root: Root, readerId: string | null): Promise<Dependency[]> {
   const found: Dependency[] = [];
   const seen = new Set([root.id]);
@@ -74,13 +70,13 @@ const idsIn = (calls: readonly Call[]) =>
 const rowOf = (rows: readonly DependencyRow[], productId: string) =>
   rows.find(({ id }) => id === toUuid("prod", productId));
 
-/** Products that the workflow calls and that no buyer can buy today. */
+/** Called products that a new buyer could not buy. */
 export async function unavailableDependencies(db: Queries, root: Root): Promise<FieldProblem[]> {
   const problems = (await findAllDependencies(db, root, null)).flatMap((dependency) => {
     const reason = whyUnavailable(root, dependency);
     return reason ? [{ field: dependency.field, reason }] : [];
   });
-  // Two calls deep in one dependency stand at the same place.
+  // Two nested calls of one dependency have the same field.
   return [...new Map(problems.map((problem) => [`${problem.field} ${problem.reason}`, problem])).values()];
 }
 
@@ -97,7 +93,7 @@ function whyUnavailable(root: Root, { product, productId, pinned, depth }: Depen
 
 type DependencySummary = Pick<ProductDetail, "dependencies" | "totalPrice">;
 
-/** What a product costs together with the products that its reader still has to buy to run it. */
+/** Includes the prices of products that the reader would still have to buy. */
 export async function readDependencies(
   db: Queries,
   root: Root & { priceMinor: number; currency: string },
@@ -114,7 +110,7 @@ export async function readDependencies(
   return { dependencies, totalPrice: isKnown ? toDecimal(totalMinor, root.currency) : null };
 }
 
-/** A product that the reader can neither buy nor run may be a draft: only its id is shown. */
+/** Shows only the id of a product that the reader can neither buy nor run: it may be a draft. */
 function toDependency(
   productId: string,
   product: DependencyRow | undefined,
@@ -127,7 +123,7 @@ function toDependency(
   return { productId, title, type, price: toDecimal(priceMinor, currency), currency, owned, onSale };
 }
 
-/** For an ETag: another one when anything of these changes. */
+/** A part of the ETag that changes with the dependencies. */
 export const dependencyEtag = ({ dependencies }: DependencySummary): string =>
   dependencies.length === 0
     ? ""

@@ -1,7 +1,6 @@
 import { sql } from "kysely";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** A called product as a new buyer gets it. */
 export interface DependencyRow {
   id: string;
   title: string;
@@ -9,16 +8,16 @@ export interface DependencyRow {
   priceMinor: number;
   currency: string;
   onSale: boolean;
-  /** The newest version that is for sale; null: none ever was. */
+  /** The newest published version; null: never published. */
   version: string | null;
   content: string | null;
-  /** Whether the pinned versions exist in the major line that a buyer gets today. */
+  /** Those of the pinned versions that exist in the major line of a new buyer. */
   versions: string[];
-  /** Whether the reader is its author or has bought it. */
+  /** Whether the reader is its author or bought it. */
   owned: boolean;
 }
 
-/** `readerId` null: an anonymous reader, who owns nothing. Unknown ids are left out. */
+/** `readerId` null: an anonymous reader. Unknown ids are missing from the result. */
 export async function findDependencies(
   db: Queries,
   ids: readonly string[],

@@ -17,7 +17,6 @@ type AccessReason = ProductDetail["access"]["reason"];
 
 const userIdOf = (caller: Caller) => (isMember(caller) ? caller.userId : null);
 
-/** Why the caller may read the content; administrators may without a reason. */
 function accessReason(product: ProductForReader, caller: Caller): AccessReason {
   if (product.authorId === userIdOf(caller)) return "author";
   return product.entitled ? "purchased" : "none";
@@ -26,14 +25,14 @@ function accessReason(product: ProductForReader, caller: Caller): AccessReason {
 export const isOnSale = ({ status, authorBannedAt }: Pick<ProductForReader, "status" | "authorBannedAt">) =>
   status === "published" && authorBannedAt === null;
 
-/** Products on sale are public. Other products are visible to their author, their buyers and administrators. */
+/** Published products are public. Others are visible to their author, buyers and administrators. */
 function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = accessReason(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
   return isOnSale(product) || reason !== "none" || isAdmin(caller);
 }
 
-/** A buyer keeps what they bought, whatever becomes of it, unless it does harm or is against the law. */
+/** Buyers keep access to every product except malicious and illegal ones. */
 export const isWithheld = ({ moderationCode }: Pick<ModerationDecision, "moderationCode">) =>
   moderationCode === "malicious" || moderationCode === "illegal";
 
@@ -46,14 +45,13 @@ export const withheldError = ({ moderationCode }: Pick<ModerationDecision, "mode
 export const isAuthorOrAdmin = (product: ProductForReader, caller: Caller) =>
   product.authorId === userIdOf(caller) || isAdmin(caller);
 
-/** Whether content may be shown: to its author and to admins always, to a buyer as long as it is not withheld. */
 const mayReadContent = (product: ProductForReader, caller: Caller) =>
   isAuthorOrAdmin(product, caller) || (product.entitled && !isWithheld(product));
 
 export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: ModerationDecision) =>
   moderatedAt && { reasonCode: moderationCode, reason: moderationReason, at: moderatedAt.toISOString() };
 
-/** What a referrer gets of the net price, in basis points. */
+/** A referrer's share of the net price, in basis points. */
 export const commissionOf = (
   product: Pick<ProductForReader, "commissionBasisPoints" | "authorsCommissionBasisPoints">,
 ) => product.commissionBasisPoints ?? product.authorsCommissionBasisPoints;
@@ -95,19 +93,19 @@ async function toDetail(ctx: Context, product: ProductForReader, caller: Caller)
   };
 }
 
-/** What its author can change, and what this caller may see of it; counters are no part of it. */
+/** Covers the author's fields and the caller's access. Counters are no part of it. */
 function productEtag(product: ProductForReader, caller: Caller): string {
   const reason = accessReason(product, caller);
-  const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
-  return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
+  const access = reason === "none" && isAdmin(caller) ? "admin" : reason;
+  return `"${product.revision}-${access}${product.usedAt ? "-used" : ""}"`;
 }
 
-/** The links to files end: an answer that shows some is another one when they do. */
+/** Changes when the links to files expire, since the response contains them. */
 function fileLinksEtag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${fileLinkExpiry(ctx.now()).getTime() / 1000}` : "";
 }
 
-/** If-Match of a change or a verdict: made from the product itself, whatever was shown beside it. */
+/** Compares only the product's part of the ETag, not links and dependencies. */
 export function checkIfMatch(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
   mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, productEtag(product, caller));
 }
@@ -118,11 +116,11 @@ export async function detailResponse(
   caller: Caller,
 ): Promise<DataResponse<ProductDetail>> {
   const detail = await toDetail(ctx, product, caller);
-  const beside = fileLinksEtag(ctx, detail) + dependencyEtag(detail);
-  return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${beside}"`) });
+  const suffix = fileLinksEtag(ctx, detail) + dependencyEtag(detail);
+  return new DataResponse(detail, { etag: productEtag(product, caller).replace(/"$/, `${suffix}"`) });
 }
 
-/** The product behind an id, as this caller sees it; what they cannot see is not there. */
+/** Throws PRODUCT_NOT_FOUND for a product that the caller may not see. */
 export async function findVisibleProduct(
   ctx: Context,
   caller: Caller,
@@ -134,7 +132,7 @@ export async function findVisibleProduct(
   return product;
 }
 
-/** A buyer's first look at the content is its reveal, written before it is shown; answers the product as it is then. */
+/** Records a buyer's first read of the content before the response, and returns the updated product. */
 export async function recordReveal(
   ctx: Context,
   caller: Caller,
@@ -159,21 +157,19 @@ export async function readDetail(
 }
 
 /**
- * What everybody may see of a product, without a view: a link on another site must not reveal to a buyer what they bought,
- * since that ends their instant refund.
+ * The public view, without counting a view. A link on another site must not reveal the content to a buyer, since that
+ * ends the instant refund.
  */
 export async function readAsGuest(ctx: Context, productId: string): Promise<DataResponse<ProductDetail>> {
   const stranger: Caller = { kind: "guest", guestId: "" };
   return detailResponse(ctx, await findVisibleProduct(ctx, stranger, productId), stranger);
 }
 
-/** A product as its reviewers get it, with why they may read it, if they may. */
 export async function findProductToReview(ctx: Context, caller: Caller, productId: string) {
   const product = await findVisibleProduct(ctx, caller, productId);
   return { ...product, reason: accessReason(product, caller) };
 }
 
-/** A product as its runner gets it: the version of their line, and why they may run it, if they may. */
 export async function findProductToRun(ctx: Context, caller: Caller, productId: string) {
   const product = await findProductToReview(ctx, caller, productId);
   const isBuyers = product.reason === "purchased";

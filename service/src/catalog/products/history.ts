@@ -7,7 +7,6 @@ import { type AuditedMoveRow, listMoves } from "./moderation-queries.ts";
 import { authorizeChange } from "./ownership.ts";
 
 const byAction = new Map(Object.values(moves).map((move) => [move.auditAction as string, move]));
-/** What the audit log calls the moves. */
 export const moveActions = [...byAction.keys()];
 
 function actorOf({ action, actorId, authorId }: AuditedMoveRow): StatusChange["by"] {
@@ -15,7 +14,7 @@ function actorOf({ action, actorId, authorId }: AuditedMoveRow): StatusChange["b
   return actorId === authorId && byAction.get(action)?.by === "author" ? "author" : "moderator";
 }
 
-/** Who of the moderators it was stays in the audit log. */
+/** Omits the moderator, who is in the audit log only. */
 export const toMove = (row: AuditedMoveRow): StatusChange => ({
   action: row.action,
   from: row.details.from,
@@ -26,7 +25,7 @@ export const toMove = (row: AuditedMoveRow): StatusChange => ({
   at: row.createdAt.toISOString(),
 });
 
-/** The moves of a product, newest first, for its author and administrators. */
+/** The moves of a product, newest first. */
 export async function listHistory(
   ctx: Context,
   caller: Member,

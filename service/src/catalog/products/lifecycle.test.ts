@@ -12,50 +12,50 @@ import { moves } from "./lifecycle.ts";
 
 type State = (typeof productStatuses)[number];
 
-/** Section 2 of the contract, written down a second time. `submit` is what publishing is where moderators look first. */
-const contract: Record<string, { by: "author" | "admin"; from: State[]; to: State; deed: string }> = {
+/** Section 2 of the contract, as an independent copy. `submit` is `publish` under moderation. */
+const contract: Record<string, { by: "author" | "admin"; from: State[]; to: State; auditAction: string }> = {
   publish: {
     by: "author",
     from: ["draft", "rejected", "unpublished"],
     to: "published",
-    deed: "product.published",
+    auditAction: "product.published",
   },
   submit: {
     by: "author",
     from: ["draft", "rejected", "unpublished"],
     to: "pending_review",
-    deed: "product.submitted",
+    auditAction: "product.submitted",
   },
-  withdraw: { by: "author", from: ["pending_review"], to: "draft", deed: "product.withdrawn" },
-  approve: { by: "admin", from: ["pending_review"], to: "published", deed: "product.approved" },
-  reject: { by: "admin", from: ["pending_review"], to: "rejected", deed: "product.rejected" },
-  unpublish: { by: "author", from: ["published"], to: "unpublished", deed: "product.unpublished" },
+  withdraw: { by: "author", from: ["pending_review"], to: "draft", auditAction: "product.withdrawn" },
+  approve: { by: "admin", from: ["pending_review"], to: "published", auditAction: "product.approved" },
+  reject: { by: "admin", from: ["pending_review"], to: "rejected", auditAction: "product.rejected" },
+  unpublish: { by: "author", from: ["published"], to: "unpublished", auditAction: "product.unpublished" },
   suspend: {
     by: "admin",
     from: ["published", "unpublished", "pending_review"],
     to: "suspended",
-    deed: "product.suspended",
+    auditAction: "product.suspended",
   },
-  reinstate: { by: "admin", from: ["suspended"], to: "unpublished", deed: "product.reinstated" },
+  reinstate: { by: "admin", from: ["suspended"], to: "unpublished", auditAction: "product.reinstated" },
   delete: {
     by: "author",
     from: ["draft", "pending_review", "published", "rejected", "unpublished", "suspended"],
     to: "deleted",
-    deed: "product.deleted",
+    auditAction: "product.deleted",
   },
 };
 
-test("the table has the moves of the contract and no others", () => {
+test("the table of moves: those of the contract and no others", () => {
   const table = Object.fromEntries(
-    Object.entries(moves).map(([name, { by, from, to, auditAction: deed }]) => [
+    Object.entries(moves).map(([name, { by, from, to, auditAction }]) => [
       name,
-      { by, from: [...from], to, deed },
+      { by, from: [...from], to, auditAction },
     ]),
   );
   assert.deepEqual(table, contract);
 });
 
-test("every state can be reached, and out of every one but deleted leads a way", () => {
+test("the states: all reachable, and all but deleted can be left", () => {
   const all = Object.values(moves);
   const reached = new Set<State>(["draft"]);
   for (const _ of all)
@@ -67,8 +67,17 @@ test("every state can be reached, and out of every one but deleted leads a way",
 
 const callers = ["author", "stranger", "buyer", "admin", "admin without two factors"] as const;
 type Who = (typeof callers)[number];
-const asked = ["publish", "withdraw", "approve", "reject", "unpublish", "suspend", "reinstate", "delete"];
-const actions = [...asked, "change", "buy", "give or take the badge"];
+const requestedMoves = [
+  "publish",
+  "withdraw",
+  "approve",
+  "reject",
+  "unpublish",
+  "suspend",
+  "reinstate",
+  "delete",
+];
+const actions = [...requestedMoves, "change", "buy", "give or take the badge"];
 
 interface Step {
   who: Who;
@@ -76,20 +85,19 @@ interface Step {
   code: (typeof suspensionReasons)[number];
 }
 
-/** What the world knows of one product. */
 interface Model {
   state: State;
   everPublished: boolean;
   verified: boolean;
   owned: boolean;
-  /** The code of the suspension that still tells. */
+  /** The code of the current suspension. */
   code: string | null;
   events: string[];
-  deeds: string[];
+  audited: string[];
   emails: number;
 }
 
-/** Expected answers: the state machine again, in other words than the service's. */
+/** Expected results: an independent implementation of the state machine. */
 class World {
   readonly moderation: boolean;
   model: Model = {
@@ -99,7 +107,7 @@ class World {
     owned: false,
     code: null,
     events: [],
-    deeds: [],
+    audited: [],
     emails: 0,
   };
 
@@ -156,7 +164,7 @@ class World {
 
   private move(who: Who, action: string, code: string): string {
     const name = action === "publish" && this.isModerated ? "submit" : action;
-    const { by, from, to, deed } = contract[name]!;
+    const { by, from, to, auditAction } = contract[name]!;
     if (by === "admin" && who !== "admin") return "403 UNAUTHORIZED";
     const refusal = this.refusal(who);
     if (refusal) return refusal;
@@ -168,7 +176,7 @@ class World {
       model.events.push("product.unpublished suspended");
     if (action === "delete" && model.everPublished) model.events.push("product.unpublished deleted");
     if (by === "admin") model.emails++;
-    model.deeds.push(`${who} ${deed} ${model.state} ${to}`);
+    model.audited.push(`${who} ${auditAction} ${model.state} ${to}`);
     model.everPublished ||= to === "published";
     if (action !== "delete") model.code = action === "suspend" ? code : null;
     model.state = to;
@@ -179,7 +187,7 @@ class World {
 const answerOf = ({ status, body }: Reply) => [status, body.error?.code].filter(Boolean).join(" ");
 
 for (const moderation of [false, true]) {
-  suite(`with moderation ${moderation ? "on" : "off"}`, () => {
+  suite(`moderation ${moderation ? "on" : "off"}`, () => {
     let market: Market;
     const people = {} as Record<Who, Client>;
     before(async () => {
@@ -212,8 +220,8 @@ for (const moderation of [false, true]) {
       return client.post(`/v1/admin/products/${id}/${action}`, body, headers);
     }
 
-    /** `who deed from to` of each entry, oldest first. */
-    async function deedsTo(id: string): Promise<string[]> {
+    /** `actor action from to` of each audit entry, oldest first. */
+    async function auditedMoves(id: string): Promise<string[]> {
       const { rows } = await market.query(
         "select actor_id, action, details from audit_log where target_id = $1 and action <> 'product.updated' order by id",
         [id],
@@ -235,11 +243,11 @@ for (const moderation of [false, true]) {
     }
 
     async function assertWorld(id: string, world: World): Promise<void> {
-      const { state, owned, code, events, deeds, emails } = world.model;
+      const { state, owned, code, events, audited, emails } = world.model;
       const { rows } = await market.query("select status from products where id = $1", [toUuid("prod", id)]);
       assert.equal(rows[0].status, state);
-      assert.deepEqual(await deedsTo(id), deeds, "every move is audited, by who made it");
-      assert.deepEqual(await eventsOf(id), events, "each is told once and in order");
+      assert.deepEqual(await auditedMoves(id), audited, "each move is audited with its actor");
+      assert.deepEqual(await eventsOf(id), events, "one event each, in order");
       assert.equal((await emailsToUser(market, people.author.userId)).length, emails);
       const isWithheld = code === "malicious" || code === "illegal";
       for (const who of callers) {
@@ -258,8 +266,8 @@ for (const moderation of [false, true]) {
       else assert.equal(ran, state === "published" ? "403 UNAUTHORIZED" : "404 PRODUCT_NOT_FOUND");
     }
 
-    /** Publishing and buying often, deleting seldom: else most lives would be short and dull. */
-    const often: Record<string, number> = { publish: 8, buy: 5, approve: 5, delete: 1 };
+    /** Weights: frequent publishing and buying, rare deletion. Otherwise most histories would be short. */
+    const weights: Record<string, number> = { publish: 8, buy: 5, approve: 5, delete: 1 };
     const whoMay = (action: string): Who => {
       if (action === "buy") return "buyer";
       return action === "give or take the badge" ? "admin" : ((contract[action]?.by as Who) ?? "author");
@@ -269,7 +277,7 @@ for (const moderation of [false, true]) {
         chance: fc.nat(2),
         anybody: fc.constantFrom(...callers),
         action: fc.oneof(
-          ...actions.map((action) => ({ weight: often[action] ?? 3, arbitrary: fc.constant(action) })),
+          ...actions.map((action) => ({ weight: weights[action] ?? 3, arbitrary: fc.constant(action) })),
         ),
         code: fc.constantFrom(...suspensionReasons),
       })
@@ -278,7 +286,7 @@ for (const moderation of [false, true]) {
         ...rest,
       }));
 
-    test("no random history reaches an undeclared state, and every move is audited and told as the table says", async () => {
+    test("random moves: declared states only, each move audited and published as an event", async () => {
       const made = new Set<string>();
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 12, maxLength: 40, size: "max" }), async (steps) => {
@@ -292,7 +300,7 @@ for (const moderation of [false, true]) {
             if (expected === "nothing") continue;
             const reply = await act(one, id, verified);
             assert.equal(answerOf(reply), expected, `${one.who}: ${one.action} in ${state}`);
-            if (expected === "200" && asked.includes(one.action))
+            if (expected === "200" && requestedMoves.includes(one.action))
               assert.equal(reply.body.data.status, world.model.state);
             if (expected === "409 INVALID_STATE" && one.action !== "change") {
               const name = contract[one.action]!;
@@ -301,14 +309,14 @@ for (const moderation of [false, true]) {
             }
           }
           await assertWorld(id, world);
-          for (const deed of world.model.deeds) made.add(deed.split(" ").at(-3)!);
+          for (const entry of world.model.audited) made.add(entry.split(" ").at(-3)!);
         }),
         { numRuns: runs(30) },
       );
       assert.ok(made.size >= (moderation ? 7 : 4), `the histories were dull: ${[...made]}`);
     });
 
-    test("of many moves at once each starts where another ended: one line of history", async () => {
+    test("parallel moves: each starts where another ended, one linear history", async () => {
       people.author = await market.createUser({ name: "Author" });
       people.buyer = await market.createUser();
       const id = await createDraft(people.author);
@@ -317,13 +325,13 @@ for (const moderation of [false, true]) {
         const action = moved[at % moved.length]!;
         return { who: contract[action]!.by as Who, action, code: "spam" as const };
       });
-      // Deleted last, or the rest would have nothing to do.
+      // Deletions come last, since a deleted product refuses every other move.
       const inOrder = tries.toSorted((a, b) => Number(a.action === "delete") - Number(b.action === "delete"));
       const replies = await Promise.all(inOrder.map((one) => act(one, id, false)));
       const done = replies.filter(({ status }) => status === 200).length;
       for (const reply of replies)
         assert.match(answerOf(reply), /^(200|409 INVALID_STATE|404 PRODUCT_NOT_FOUND)$/);
-      const history = (await deedsTo(id)).map((deed) => deed.split(" ").slice(2));
+      const history = (await auditedMoves(id)).map((action) => action.split(" ").slice(2));
       assert.equal(history.length, done);
       let state = "draft";
       for (const [from, to] of history) {
@@ -335,14 +343,14 @@ for (const moderation of [false, true]) {
   });
 }
 
-suite("moves at once, of a product on sale,", () => {
+suite("parallel moves of a published product", () => {
   let market: Market;
   before(async () => {
     market = await openMarket();
   });
   after(() => market.close());
 
-  test("twenty deletions are one, and it is told once", async () => {
+  test("twenty deletions: one succeeds, one event", async () => {
     const author = await market.createUser();
     const id = await createProduct(author);
     const replies = await Promise.all(Array.from({ length: 20 }, () => author.delete(`/v1/products/${id}`)));

@@ -13,17 +13,16 @@ export type MoveName =
   | "delete";
 
 export interface Move {
-  /** Administrators may do what an author may. */
+  /** Administrators may also do an author's moves. */
   by: "author" | "admin";
   from: readonly ProductStatus[];
   to: ProductStatus;
-  /** What the audit log calls it. */
   auditAction: `product.${string}`;
-  /** Only what has everything that a buyer needs goes this way. */
+  /** Requires the complete checklist. */
   complete?: true;
-  /** Moderators say why; a deletion keeps what they said, every other move forgets it. */
+  /** "given" stores the moderator's reason, "kept" leaves it; every other move clears it. */
   moderationNote?: "given" | "kept";
-  /** What the seller's programs are told: of the end of a sale, if the product was on sale till now, or ever. */
+  /** Published to the seller. `if` limits the end of a sale to products that were on sale until now, or ever. */
   event?:
     | "product.published"
     | { unpublished: "unpublished" | "suspended" | "deleted"; if: "on sale" | "ever" };
@@ -31,7 +30,6 @@ export interface Move {
 
 const NOT_OFFERED = ["draft", "rejected", "unpublished"] as const;
 
-/** The life of a product: every move that there is. */
 export const moves: Record<MoveName, Move> = {
   publish: {
     by: "author",
@@ -41,7 +39,7 @@ export const moves: Record<MoveName, Move> = {
     complete: true,
     event: "product.published",
   },
-  // What publishing is where moderators look first.
+  // The move that replaces `publish` under moderation.
   submit: {
     by: "author",
     from: NOT_OFFERED,
@@ -91,6 +89,6 @@ export const moves: Record<MoveName, Move> = {
   },
 };
 
-/** Whether moderators look at what this seller offers before buyers do. */
+/** Whether moderators must approve this seller's products. */
 export const isModerated = ({ config }: Context, { authorVerified }: { authorVerified: boolean }) =>
   config.moderation && !authorVerified;

@@ -2,7 +2,6 @@ import type { SuspensionReason } from "@stoa/contract";
 import { type Email, renderEmail } from "../../platform/email/render-email.ts";
 import type { MoveName } from "./lifecycle.ts";
 
-/** What moderators say with a move. */
 export interface ModerationReason {
   reasonCode: SuspensionReason | null;
   reason: string | null;
@@ -19,7 +18,7 @@ const reasonTexts: Record<SuspensionReason, string> = {
   other: "of the reason below",
 };
 
-/** The emails to the author, by move. */
+/** To the author, by move. */
 const emails: Partial<Record<MoveName, EmailTemplate>> = {
   approve: (title) => ({
     subject: `On sale: ${title}`,

@@ -28,13 +28,13 @@ export interface ModeratedRow extends ModerationDecision {
 export interface ModeratedFilter extends Paging {
   status?: ProductStatus | undefined;
   authorId?: string | undefined;
-  /** Of a product whose id was searched for. */
+  /** Set when the search text is a product id. */
   id?: string | undefined;
   search?: string | undefined;
   order: "newest" | "oldest";
 }
 
-/** Words of a person: in them `%` and `_` are letters. */
+/** Escapes `%` and `_`. */
 const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 function matchingProducts(db: Queries, { status, authorId, id, search }: ModeratedFilter) {
@@ -87,7 +87,6 @@ export async function listModerated(db: Queries, filter: ModeratedFilter): Promi
   return { items, ...(await countRows(db, matchingProducts(db, filter).select("p.id"))) };
 }
 
-/** A move as the audit log keeps it. */
 export interface AuditedMoveRow {
   productId: string;
   authorId: string;
@@ -103,12 +102,12 @@ export interface AuditedMoveRow {
 }
 
 interface ProductRef {
-  /** As clients see it, and the audit log. */
+  /** The public id, as in the audit log. */
   productId: string;
   authorId: string;
 }
 
-/** The last ones of each product, newest first. */
+/** The latest moves of each product, newest first. */
 export async function listLastMoves(
   db: Queries,
   products: ProductRef[],

@@ -27,7 +27,6 @@ const judge = (id: string, verb: string, body?: unknown, headers = {}) =>
   admin.post(`/v1/admin/products/${id}/${verb}`, body, headers);
 const approve = async (id: string) => judge(id, "approve", undefined, { "if-match": await tagOf(id) });
 
-/** Waits for moderators. */
 async function hasPending(author = seller, input = {}): Promise<string> {
   const id = await createDraft(author, input);
   const reply = await author.post(`/v1/products/${id}/publish`);
@@ -46,8 +45,8 @@ const idsOf = async (query: string) => (await listed(query)).data.map(({ id }: {
 const giveBadge = (who: Client, verified: boolean) =>
   admin.patch(`/v1/admin/users/${toId("usr", who.userId)}`, { verified });
 
-suite("a product that waits for moderators", () => {
-  test("is nobody's to find or to buy, and is announced when it is approved", async () => {
+suite("a product in moderation", () => {
+  test("neither listed nor for sale; published as event when approved", async () => {
     const id = await hasPending();
     const stranger = await market.createUser();
     assertError(await stranger.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
@@ -60,13 +59,13 @@ suite("a product that waits for moderators", () => {
     assert.equal((await stranger.get(`/v1/products/${id}`)).status, 200);
   });
 
-  test("waits too when an administrator publishes it for its seller: approving is the one way", async () => {
+  test("published by an administrator for its seller: waits too, approval is the one way", async () => {
     const id = await createDraft(seller);
     const reply = await admin.post(`/v1/products/${id}/publish`);
     assert.equal(reply.body.data.status, "pending_review");
   });
 
-  test("must have everything that a buyer needs, and may not lose it while it waits", async () => {
+  test("must be complete, and cannot lose a required field while it waits", async () => {
     const bare = await createDraft(seller, { description: "" });
     assertError(await seller.post(`/v1/products/${bare}/publish`), 422, "VALIDATION_ERROR", "description");
     const id = await hasPending();
@@ -74,7 +73,7 @@ suite("a product that waits for moderators", () => {
     assertError(reply, 422, "VALIDATION_ERROR", "description");
   });
 
-  test("is approved with its files too, when the links to them have ended", async () => {
+  test("with files: approved although their links have expired", async () => {
     const id = await createDraft(seller);
     await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
@@ -84,7 +83,7 @@ suite("a product that waits for moderators", () => {
     assert.equal(reply.body.data?.status, "published", reply.text);
   });
 
-  test("is approved as it was seen: what its seller changed since is not put on sale", async () => {
+  test("changed by its seller after the moderator read it: approval refused", async () => {
     const id = await hasPending();
     const seen = { "if-match": await tagOf(id) };
     await seller.patch(`/v1/products/${id}`, {
@@ -95,7 +94,7 @@ suite("a product that waits for moderators", () => {
     assert.equal((await approve(id)).status, 200);
   });
 
-  test("is approved as it was seen, taken back, changed and handed in again in between too", async () => {
+  test("withdrawn, changed and submitted again after the moderator read it: approval refused", async () => {
     const id = await hasPending();
     const seen = { "if-match": await tagOf(id) };
     await seller.post(`/v1/products/${id}/withdraw`);
@@ -104,7 +103,7 @@ suite("a product that waits for moderators", () => {
     assertError(await judge(id, "approve", undefined, seen), 412, "PRECONDITION_FAILED");
   });
 
-  test("is approved with its files under the ETag of the moment, however old the links in that answer are", async () => {
+  test("approved with its files under the current ETag, whose links are old", async () => {
     const id = await createDraft(seller);
     await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
@@ -115,7 +114,7 @@ suite("a product that waits for moderators", () => {
     assert.equal(approved.status, 200, approved.text);
   });
 
-  test("is approved as it stands by whoever does not say what they saw", async () => {
+  test("approval without If-Match: approves the current state", async () => {
     for (const headers of [{}, { "if-match": "*" }]) {
       const id = await hasPending();
       await seller.patch(`/v1/products/${id}`, { title: "Changed since" });
@@ -125,7 +124,7 @@ suite("a product that waits for moderators", () => {
     }
   });
 
-  test("with files is approved as it was seen, however old the links to them are", async () => {
+  test("with files, approved by an old ETag of the same state: succeeds", async () => {
     const id = await createDraft(seller);
     await uploadFile(seller, id);
     await seller.post(`/v1/products/${id}/publish`);
@@ -135,7 +134,7 @@ suite("a product that waits for moderators", () => {
     assertError(await judge(id, "suspend", { reasonCode: "spam" }, seen), 412, "PRECONDITION_FAILED");
   });
 
-  test("changed and approved at once, is on sale only as the moderator saw it", async () => {
+  test("changed and approved at once: published only as the moderator read it", async () => {
     for (let round = 0; round < 8; round++) {
       const id = await hasPending();
       const seen = { "if-match": await tagOf(id) };
@@ -154,7 +153,7 @@ suite("a product that waits for moderators", () => {
     }
   });
 
-  test("of several moderators at once one decides, and one email tells so", async () => {
+  test("parallel decisions of moderators: one wins, one email", async () => {
     const id = await hasPending(seller, { title: "Contested" });
     const seen = { "if-match": await tagOf(id) };
     const replies = await Promise.all(
@@ -167,7 +166,7 @@ suite("a product that waits for moderators", () => {
     assert.equal(messages.filter(({ subject }) => subject.endsWith("Contested")).length, 1);
   });
 
-  test("of a seller who leaves is a draft again, and on nobody's list", async () => {
+  test("its seller's account closes: a draft again, in no list", async () => {
     const leaver = await market.createUser();
     const id = await hasPending(leaver);
     const session = await market.createSession(leaver.userId);
@@ -178,20 +177,20 @@ suite("a product that waits for moderators", () => {
   });
 });
 
-suite("the seller is told", () => {
+suite("the seller's emails", () => {
   const lastLetter = async () => {
     const [{ subject, text }] = (await emailsToUser(market, seller.userId)) as [Email, ...Email[]];
     return { subject, text: unwrapLines(text) };
   };
 
-  test("of an approval", async () => {
+  test("an approval", async () => {
     await hasApproved(seller, { title: "Approved one" });
     const { subject, text } = await lastLetter();
     assert.equal(subject, "On sale: Approved one");
     assert.match(text, /“Approved one”. It is on sale now/);
   });
 
-  test("of a rejection with its reason, by email and in the product", async () => {
+  test("a rejection: with its reason, also in the product", async () => {
     const id = await hasPending(seller, { title: "Rejected one" });
     await judge(id, "reject", { reason: "It rhymes.\n\nHaikus do not." });
     assert.match(
@@ -210,7 +209,7 @@ suite("the seller is told", () => {
     assert.equal((await read(seller, id)).moderation, null);
   });
 
-  test("of a suspension with its code, and of its end", async () => {
+  test("a suspension: with its code, and its end", async () => {
     const id = await hasApproved(seller, { title: "Suspended one" });
     await judge(id, "suspend", { reasonCode: "misleading" });
     assert.match((await lastLetter()).text, /because its description is misleading. It is off sale/);
@@ -220,7 +219,7 @@ suite("the seller is told", () => {
     assert.deepEqual([status, moderation], ["unpublished", null]);
   });
 
-  test("unless they have left", async () => {
+  test("a closed account: no email", async () => {
     const leaver = await market.createUser();
     const id = await hasApproved(leaver);
     const session = await market.createSession(leaver.userId);
@@ -232,7 +231,7 @@ suite("the seller is told", () => {
     assert.equal(await count(), known);
   });
 
-  test("and nobody else is: strangers and buyers see no reason", async () => {
+  test("strangers and buyers: see no reason", async () => {
     const id = await hasApproved();
     const buyer = await market.createUser();
     await buyProduct(buyer, id);
@@ -243,7 +242,7 @@ suite("the seller is told", () => {
     assertError(await buyer.get(`/v1/products/${id}/history`), 403, "UNAUTHORIZED");
   });
 
-  test("a reason is needed to reject, and with the code other", async () => {
+  test('a reason: required to reject, and with the code "other"', async () => {
     const id = await hasPending();
     assertError(await judge(id, "reject"), 400, "INVALID_REQUEST", "reason");
     assertError(await judge(id, "reject", { reason: "  " }), 400, "INVALID_REQUEST", "reason");
@@ -254,8 +253,8 @@ suite("the seller is told", () => {
   });
 });
 
-suite("what moderators let on sale", () => {
-  test("stays as they saw it: its seller changes the price and the commission alone", async () => {
+suite("a product approved by moderators", () => {
+  test("its seller can change only the price and the commission", async () => {
     const id = await hasApproved();
     const terms = { price: 9, commissionBasisPoints: 50 };
     assert.equal((await seller.patch(`/v1/products/${id}`, terms)).status, 200);
@@ -274,7 +273,7 @@ suite("what moderators let on sale", () => {
     assert.equal((await read(seller, id)).price, 9);
   });
 
-  test("keeps the files and images that they saw, in an import too", async () => {
+  test("files and images stay, in an import too", async () => {
     const id = await createDraft(seller);
     const file = await uploadFile(seller, id);
     const image = (await sendImage(seller, id, { bytes: await picture() })).body.data;
@@ -296,7 +295,7 @@ suite("what moderators let on sale", () => {
     assert.deepEqual([version, files.length, images.length], ["1.0.0", 1, 1]);
   });
 
-  test("is what its buyers go on getting, until moderators let the next version out", async () => {
+  test("buyers get this version until moderators approve the next", async () => {
     const id = await hasApproved();
     const buyer = await market.createUser();
     const orderId = await buyProduct(buyer, id);
@@ -306,12 +305,12 @@ suite("what moderators let on sale", () => {
     });
     assert.equal(changed.body.data.version, "1.1.0");
     const path = `/v1/products/${id}/versions`;
-    const sees = async (who: Client) =>
+    const versionsFor = async (who: Client) =>
       (await who.get(path)).body.data.map(({ version }: { version: string }) => version);
 
     const buys = async () => (await read(buyer, id)).version;
     assert.equal(await buys(), "1.0.0");
-    assert.deepEqual([await sees(buyer), await sees(seller)], [["1.0.0"], ["1.1.0", "1.0.0"]]);
+    assert.deepEqual([await versionsFor(buyer), await versionsFor(seller)], [["1.0.0"], ["1.1.0", "1.0.0"]]);
     assertError(await buyer.get(`${path}/1.1.0`), 404, "VERSION_NOT_FOUND");
     const pinned = { productId: id, options: { version: "1.1.0" } };
     assertError(await run(buyer, pinned), 422, "VALIDATION_ERROR", "options.version");
@@ -326,7 +325,7 @@ suite("what moderators let on sale", () => {
     assert.equal((await run(buyer, pinned)).status, 200);
   });
 
-  test("keeps the files of an unseen version from its buyers, by any link", async () => {
+  test("files of an unapproved version: hidden from buyers, by any link", async () => {
     const id = await hasApproved();
     const buyer = await market.createUser();
     await buyProduct(buyer, id);
@@ -341,7 +340,7 @@ suite("what moderators let on sale", () => {
     assert.equal((await open()).status, 200);
   });
 
-  test("reaches buyers at once where an administrator changes it", async () => {
+  test("a change by an administrator: reaches buyers at once", async () => {
     const id = await hasApproved();
     const buyer = await market.createUser();
     await buyProduct(buyer, id);
@@ -349,7 +348,7 @@ suite("what moderators let on sale", () => {
     assert.equal((await read(buyer, id)).version, "1.1.0");
   });
 
-  test("reaches buyers at once where the seller is verified", async () => {
+  test("a change by a verified seller: reaches buyers at once", async () => {
     const trusted = await market.createUser();
     await giveBadge(trusted, true);
     const id = await createProduct(trusted);
@@ -360,15 +359,15 @@ suite("what moderators let on sale", () => {
   });
 });
 
-suite("the badge", () => {
-  test("lets its seller sell without moderation, shows in every list, and is audited", async () => {
+suite("the verified badge", () => {
+  test("its seller publishes without moderation; shown in every list, and audited", async () => {
     const trusted = await market.createUser({ name: "Trusted" });
     const waiting = await hasPending(trusted);
     assert.equal((await giveBadge(trusted, true)).body.data.verified, true);
     const id = await createProduct(trusted);
-    const mine = (await trusted.get("/v1/products?author=me")).body.data;
+    const ownItems = (await trusted.get("/v1/products?author=me")).body.data;
     assert.deepEqual(
-      mine.map(({ author }: { author: { verified: boolean } }) => author.verified),
+      ownItems.map(({ author }: { author: { verified: boolean } }) => author.verified),
       [true, true],
     );
     assert.equal((await read(trusted, id)).author.verified, true);
@@ -389,7 +388,7 @@ suite("the badge", () => {
 
 suite("a suspension as malicious or illegal", () => {
   for (const reasonCode of ["malicious", "illegal"]) {
-    test(`${reasonCode}: buyers neither run, read nor download it, even deleted, until it is reinstated`, async () => {
+    test(`${reasonCode}: buyers cannot run, read or download it, even deleted, until it is reinstated`, async () => {
       const id = await hasApproved();
       const buyer = await market.createUser();
       const orderId = await buyProduct(buyer, id);
@@ -430,7 +429,7 @@ suite("a suspension as malicious or illegal", () => {
     });
   }
 
-  test("for any other reason takes nothing from buyers", async () => {
+  test("any other reason: buyers lose nothing", async () => {
     const id = await hasApproved();
     const buyer = await market.createUser();
     const orderId = await buyProduct(buyer, id);
@@ -445,7 +444,7 @@ suite("a suspension as malicious or illegal", () => {
   });
 });
 
-suite("moderators list products", () => {
+suite("GET /admin/products", () => {
   let author: Client;
   let products: string[];
   before(async () => {
@@ -458,7 +457,7 @@ suite("moderators list products", () => {
   });
   const by = () => `author=${toId("usr", author.userId)}`;
 
-  test("as a queue: who waits longest comes first, and a change sends nobody to its end", async () => {
+  test("the moderation queue: oldest submission first, a change does not move it", async () => {
     const [one, two, three] = products;
     market.clock.forward(60_000);
     await author.patch(`/v1/products/${one}`, { description: "Changed." });
@@ -467,7 +466,7 @@ suite("moderators list products", () => {
     assert.deepEqual(await idsOf(`${by()}&order=oldest&limit=1&page=2`), [two]);
   });
 
-  test("by status, seller, words of the title and id", async () => {
+  test("filters: status, seller, words of the title, id", async () => {
     const [, two] = products;
     assert.deepEqual(await idsOf(`${by()}&search=TWO`), [two]);
     assert.deepEqual(await idsOf(`search=100%25&${by()}`), [two]);
@@ -481,7 +480,7 @@ suite("moderators list products", () => {
     assertError(await admin.get("/v1/admin/products?status=gone"), 400, "INVALID_REQUEST", "status");
   });
 
-  test("with the seller, the reasons and the history", async () => {
+  test("an item: seller, reasons and history", async () => {
     const [one] = products;
     await judge(one!, "reject", { reason: "Too short." });
     market.clock.forward(60_000);

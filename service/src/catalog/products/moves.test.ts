@@ -26,8 +26,8 @@ function act(who: Client, action: Action, id: string): Promise<Reply> {
 
 const answerOf = ({ status, body }: Reply) => [status, body.error?.code].filter(Boolean).join(" ");
 
-/** The bodies of all events of a product as they are kept, in the order of their making, each with its receivers. */
-async function keptEvents(id: string): Promise<{ body: string; to: string[] }[]> {
+/** The stored events of a product in order of creation, each with its endpoints. */
+async function storedEvents(id: string): Promise<{ body: string; to: string[] }[]> {
   const { rows } = await market.query(
     `select e.body, array_agg(r.user_id::text) as to from events e left join event_recipients r on r.event_id = e.id
       where strpos(e.body, $1) > 0 group by e.id order by e.id`,
@@ -42,19 +42,19 @@ const nameOf = (body: string) => {
 };
 
 async function assertEvents(id: string, expected: string[]): Promise<void> {
-  const kept = await keptEvents(id);
+  const events = await storedEvents(id);
   assert.deepEqual(
-    kept.map(({ body }) => nameOf(body)),
+    events.map(({ body }) => nameOf(body)),
     expected,
   );
-  for (const { to } of kept) assert.deepEqual(to, [author.userId], "the author alone is told");
-  const bodies = kept.map(({ body }) => body).reverse();
+  for (const { to } of events) assert.deepEqual(to, [author.userId], "only the author gets it");
+  const bodies = events.map(({ body }) => body).reverse();
   const { text } = await author.get(`/v1/events?limit=${Math.max(1, bodies.length)}`);
   if (bodies.length > 0)
     assert.ok(text.includes(`"data":[${bodies.join(",")}]`), "byte for byte, newest first");
 }
 
-test("publishing tells everything that a buyer would miss", async () => {
+test("publish: reports everything that is missing", async () => {
   const { title, type, price } = haiku;
   const created = await author.post("/v1/products", { title, type, price, content: "  " });
   const reply = await author.post(`/v1/products/${created.body.data.id}/publish`);
@@ -65,14 +65,14 @@ test("publishing tells everything that a buyer would miss", async () => {
   );
 });
 
-test("an incomplete product stays a draft without an event", async () => {
+test("publish, incomplete: stays a draft, no event", async () => {
   const id = await createDraft(author, { description: "" });
   assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "description");
   assert.equal((await author.get(`/v1/products/${id}`)).body.data.status, "draft");
   await assertEvents(id, []);
 });
 
-test("a workflow is sold like a prompt, found by its type, and run elsewhere", async () => {
+test("a workflow: sold like a prompt, found by its type, not run by POST /ai/execute", async () => {
   const seller = await market.createUser();
   const id = await createProduct(seller, { type: "WORKFLOW", content: JSON.stringify(workflow) });
   const { body } = await seller.get("/v1/products?type=workflow");
@@ -87,7 +87,7 @@ test("a workflow is sold like a prompt, found by its type, and run elsewhere", a
   assertError(run, 422, "VALIDATION_ERROR", "productId");
 });
 
-test("a workflow is not published without the providers that its steps use", async () => {
+test("publish, a workflow without the providers of its steps: refused", async () => {
   const fields = { type: "WORKFLOW", compatibility: ["openai"] };
   const id = await createDraft(author, { ...fields, content: JSON.stringify(workflow) });
   const { errors } = assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR");
@@ -98,7 +98,7 @@ test("a workflow is not published without the providers that its steps use", asy
   await createProduct(author, { ...fields, content: elsewhere });
 });
 
-test("a workflow that was kept when less was checked can be mended, and not be published before", async () => {
+test("a workflow stored under older rules: can be fixed, and not published before", async () => {
   const id = await createDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
   const broken = JSON.stringify({ ...workflow, result: "steps.nowhere.output" });
   await market.query("update product_versions set content = $2 where product_id = $1", [
@@ -113,24 +113,24 @@ test("a workflow that was kept when less was checked can be mended, and not be p
   assert.equal((await publish()).status, 200);
 });
 
-test("publishing answers the product and moves publishedAt, first and again", async () => {
+test("publish: returns the product with publishedAt, at the first and at later times", async () => {
   const id = await createDraft(author);
   const publish = async () => (await act(author, "publish", id)).body.data;
   const first = await publish();
   assert.equal(first.publishedAt, market.clock.now.toISOString());
   assert.equal(first.updatedAt, first.publishedAt);
   assert.equal(first.content, haiku.content);
-  const taken = (await act(author, "unpublish", id)).body.data;
-  assert.deepEqual([taken.status, taken.publishedAt], ["unpublished", first.publishedAt]);
+  const unpublished = (await act(author, "unpublish", id)).body.data;
+  assert.deepEqual([unpublished.status, unpublished.publishedAt], ["unpublished", first.publishedAt]);
   assert.equal((await publish()).publishedAt, market.clock.now.toISOString());
 });
 
-test("the events of the moves carry what the specification says", async () => {
+test("the events of moves: the fields of the specification", async () => {
   const id = await createProduct(author, { title: "Told", price: 7 });
   await act(author, "unpublish", id);
   await act(author, "delete", id);
   const at = market.clock.now;
-  const [published, unpublished, deleted] = (await keptEvents(id)).map(({ body }) => JSON.parse(body));
+  const [published, unpublished, deleted] = (await storedEvents(id)).map(({ body }) => JSON.parse(body));
   const product = { id, title: "Told", type: "PROMPT", authorId: toUserId(author.userId) };
   assert.deepEqual(published.data, { product: { ...product, price: 7 } });
   assert.deepEqual(unpublished.data, {
@@ -146,7 +146,7 @@ test("the events of the moves carry what the specification says", async () => {
   assert.equal(deleted.created, at.toISOString());
 });
 
-test("deleting answers when it happened, once, and the row stays for the buyers", async () => {
+test("DELETE: returns deletedAt once; the row stays for buyers", async () => {
   const id = await createProduct(author);
   const reply = await act(author, "delete", id);
   const deletedAt = market.clock.now;
@@ -160,7 +160,7 @@ test("deleting answers when it happened, once, and the row stays for the buyers"
   assert.deepEqual(rows, [{ status: "deleted", deleted_at: deletedAt }]);
 });
 
-test("a buyer is no author: 403 in every state, because buyers keep seeing what they bought", async () => {
+test("a buyer's move: 403 in every state that the buyer can read", async () => {
   const id = await createProduct(author);
   const buyer = await market.createUser();
   await buyProduct(buyer, id);
@@ -170,14 +170,14 @@ test("a buyer is no author: 403 in every state, because buyers keep seeing what 
   }
 });
 
-test("of parallel moves one wins and is told once", async () => {
+test("parallel moves: one wins, one event", async () => {
   const id = await createDraft(author);
   const replies = await Promise.all(Array.from({ length: 10 }, () => act(author, "publish", id)));
   assert.deepEqual(replies.map(answerOf).sort(), ["200", ...Array(9).fill("409 INVALID_STATE")]);
   await assertEvents(id, ["product.published"]);
 });
 
-test("a move that is repeated under its Idempotency-Key is answered alike and told once", async () => {
+test("a move repeated with its Idempotency-Key: the same answer, one event", async () => {
   const id = await createDraft(author);
   const publish = () =>
     author.post(`/v1/products/${id}/publish`, undefined, { "idempotency-key": `publish ${id}` });
@@ -240,7 +240,7 @@ suite("A workflow that runs other products", () => {
     assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
   });
 
-  test("a product that goes off sale later: the price may still be changed, the content may not", async () => {
+  test("a product that is unpublished later: the price may change, the content may not", async () => {
     const productId = await createProduct(author);
     const id = await createProduct(author, calling({ productId }));
     await author.post(`/v1/products/${productId}/unpublish`);

@@ -22,7 +22,7 @@ import { parseVersion } from "./semantic-version.ts";
 
 interface MoveOptions extends Partial<ModerationReason> {
   source: RequestSource | null;
-  /** The product as the caller has seen it. */
+  /** The ETag that the caller read. */
   ifMatch?: string | null;
 }
 
@@ -37,7 +37,7 @@ export async function moveProduct(
   return detailAfterChange(ctx, caller, id);
 }
 
-/** Of a product that was moved under the same Idempotency-Key. */
+/** For a move that was made with the same Idempotency-Key. */
 export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
   detailAfterChange(ctx, caller, requireUuid("prod", productId));
 
@@ -52,7 +52,7 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
   };
 }
 
-/** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
+/** On account closed: unpublishes the author's products. Buyers keep access. */
 export async function unpublishAll(ctx: Context, tx: Tx, authorId: string, source: RequestSource | null) {
   const by = { actorId: authorId, source };
   for (const product of await lockProductsOf(tx, authorId)) {
@@ -115,7 +115,7 @@ async function mustBeSellable(ctx: Context, tx: Tx, product: LockedProduct): Pro
   if (product.authorClosedAt !== null)
     throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
   await mustBeComplete(tx, product);
-  // Its price may be older than the payment provider.
+  // The price may be older than the payment provider and below its minimum.
   const { priceMinor, currency } = product;
   mustBeChargeable(ctx.integrations.payments, BigInt(priceMinor), currency, (why) =>
     ruleViolation("price", why),
@@ -140,7 +140,7 @@ function decisionAfterMove(
   return { moderationCode: reasonCode, moderationReason: reason, moderatedAt: ctx.now() };
 }
 
-/** An email for what moderators decided; what authors do themselves they know. */
+/** Authors get no email about their own moves. */
 async function emailAuthor(
   ctx: Context,
   tx: Tx,

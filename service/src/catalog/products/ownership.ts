@@ -16,7 +16,7 @@ import {
 
 export type LockedProduct = ProductWithVersion;
 
-/** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
+/** For the author and administrators. Throws 404 for an invisible product, 403 for another author's. */
 export async function authorizeChange(
   ctx: Context,
   caller: Member,
@@ -29,8 +29,8 @@ export async function authorizeChange(
 }
 
 /**
- * Locks a product of which mustMayChange() was asked. It is asked before the transaction begins: asking takes a
- * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
+ * Locks a product after authorizeChange(), which must run before the transaction: it needs a connection of its own.
+ * Waiting for a second connection while holding one can block the whole pool.
  */
 export async function lockProductForChange(tx: Tx, id: string): Promise<LockedProduct> {
   const product = await lockProduct(tx, id);
@@ -38,14 +38,14 @@ export async function lockProductForChange(tx: Tx, id: string): Promise<LockedPr
   return product;
 }
 
-/** Those of these products that are the author's, as they are now. */
+/** Filters the ids to the author's products. */
 export const findOwnProducts = (db: Queries, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   findOwn(db, authorId, ids);
 
 export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<LockedProduct[]> =>
   lockOwn(tx, authorId, ids);
 
-/** What an administrator changes of another's product is kept in the audit log; its author's own work is not. */
+/** Only an administrator's change of another author's product is audited. */
 export async function auditAdminChange(
   ctx: Context,
   tx: Tx,

@@ -4,29 +4,26 @@ import type { Queries } from "../../platform/db/database.ts";
 import { commissionOf, isOnSale, isWithheld, withheldError } from "./detail.ts";
 import { findForSale, findModerationDecision, findVersion } from "./queries.ts";
 
-// What other rooms sell, run and hand out. Who may is asked by them, or of detail.ts.
-
-/** What a purchase has to know of a product; undefined for an id that names nothing. */
 export async function findProductForSale(ctx: Context, productId: string) {
   const id = toUuid("prod", productId);
   const product = id ? await findForSale(ctx.db, id) : undefined;
   return product && { ...product, commissionBasisPoints: commissionOf(product), isOnSale: isOnSale(product) };
 }
 
-/** The version that runs: a pinned one of the bought line, else its newest. `major` null: any line, for the author. */
+/** The pinned version of the bought line, else its newest. `major` null: any line, for the author. */
 export const findRunnableVersion = (
   db: Queries,
   productId: string,
   which: { major: number | null; pinned: string | undefined },
 ) => findVersion(db, productId, which);
 
-/** What was bought is handed out, unless moderators withdrew it as harmful or illegal. */
+/** Buyers keep access unless moderators withdrew the product as malicious or illegal. */
 export async function mustNotBeWithheld(db: Queries, productId: string): Promise<void> {
   const decision = await findModerationDecision(db, productId);
   if (decision && isWithheld(decision)) throw withheldError(decision);
 }
 
-/** Whether moderators took it from its buyers, too; undefined where there is no such product. */
+/** Whether buyers lost access too; undefined: no such product. */
 export async function isWithheldFromBuyers(db: Queries, productId: string): Promise<boolean | undefined> {
   const decision = await findModerationDecision(db, productId);
   return decision && isWithheld(decision);

@@ -72,14 +72,14 @@ async function mustBeCategory(ctx: Context, slug: string | undefined | null): Pr
   }
 }
 
-/** A product to be made: what its author wishes, and what follows from it. */
+/** A product to create: the author's fields and the derived ones. */
 export interface Draft extends CreateProduct {
   priceMinor: number;
   currency: string;
   variables: Variable[];
 }
 
-/** All but the category is checked, which is in the database. */
+/** Checks everything but the category, which needs the database. */
 export async function validateDraft(ctx: Context, input: CreateProduct): Promise<Draft> {
   const [money, { variables, providers }] = await checkBoth(
     () => moneyOf(ctx, input),
@@ -89,7 +89,7 @@ export async function validateDraft(ctx: Context, input: CreateProduct): Promise
   return { ...input, ...money, compatibility, variables };
 }
 
-/** Makes a draft. The first one makes its author a seller. */
+/** Creates a draft. The first product makes its author a seller. */
 export async function createProduct(ctx: Context, caller: Member, input: CreateProduct) {
   const draft = await validateDraft(ctx, input);
   await mustBeCategory(ctx, input.category);
@@ -109,7 +109,7 @@ export const toDraftResponse = (id: string, input: CreateProduct) => ({
   warnings: contentWarnings(input),
 });
 
-/** Answers the uuid of the new product. */
+/** Returns the uuid of the new product. */
 export async function insertDraft(
   ctx: Context,
   tx: Tx,
@@ -148,7 +148,7 @@ type ProductFields = CardFields &
     "requirements" | "features" | "models" | "preview" | "version" | "released" | "commissionBasisPoints"
   >;
 
-/** What the table keeps of all that can change without a move. */
+/** The columns that change without a move. */
 const toProductValues = (product: ProductFields): ProductValues => ({
   title: product.title,
   description: product.description,
@@ -170,7 +170,7 @@ const toProductValues = (product: ProductFields): ProductValues => ({
   card: renderCard(product),
 });
 
-/** In the order in which events list them. */
+/** In the order of the events' `changes`. */
 const AUTHOR_FIELDS: readonly (keyof LockedProduct)[] = [
   "title",
   "description",
@@ -199,7 +199,7 @@ const VERSIONED_FIELDS: readonly (keyof LockedProduct)[] = ["content", "contentF
 const changedFields = (before: LockedProduct, after: LockedProduct) =>
   AUTHOR_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
-/** The product as the change would leave it, before a version is given to it. */
+/** The product after the change, before it gets a version. */
 async function mergeChange(
   ctx: Context,
   product: LockedProduct,
@@ -214,7 +214,7 @@ async function mergeChange(
   const touchesContent =
     change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;
   if (touchesContent || change.variables) {
-    // What its author described is kept over a change of content; what was derived is derived anew, and for another type all is.
+    // Declared variables stay when the content changes. Derived ones are derived again; a new type derives all.
     const declared = change.variables ?? (isOfAnotherType ? undefined : await declaredVariables(product));
     after.variables = (await analyzeContent(after, declared)).variables;
   }
@@ -224,7 +224,7 @@ async function mergeChange(
 const withoutUndefined = (change: UpdateProduct) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as UpdateProduct;
 
-/** Once published a version is immutable: a change of what buyers run makes the next one. */
+/** A published version is immutable: a change of its content makes the next version. */
 function assignVersion(
   before: LockedProduct,
   after: LockedProduct,
@@ -244,10 +244,10 @@ function assignVersion(
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
-/** The terms of a sale, which moderators do not judge. */
+/** Moderators do not check the terms of a sale. */
 const SALE_TERMS: readonly (keyof LockedProduct)[] = ["priceMinor", "commissionBasisPoints"];
 
-/** What moderators have let on sale stays as they saw it, but for its terms. */
+/** An approved product cannot change without a new review, except for its terms of sale. */
 function mustNotNeedModeration(
   ctx: Context,
   before: LockedProduct,
@@ -264,7 +264,7 @@ function mustNotNeedModeration(
 
 const NOT_CHANGEABLE = new Set(["published", "deleted"]);
 
-/** Buyers get a new version at once, unless moderators look at it first: then when it is published. */
+/** Buyers get a new version at once, under moderation only after approval. */
 function releasedVersion(
   ctx: Context,
   before: LockedProduct,
@@ -276,10 +276,10 @@ function releasedVersion(
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** An event may have 256 KiB, and tells the old value beside the new one. */
+/** An event has at most 256 KiB and contains the old and the new value. */
 const MAX_EVENT_CHARACTERS = 8_000;
 
-/** `{field: {old, new}}` under the API's names; of content, and of what is long, only the SHA-256. */
+/** `{field: {old, new}}` under the API's names. Contents and long texts are replaced by their SHA-256. */
 function changesOf(before: LockedProduct, after: LockedProduct, fields: readonly (keyof LockedProduct)[]) {
   const shown = (product: LockedProduct, field: keyof LockedProduct) => {
     if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
@@ -305,14 +305,14 @@ async function writeRows(tx: Tx, before: LockedProduct, after: LockedProduct, no
   await updateListing(tx, updated);
 }
 
-/** What a change makes of a product, and which fields differ then. */
+/** The product after a change, and the changed fields. */
 export interface CheckedChange {
   before: LockedProduct;
   after: LockedProduct;
   fields: readonly (keyof LockedProduct)[];
 }
 
-/** All but the category is checked, which is in the database. */
+/** Checks everything but the category, which needs the database. */
 export async function validateChange(
   ctx: Context,
   db: Queries,
@@ -334,7 +334,6 @@ export async function validateChange(
   );
 }
 
-/** What of a product differs then, if it may. */
 async function checkChange(
   ctx: Context,
   db: Queries,
@@ -361,7 +360,7 @@ export async function writeChange(ctx: Context, tx: Tx, { before, after, fields 
   return changes;
 }
 
-/** Changes what is sent, and nothing when nothing differs: then there is no event and `updatedAt` stays. */
+/** Writes nothing when no field differs: no event, and `updatedAt` stays. */
 export async function changeProduct(
   ctx: Context,
   caller: Member,
@@ -382,10 +381,7 @@ export async function changeProduct(
   return new DataResponse({ ...data, warnings }, { etag: required(etag, "the ETag of a product") });
 }
 
-/**
- * Changes what came in another way than as a field, such as files: under the same lock, by the same rules, told and
- * recorded alike. Answers the product as it is then.
- */
+/** Changes parts that are no fields, such as files, with the lock, rules, event and audit of a change. Returns the new product. */
 export async function changeAttachments(
   ctx: Context,
   { caller, source }: ChangeActor,
@@ -414,7 +410,7 @@ interface ChangeActor {
   source: RequestSource;
 }
 
-/** Whose change it is decides what moderators must see. */
+/** An author's change may need moderation; an administrator's does not. */
 const roleOf = (caller: Member) => (isAdmin(caller) ? "admin" : "author");
 
 async function applyChange(

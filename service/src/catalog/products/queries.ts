@@ -15,7 +15,7 @@ export interface VersionRow {
   files: StoredFile[];
 }
 
-/** What moderators said when they rejected or suspended a product; all null: nothing. */
+/** The last rejection or suspension; all null: none. */
 export interface ModerationDecision {
   moderationCode: SuspensionReason | null;
   moderationReason: string | null;
@@ -39,7 +39,7 @@ export interface ProductRow extends ModerationDecision {
   category: string | null;
   priceMinor: number;
   currency: string;
-  /** null: what its author says of all. */
+  /** null: the author's default applies. */
   commissionBasisPoints: number | null;
   authorsCommissionBasisPoints: number;
   compatibility: string[];
@@ -54,15 +54,15 @@ export interface ProductRow extends ModerationDecision {
   updatedAt: Date;
   publishedAt: Date | null;
   firstPublishedAt: Date | null;
-  /** The newest version that buyers get, by its numbers; null: never published. */
+  /** The newest version for buyers, as numbers; null: never published. */
   released: number[] | null;
 }
 
-/** A product with one of its versions: the newest, unless something else is said. */
+/** With the newest version, unless a query says otherwise. */
 export interface ProductWithVersion extends ProductRow, VersionRow {}
 
 export interface ProductForReader extends ProductWithVersion {
-  /** As it was when the reader's version was made. */
+  /** When the reader's version was created. */
   versionDescription: string;
   latestVersion: string;
   views: number;
@@ -82,12 +82,12 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
-/** The next version is written from these columns. */
+/** The columns that a new version copies. */
 const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
 
 /**
- * A product as one reader gets it, in one round trip: what they bought decides which version they see. A buyer
- * gets the newest released version of the major line that was bought, everybody else the newest of all.
+ * A product as one reader gets it, in one round trip. A buyer gets the newest released version of the bought major line,
+ * others the newest version.
  */
 const FIND_PRODUCT = {
   name: "find_product_for_reader",
@@ -111,7 +111,6 @@ export async function findProductForReader({ pool }: Context, id: string, reader
   return rows[0];
 }
 
-/** Products with their newest versions, whatever of them is asked for. */
 const PRODUCTS_WITH_VERSION = sql.raw(`
   select ${PRODUCT_COLUMNS}, ${VERSION_COLUMNS}
     from products p
@@ -119,9 +118,9 @@ const PRODUCTS_WITH_VERSION = sql.raw(`
     join product_versions v on v.product_id = p.id and v.version = p.version`);
 
 /**
- * Locks the product, then reads it: two changes of it cannot both start from the same state. Two statements, because one
- * that had to wait for its lock goes on with the versions of before it waited. Not against foreign keys: views and sales
- * refer to the product while they hold its numbers, which we write last.
+ * Locks the product, then reads it, so that two changes cannot start from the same state. Two statements: after waiting
+ * for a lock, one statement would return the version from before. Not against foreign keys: views and sales reference
+ * the product while they hold its counters, which we write last.
  */
 export async function lockProduct(tx: Tx, id: string): Promise<ProductWithVersion | undefined> {
   await sql`select from products where id = ${id} for no key update`.execute(tx);
@@ -129,7 +128,7 @@ export async function lockProduct(tx: Tx, id: string): Promise<ProductWithVersio
   return rows[0];
 }
 
-/** All of an author's; one that is just being published is waited for. */
+/** All products of an author. Waits for a concurrent publication. */
 export async function lockProductsOf(tx: Tx, authorId: string): Promise<ProductWithVersion[]> {
   await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
   const { rows } = await sql<ProductWithVersion>`
@@ -137,7 +136,7 @@ export async function lockProductsOf(tx: Tx, authorId: string): Promise<ProductW
   return rows;
 }
 
-/** Those of these products that are the author's and not deleted. */
+/** Filters the ids to the author's products that are not deleted. */
 export async function findOwn(db: Queries, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
   const { rows } = await sql<ProductWithVersion>`
     ${PRODUCTS_WITH_VERSION}
@@ -145,7 +144,7 @@ export async function findOwn(db: Queries, authorId: string, ids: string[]): Pro
   return rows;
 }
 
-/** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
+/** Locks in order of id to avoid deadlocks, and reads after all locks are held. */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<ProductWithVersion[]> {
   await sql`
     select from products
@@ -153,7 +152,7 @@ export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<
   return findOwn(tx, authorId, ids);
 }
 
-/** Locks nothing, but sees what a purchase has to know. */
+/** Without a lock. */
 export async function findForSale(db: Queries, id: string) {
   const { rows } = await sql<ProductRow & { version: string }>`
     select ${sql.raw(PRODUCT_COLUMNS)}, p.version from products p join users u on u.id = p.author_id
@@ -161,7 +160,7 @@ export async function findForSale(db: Queries, id: string) {
   return rows[0];
 }
 
-/** The version that a caller may run: a pinned one of their line that is released, else the line's newest. */
+/** The pinned version if it is a released one of the line, else the line's newest. */
 export async function findVersion(
   db: Queries,
   productId: string,
@@ -176,7 +175,6 @@ export async function findVersion(
   return rows[0];
 }
 
-/** Null where nothing takes the product from its buyers. */
 export const findModerationDecision = (db: Queries, id: string) =>
   db
     .selectFrom("products")
@@ -192,7 +190,7 @@ export interface ListedVersion {
   createdAt: Date;
 }
 
-/** Newest first; with `released` those that buyers get. */
+/** Newest first. `released` limits them to those that buyers get. */
 export async function listVersions(
   db: Queries,
   productId: string,
@@ -273,7 +271,7 @@ export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Da
     .where("id", "=", id)
     .execute();
 
-/** A version to be written, with what the product is called then. */
+/** With the product's title and description at that time. */
 type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
 
 export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
@@ -294,7 +292,7 @@ export const insertVersion = (tx: Tx, productId: string, version: NewVersion, no
     })
     .execute();
 
-/** Only for a product that was never published: a version that a buyer may own is immutable. */
+/** Only for a product that was never published: released versions are immutable. */
 export async function replaceVersion(tx: Tx, productId: string, old: string, version: NewVersion, now: Date) {
   await tx
     .deleteFrom("productVersions")
@@ -304,7 +302,7 @@ export async function replaceVersion(tx: Tx, productId: string, old: string, ver
   await insertVersion(tx, productId, version, now);
 }
 
-/** Writes a product as its move leaves it; its `updatedAt` is when that was. */
+/** The move's time becomes `updatedAt`. */
 export async function writeMove(tx: Tx, product: ProductRow, card: string): Promise<void> {
   const { status, updatedAt: at } = product;
   await tx
@@ -329,7 +327,7 @@ export async function writeMove(tx: Tx, product: ProductRow, card: string): Prom
     .execute();
 }
 
-/** Gives all of an author's cards another end, whatever state they are in: their name stands there. */
+/** Replaces the author's name at the end of each card, in every state. */
 export const replaceAuthorInCards = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
   sql`
     update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1

@@ -7,7 +7,7 @@ const number = fc.integer({ min: 0, max: 999_999_999 });
 const numbers = fc.tuple(number, number, number);
 const fewNumbers = fc.tuple(fc.nat(2), fc.nat(11), fc.nat(2));
 
-test("versions are ordered by their numbers and not as text", () => {
+test("versions: ordered by number, not as text", () => {
   assert.ok(isNewerVersion("1.10.0", "1.9.9"));
   assert.ok(isNewerVersion("2.0.0", "1.99.99"));
   assert.ok(!isNewerVersion("1.0.0", "1.0.0"));
@@ -19,7 +19,7 @@ test("versions are ordered by their numbers and not as text", () => {
   );
 });
 
-test("the next minor version comes after and begins at patch 0", () => {
+test("the next minor version: starts at patch 0", () => {
   assert.equal(nextMinorVersion("1.2.3"), "1.3.0");
   fc.assert(
     fc.property(numbers, (version) => {

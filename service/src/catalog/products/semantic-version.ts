@@ -3,7 +3,6 @@ type VersionNumbers = [number, number, number];
 export const parseVersion = (version: string): VersionNumbers =>
   version.split(".").map(Number) as VersionNumbers;
 
-/** Whether semantic version `a` comes after `b`. */
 export function isNewerVersion(a: string, b: string): boolean {
   const [x, y] = [parseVersion(a), parseVersion(b)];
   const [major, minor, patch] = x.map((number, index) => number - (y[index] ?? 0));

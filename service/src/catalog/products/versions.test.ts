@@ -29,7 +29,7 @@ async function releases(id: string, version: string): Promise<void> {
   assert.equal(reply.status, 200, reply.text);
 }
 
-/** On sale since its first version, which the buyer has, and then in each of the others. */
+/** Publishes each version; the buyer buys the first. */
 async function hasVersions(first: string, ...later: string[]): Promise<{ id: string; buyer: Client }> {
   const id = await createProduct(author, { version: first, content: contentOf(first) });
   const buyer = await market.createUser({ name: "Buyer" });
@@ -50,8 +50,8 @@ const shown = (list: Listed[]) =>
     [version, current && "current", readable && "readable"].filter(Boolean).join(" "),
   );
 
-suite("the versions of a product", () => {
-  test("are listed newest first by their numbers, with their notes, on pages", async () => {
+suite("GET /products/:id/versions", () => {
+  test("newest first by number, with changelogs and pages", async () => {
     const { id } = await hasVersions("1.9.0", "1.10.0", "2.0.0");
     const { data, meta } = (await stranger.get(pathOf(id))).body;
     assert.deepEqual(data[0], {
@@ -66,7 +66,7 @@ suite("the versions of a product", () => {
     assert.deepEqual(shown(await listFor(stranger, id, "limit=1&page=3")), ["1.9.0"]);
   });
 
-  test("all have a name that can be asked for: after the last minor one comes what the author says", async () => {
+  test("each version has a name that can be requested; the author chooses the one after the last minor", async () => {
     const { id } = await hasVersions("1.0.0", "1.999999999.0");
     const change = (input: object) =>
       author.patch(`/v1/products/${id}`, { content: "On {{topic}}", ...input });
@@ -74,7 +74,7 @@ suite("the versions of a product", () => {
     assert.equal((await change({ version: "2.0.0" })).body.data.version, "2.0.0");
   });
 
-  test("are open to their author and administrators, and to a buyer within the line that they bought", async () => {
+  test("readable by the author, administrators, and buyers of that major line", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0", "2.0.0", "2.1.0");
     const late = await market.createUser();
     await buyProduct(late, id);
@@ -104,7 +104,7 @@ suite("the versions of a product", () => {
     }
   });
 
-  test("are read whole: content, variables, files and note", async () => {
+  test("one version: content, variables, files and changelog", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0");
     assert.deepEqual((await buyer.get(pathOf(id, "1.0.0"))).body.data, {
       version: "1.0.0",
@@ -118,7 +118,7 @@ suite("the versions of a product", () => {
     });
   });
 
-  test("reveal what was bought when one is read, and not when they are listed", async () => {
+  test("a read counts as use, the list does not", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0");
     const usedAt = async () =>
       (await market.query("select used_at from entitlements where buyer_id = $1", [buyer.userId])).rows[0]
@@ -129,7 +129,7 @@ suite("the versions of a product", () => {
     assert.deepEqual(await usedAt(), market.clock.now);
   });
 
-  test("that do not exist, or of a product that is not there for the caller, are 404", async () => {
+  test("an unknown version, or a product that the caller cannot see: 404", async () => {
     const { id, buyer } = await hasVersions("1.0.0");
     for (const version of ["1.0.1", "1", "latest", "1.0.0.0", "01.0.0", "%00"])
       for (const who of [author, buyer, stranger])
@@ -140,7 +140,7 @@ suite("the versions of a product", () => {
     assert.deepEqual(shown(await listFor(author, draft)), ["1.0.0 current readable"]);
   });
 
-  test("stay with the buyers of what is off sale or deleted, and with nobody else", async () => {
+  test("unpublished or deleted: readable by buyers only", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0");
     await author.post(`/v1/products/${id}/unpublish`);
     assertError(await stranger.get(pathOf(id)), 404, "PRODUCT_NOT_FOUND");
@@ -149,7 +149,7 @@ suite("the versions of a product", () => {
     assert.equal((await buyer.get(pathOf(id, "1.0.0"))).status, 200);
   });
 
-  test("go with the entitlement, and buying again entitles to the line of that day", async () => {
+  test("the entitlement is revoked: not readable; bought again: the major line of that day", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "2.0.0");
     await refundEverything(market, buyer);
     assertError(await buyer.get(pathOf(id, "1.0.0")), 403, "UNAUTHORIZED");
@@ -161,13 +161,13 @@ suite("the versions of a product", () => {
   });
 });
 
-suite("a version that was on sale is immutable in the database itself", () => {
+suite("a published version is immutable in the database", () => {
   for (const [what, statement] of Object.entries({
     rewriting: "update product_versions set content = 'Another' where product_id = $1",
     "rewriting a note": "update product_versions set changelog = 'Another' where product_id = $1",
     removing: "delete from product_versions where product_id = $1",
   })) {
-    test(`${what} it is refused, off sale too`, async () => {
+    test(`${what}: refused, also when unpublished`, async () => {
       const { id } = await hasVersions("1.0.0", "1.1.0");
       await author.post(`/v1/products/${id}/unpublish`);
       await assert.rejects(market.query(statement, [toUuid("prod", id)]), /immutable/);
@@ -175,13 +175,13 @@ suite("a version that was on sale is immutable in the database itself", () => {
     });
   }
 
-  test("a draft's is not", async () => {
+  test("a draft's version: can change", async () => {
     const id = await createDraft(author);
     await author.patch(`/v1/products/${id}`, { content: "Another {{x}}" });
     assert.equal((await author.get(pathOf(id, "1.0.0"))).body.data.content, "Another {{x}}");
   });
 
-  test("it goes only with its product", async () => {
+  test("deleted only with its product", async () => {
     const id = toUuid("prod", await createProduct(author));
     await market.query("delete from listings where product_id = $1", [id]);
     await market.query("delete from product_stats where product_id = $1", [id]);

@@ -18,7 +18,7 @@ const toVersion = (product: ProductForReader, { version, changelog, createdAt }:
   current: version === product.version,
 });
 
-/** Newest first, with their notes. What waits for moderators is its author's and theirs to see. */
+/** Newest first, with changelogs. An unapproved version is visible to its author and administrators only. */
 export async function listProductVersions(
   ctx: Context,
   caller: Member,
@@ -26,15 +26,14 @@ export async function listProductVersions(
   paging: Paging,
 ): Promise<Page<Version>> {
   const product = await findVisibleProduct(ctx, caller, productId);
-  const keeps = isAuthorOrAdmin(product, caller);
-  const page = await listVersions(ctx.db, product.id, { ...paging, released: !keeps });
+  const mayReadAll = isAuthorOrAdmin(product, caller);
+  const page = await listVersions(ctx.db, product.id, { ...paging, released: !mayReadAll });
   return mapPage(page, (row) => ({
     ...toVersion(product, row),
-    readable: keeps || (isInBoughtLine(product, row.version) && !isWithheld(product)),
+    readable: mayReadAll || (isInBoughtLine(product, row.version) && !isWithheld(product)),
   }));
 }
 
-/** One version with its content and files, for whom it is. */
 export async function readVersion(
   ctx: Context,
   caller: Member,
@@ -45,9 +44,9 @@ export async function readVersion(
   const found = SEMANTIC_VERSION.test(version)
     ? await findOneVersion(ctx.db, product.id, version)
     : undefined;
-  const keeps = isAuthorOrAdmin(product, caller);
-  if (!found || (!keeps && isUnreleased(product, version))) throw new ApiError("VERSION_NOT_FOUND");
-  if (!keeps) mustBeInBoughtLine(product, version);
+  const mayReadAll = isAuthorOrAdmin(product, caller);
+  if (!found || (!mayReadAll && isUnreleased(product, version))) throw new ApiError("VERSION_NOT_FOUND");
+  if (!mayReadAll) mustBeInBoughtLine(product, version);
   if (!isHead) await recordReveal(ctx, caller, product);
   const { content, contentFormat, variables, files } = found;
   return {

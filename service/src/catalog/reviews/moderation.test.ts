@@ -47,8 +47,8 @@ const ratingOf = async ({ productId }: Review) => {
 const listFor = async (who: Client, { productId }: Review) =>
   (await who.get(`/v1/products/${productId}/reviews`)).body;
 
-suite("a report", () => {
-  test("is any member's, once, and brings the review before the moderators", async () => {
+suite("POST /reviews/:reviewId/report", () => {
+  test("any user, once: the review enters the moderation queue", async () => {
     const review = await hasReview();
     const reader = await market.createUser({ name: "Reader" });
     const createdAt = market.clock.now.toISOString();
@@ -67,21 +67,21 @@ suite("a report", () => {
     assert.deepEqual(await ratingOf(review), [1, 1], "it alone changes nothing");
   });
 
-  test("is once of ten that come at the same moment", async () => {
+  test("ten parallel reports of one user: one", async () => {
     const [review, reader] = [await hasReview(), await market.createUser()];
     const replies = await Promise.all(Array.from({ length: 10 }, () => report(reader, review)));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)]);
     assert.equal((await inQueue(review)).openReports, 1);
   });
 
-  test("is not the author's own, and says why in 1 to 500 characters", async () => {
+  test("the author's own review: refused; a reason of 1 to 500 characters is required", async () => {
     const review = await hasReview();
     assertError(await report(review.buyer, review), 422, "VALIDATION_ERROR", "reviewId");
     for (const reason of ["", " ", "x".repeat(501)])
       assertError(await report(seller, review, reason), 400, "INVALID_REQUEST", "reason");
   });
 
-  test("finds no review that is hidden while it comes in", async () => {
+  test("a review that is being hidden: 404", async () => {
     const review = await hasReview();
     const id = toUuid("rev", review.id);
     const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
@@ -96,14 +96,14 @@ suite("a report", () => {
     assertError(await reply, 404, "REVIEW_NOT_FOUND");
   });
 
-  test("goes with the review that is taken back", async () => {
+  test("the review is deleted: its reports are deleted", async () => {
     const review = await hasReview();
     await report(seller, review);
     await review.buyer.delete(review.path);
     assert.equal(await inQueue(review), undefined);
   });
 
-  test("is shown among the oldest twenty", async () => {
+  test("the queue shows the oldest twenty", async () => {
     const review = await hasReview();
     for (let at = 0; at < 22; at++) {
       market.clock.forward(1);
@@ -114,8 +114,8 @@ suite("a report", () => {
   });
 });
 
-suite("hiding a review", () => {
-  test("takes it out of the list and out of the rating; its author sees it, and why", async () => {
+suite("POST /admin/reviews/:reviewId/hide", () => {
+  test("removes it from list and rating; its author sees it with the reason", async () => {
     const review = await hasReview();
     await hasReview(review.productId).then((other) => other.buyer.patch(other.path, { rating: 5 }));
     assert.deepEqual(await ratingOf(review), [3, 2]);
@@ -133,7 +133,7 @@ suite("hiding a review", () => {
     assert.deepEqual((await review.buyer.get(review.path)).body.data.hidden, hidden);
   });
 
-  test("freezes it: no change, no taking back, no second one, no answer, no report", async () => {
+  test("no change, deletion, second review, reply or report is possible", async () => {
     const review = await hasReview();
     await hide(review);
     const { buyer, path, productId } = review;
@@ -145,7 +145,7 @@ suite("hiding a review", () => {
     assert.deepEqual(await ratingOf(review), [0, 0]);
   });
 
-  test("can be undone, and all is as before", async () => {
+  test("restore: everything as before", async () => {
     const review = await hasReview();
     const before = (await review.buyer.get(review.path)).body.data;
     await hide(review);
@@ -155,7 +155,7 @@ suite("hiding a review", () => {
     assert.equal(await inQueue(review), undefined);
   });
 
-  test("settles its reports; so does letting it stand", async () => {
+  test("resolves its reports; so does restore", async () => {
     const [bad, fine] = [await hasReview(), await hasReview()];
     for (const review of [bad, fine]) await report(seller, review);
     for (const reply of [await hide(bad), await restore(fine)]) {
@@ -167,7 +167,7 @@ suite("hiding a review", () => {
     assertError(await report(seller, fine), 409, "CONFLICT");
   });
 
-  test("needs a state that it changes", async () => {
+  test("an unchanged state: refused", async () => {
     const review = await hasReview();
     assertError(await restore(review), 409, "INVALID_STATE");
     await hide(review);
@@ -178,14 +178,14 @@ suite("hiding a review", () => {
     assertError(await hide(review, ""), 400, "INVALID_REQUEST", "reason");
   });
 
-  test("happens once of ten at the same moment", async () => {
+  test("ten parallel requests: one succeeds", async () => {
     const review = await hasReview();
     const replies = await Promise.all(Array.from({ length: 10 }, () => hide(review)));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(9).fill(409)]);
     assert.deepEqual(await ratingOf(review), [0, 0]);
   });
 
-  test("is in the audit log, with the reason", async () => {
+  test("an audit entry with the reason", async () => {
     const review = await hasReview();
     await report(seller, review);
     await hide(review, "Advertises");
@@ -201,7 +201,7 @@ suite("hiding a review", () => {
   });
 });
 
-test("the queue holds what was reported or hidden, newest first, each once, page by page", async () => {
+test("the queue: reported and hidden reviews, newest first, each once, over pages", async () => {
   const reviews = [await hasReview(), await hasReview(), await hasReview(), await hasReview()];
   await report(seller, reviews[0]!);
   await hide(reviews[1]!);

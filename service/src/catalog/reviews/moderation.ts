@@ -21,7 +21,7 @@ import {
 import { updateRating } from "./rating.ts";
 import { findVisibleReview, lockVisibleReview, type ReviewPath, toReview } from "./review.ts";
 
-/** Any member tells the moderators of a review, once. */
+/** One report per user and review. */
 export async function reportReview(ctx: Context, caller: Member, path: ReviewPath, reason: string) {
   const { id, authorId } = await findVisibleReview(ctx, caller, path);
   if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own review: change or delete it");
@@ -55,20 +55,18 @@ interface QueueQuery extends Paging {
 export const listReviewsToModerate = async (ctx: Context, query: QueueQuery) =>
   mapPage(await listModerated(ctx.db, query.status, query), toModerated);
 
-/** Which administrator does it, and where from. */
 interface AdminActor {
   caller: SessionCaller;
   source: RequestSource;
 }
 
-/** What is done to a review, and the word of the audit log for it. */
 interface ModerationAction {
   action: "review.hidden" | "review.restored";
   change: ReviewChange & { hiddenAt: Date | null };
   details: Record<string, unknown>;
 }
 
-/** Out of the list and out of the rating; its author still sees it, with the reason. */
+/** Removes the review from list and rating. Its author still sees it, with the reason. */
 export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reason: string) =>
   moderate(ctx, by, reviewId, (review) => {
     if (review.hiddenAt)
@@ -80,7 +78,7 @@ export const hideReview = (ctx: Context, by: AdminActor, reviewId: string, reaso
     };
   });
 
-/** Shown again; one that was only reported stands. */
+/** Shows a hidden review again, or closes the reports of a visible one. */
 export const restoreReview = (ctx: Context, by: AdminActor, reviewId: string) =>
   moderate(ctx, by, reviewId, (review, openReports) => {
     if (!review.hiddenAt && openReports === 0)
@@ -112,7 +110,7 @@ async function moderate(
   });
 }
 
-/** Of a review that was hidden or restored under the same Idempotency-Key. */
+/** For a review that was moderated with the same Idempotency-Key. */
 export async function resumeModeration(ctx: Context, reviewId: string): Promise<ModeratedReview> {
   const review = await findModerated(ctx.db, requireUuid("rev", reviewId));
   if (!review) throw new ApiError("REVIEW_NOT_FOUND");

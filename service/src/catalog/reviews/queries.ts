@@ -43,22 +43,22 @@ export const lockReviewOf = (tx: Tx, authorId: string, productId: string) =>
     .forUpdate(["r"])
     .executeTakeFirst();
 
-/** A hidden review is its author's alone. */
-const isShownTo = (readerId: string | null) => (row: ExpressionBuilder<{ r: DB["reviews"] }, "r">) =>
+/** A hidden review is visible to its author only. */
+const isVisibleTo = (readerId: string | null) => (row: ExpressionBuilder<{ r: DB["reviews"] }, "r">) =>
   row.or([row("r.hiddenAt", "is", null), ...(readerId ? [row("r.authorId", "=", readerId)] : [])]);
 
 export interface ReviewFilter extends Paging {
   rating?: number | undefined;
 }
 
-export const listReviews = (db: Queries, productId: string, readerId: string | null, asked: ReviewFilter) =>
+export const listReviews = (db: Queries, productId: string, readerId: string | null, filter: ReviewFilter) =>
   reviews(db)
     .where("r.productId", "=", productId)
-    .where(isShownTo(readerId))
-    .$if(asked.rating !== undefined, (found) => found.where("r.rating", "=", asked.rating!))
+    .where(isVisibleTo(readerId))
+    .$if(filter.rating !== undefined, (found) => found.where("r.rating", "=", filter.rating!))
     .orderBy("r.id", "desc")
-    .limit(asked.limit)
-    .offset(offsetOf(asked))
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
     .execute();
 
 export interface StarsRow {
@@ -67,12 +67,12 @@ export interface StarsRow {
   counted: number;
 }
 
-/** By stars: how many reviews this reader finds in the list, and how many are part of the rating. */
+/** By stars: the reviews that the reader sees, and those that count for the rating. */
 export const countStars = (db: Queries, productId: string, readerId: string | null): Promise<StarsRow[]> =>
   db
     .selectFrom("reviews as r")
     .where("r.productId", "=", productId)
-    .where(isShownTo(readerId))
+    .where(isVisibleTo(readerId))
     .groupBy("r.rating")
     .select((row) => [
       "r.rating",
@@ -84,7 +84,7 @@ export const countStars = (db: Queries, productId: string, readerId: string | nu
     ])
     .execute();
 
-/** False when this author has reviewed this product already. */
+/** Returns false when the author has a review of the product. */
 export async function insertReview(tx: Tx, review: NewReview): Promise<boolean> {
   const written = await tx
     .insertInto("reviews")
@@ -112,7 +112,7 @@ export const writeReview = (tx: Tx, id: string, change: ReviewChange) =>
 
 export const deleteReview = (tx: Tx, id: string) => tx.deleteFrom("reviews").where("id", "=", id).execute();
 
-/** False when this member has reported this review already. */
+/** Returns false when the user has reported the review. */
 export async function insertReport(
   tx: Tx,
   report: { reviewId: string; reporterId: string; reason: string; createdAt: Date },
@@ -150,7 +150,7 @@ export interface ModeratedRow extends ReviewRow {
   reports: ReportRow[];
 }
 
-/** So many reports are shown with a review. */
+/** At most this many reports are shown with a review. */
 const SHOWN_REPORTS = 20;
 
 const moderated = (db: Queries) =>

@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => market.close());
 
-/** What a recount says, which the kept numbers and the listing's copy must say too. */
+/** Compares the stored rating and its copy in the listing with a recount. */
 async function assertTrue(productId: string) {
   const { rows } = await market.query(
     `select s.rating_sum, s.rating_count, s.rating_mean, s.rating_score,
@@ -56,7 +56,7 @@ async function hasBuyers(productId: string, many: number): Promise<Client[]> {
   return buyers;
 }
 
-/** What the refund will do: the entitlement first, then the review, in one transaction. */
+/** The steps of a refund: entitlement first, then the review, in one transaction. */
 const setEntitled = (buyer: Client, productId: string, entitled: boolean) =>
   market.service.ctx.db.transaction().execute(async (tx) => {
     const id = toUuid("prod", productId)!;
@@ -109,8 +109,8 @@ const step = fc.record<Step>({
   rating: fc.integer({ min: 1, max: 5 }),
 });
 
-suite("the kept rating", () => {
-  test("is what a recount says, after any history, one by one and in parallel", async () => {
+suite("the stored rating", () => {
+  test("equals a recount after any history, sequential and parallel", async () => {
     const productId = await createProduct(seller);
     const buyers = await hasBuyers(productId, 3);
     const counts = new Set<number>();
@@ -125,7 +125,7 @@ suite("the kept rating", () => {
     assert.ok(counts.size > 2, "the histories moved something");
   });
 
-  test("holds under twenty changes of one review at the same moment", async () => {
+  test("twenty parallel changes of one review: correct", async () => {
     const productId = await createProduct(seller);
     const [buyer] = await hasBuyers(productId, 1);
     const steps: Step["what"][] = ["patch", "delete", "hide", "restore", "post", "refund", "rebuy", "edit"];
@@ -140,7 +140,7 @@ suite("the kept rating", () => {
     }
   });
 
-  test("of twenty parallel deletes loses one review", async () => {
+  test("twenty parallel deletions: one review less", async () => {
     const productId = await createProduct(seller);
     const [buyer, other] = await hasBuyers(productId, 2);
     for (const who of [buyer!, other!]) await who.post(`/v1/products/${productId}/reviews`, { rating: 4 });
@@ -151,8 +151,8 @@ suite("the kept rating", () => {
   });
 });
 
-suite("a refunded buyer's review", () => {
-  test("stays in the list, marked, and leaves the rating until they buy again", async () => {
+suite("the review of a refunded buyer", () => {
+  test("stays listed and marked, and does not count until they buy again", async () => {
     const productId = await createProduct(seller);
     const [happy, unhappy] = await hasBuyers(productId, 2);
     await happy!.post(`/v1/products/${productId}/reviews`, { rating: 5 });
@@ -172,7 +172,7 @@ suite("a refunded buyer's review", () => {
     assert.deepEqual(await assertTrue(productId), { sum: 6, count: 2 });
   });
 
-  test("moves nothing when it is changed, hidden, shown or taken back meanwhile", async () => {
+  test("changed, hidden, restored or deleted meanwhile: the rating does not move", async () => {
     const productId = await createProduct(seller);
     const [buyer] = await hasBuyers(productId, 1);
     await buyer!.post(`/v1/products/${productId}/reviews`, { rating: 2 });
@@ -183,7 +183,7 @@ suite("a refunded buyer's review", () => {
     }
   });
 
-  test("is left out twice as once, and where there is none nothing happens", async () => {
+  test("excluded twice: counts once; no review: nothing happens", async () => {
     const productId = await createProduct(seller);
     const [buyer, silent] = await hasBuyers(productId, 2);
     await buyer!.post(`/v1/products/${productId}/reviews`, { rating: 2 });
@@ -191,7 +191,7 @@ suite("a refunded buyer's review", () => {
     assert.deepEqual(await assertTrue(productId), { sum: 0, count: 0 });
   });
 
-  test("does not count either when it is posted while the refund goes through", async () => {
+  test("posted during the refund: does not count", async () => {
     for (let round = 0; round < 5; round++) {
       const productId = await createProduct(seller);
       const [buyer] = await hasBuyers(productId, 1);
@@ -204,8 +204,8 @@ suite("a refunded buyer's review", () => {
   });
 });
 
-suite("the order by rating", () => {
-  test("puts many good reviews before one perfect one, and one bad one last", async () => {
+suite("sort by rating", () => {
+  test("many good reviews before one perfect one, one bad one last", async () => {
     const input = { tags: ["rated"] };
     const [many, one, none, bad] = [
       await createProduct(seller, input),
@@ -229,17 +229,17 @@ suite("the order by rating", () => {
   });
 });
 
-test("when the demo goes, what its people wrote of others' products leaves their ratings", async () => {
+test("demo deletion: its users' reviews leave the ratings of other products", async () => {
   const productId = await createProduct(seller);
-  const [stays, goes] = await hasBuyers(productId, 2);
+  const [stays, demoUser] = await hasBuyers(productId, 2);
   for (const [buyer, rating] of [
     [stays!, 5],
-    [goes!, 1],
+    [demoUser!, 1],
   ] as const)
     await buyer.post(`/v1/products/${productId}/reviews`, { rating });
   const path = `/v1/products/${productId}/reviews/${await idOf(stays!)}`;
-  assert.equal((await goes!.post(`${path}/report`, { reason: "Spam" })).status, 201);
-  await market.query("update users set demo = true where id = $1", [goes!.userId]);
+  assert.equal((await demoUser!.post(`${path}/report`, { reason: "Spam" })).status, 201);
+  await market.query("update users set demo = true where id = $1", [demoUser!.userId]);
   await removeDemo(market.service.ctx);
   assert.deepEqual(await assertTrue(productId), { sum: 5, count: 1 });
 });

@@ -2,7 +2,6 @@ import type { Tx } from "../../platform/db/database.ts";
 import { adjustRating } from "../search/product-stats.ts";
 import { deleteReview, lockReviewOf, type ReviewRow, writeReview } from "./queries.ts";
 
-/** What decides how a review counts. */
 type RatedReview = Pick<ReviewRow, "rating" | "hiddenAt" | "refunded">;
 
 const contributionOf = (review: RatedReview | null) =>
@@ -11,9 +10,8 @@ const contributionOf = (review: RatedReview | null) =>
     : { count: 0, sum: 0 };
 
 /**
- * Moves the product's rating by what a change of one review makes of it; null: there is none. In the transaction of
- * the change, whose review is locked. Locks are taken in one order everywhere, so that nobody waits in a circle:
- * entitlement, review, product_stats, listing.
+ * Updates the product's rating after a change of one locked review; null: no review. Runs in the transaction of the
+ * change. Lock order everywhere: entitlement, review, product_stats, listing.
  */
 export async function updateRating(
   tx: Tx,
@@ -25,11 +23,11 @@ export async function updateRating(
   if (by.count !== 0 || by.sum !== 0) await adjustRating(tx, productId, by);
 }
 
-/** The buyer gets the money back: what they wrote stays in the list, marked, and leaves the rating. */
+/** On refund: the review stays listed, marked, and no longer counts. */
 export const excludeReviewFromRating = (tx: Tx, buyerId: string, productId: string) =>
   setRefunded(tx, { buyerId, productId }, true);
 
-/** They bought it again. */
+/** On buying again after a refund. */
 export const includeReviewInRating = (tx: Tx, buyerId: string, productId: string) =>
   setRefunded(tx, { buyerId, productId }, false);
 
@@ -40,7 +38,6 @@ async function setRefunded(tx: Tx, of: { buyerId: string; productId: string }, r
   await updateRating(tx, of.productId, { from: review, to: { ...review, refunded } });
 }
 
-/** As if they had never written it. */
 export async function deleteReviewOf(tx: Tx, authorId: string, productId: string): Promise<void> {
   const review = await lockReviewOf(tx, authorId, productId);
   if (!review) return;

@@ -24,8 +24,8 @@ async function hasReview(): Promise<void> {
 const answer = (who: Client, comment: string) => who.post(`${path}/reply`, { comment });
 const shown = async () => (await (await market.createUser()).get(path)).body.data.reply;
 
-suite("an answer to a review", () => {
-  test("is the product's author's, and everybody reads it below the review", async () => {
+suite("a reply to a review", () => {
+  test("by the product's author, public below the review", async () => {
     await hasReview();
     const reply = await answer(seller, "  Thank you!  ");
     assert.equal(reply.status, 201);
@@ -34,7 +34,7 @@ suite("an answer to a review", () => {
     assert.deepEqual(await shown(), expected);
   });
 
-  test("is one: another takes its place, and shows when it was changed", async () => {
+  test("one only: another replaces it and shows when it changed", async () => {
     await hasReview();
     const createdAt = market.clock.now.toISOString();
     await answer(seller, "First");
@@ -45,7 +45,7 @@ suite("an answer to a review", () => {
     assert.deepEqual(await shown(), { comment: "Second", createdAt, updatedAt });
   });
 
-  test("can be taken back, once, and given anew", async () => {
+  test("deleted once, and posted again", async () => {
     await hasReview();
     await answer(seller, "First");
     assert.equal((await seller.delete(`${path}/reply`)).body.data.reply, null);
@@ -54,7 +54,7 @@ suite("an answer to a review", () => {
     assert.equal((await answer(seller, "Second")).body.data.reply.updatedAt, null);
   });
 
-  test("stays when the reviewer changes their mind, and goes with the review", async () => {
+  test("the reviewer changes the review: stays; deletes it: deleted", async () => {
     await hasReview();
     await answer(seller, "Why?");
     await buyer.patch(path, { rating: 5 });
@@ -63,7 +63,7 @@ suite("an answer to a review", () => {
     assertError(await answer(seller, "Why?"), 404, "REVIEW_NOT_FOUND");
   });
 
-  test("is nobody else's to give or to take back, not even an administrator's", async () => {
+  test("by anyone else, also an administrator: refused", async () => {
     await hasReview();
     await answer(seller, "Mine");
     const { userId } = await market.createUser({ role: "admin" });
@@ -75,13 +75,13 @@ suite("an answer to a review", () => {
     assert.equal((await shown()).comment, "Mine");
   });
 
-  test("says something, in at most 5,000 characters", async () => {
+  test("1 to 5,000 characters", async () => {
     await hasReview();
     for (const comment of ["", "   ", "x".repeat(5_001)])
       assertError(await answer(seller, comment), 400, "INVALID_REQUEST", "comment");
   });
 
-  test("needs a key that may write products", async () => {
+  test("an API key: needs products:write", async () => {
     await hasReview();
     const { key } = await market.createUser({ permissions: ["purchases:write"] });
     const details = assertError(await answer(market.as(key), "x"), 403, "UNAUTHORIZED");

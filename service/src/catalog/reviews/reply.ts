@@ -12,7 +12,7 @@ async function findReviewToReply(ctx: Context, caller: Member, path: ReviewPath)
   throw new ApiError("UNAUTHORIZED", "Only the author of the product may reply.", { required: "author" });
 }
 
-/** One answer a review: the next takes its place, and keeps the date of the first. */
+/** One reply per review: a new one replaces it and keeps the creation date. */
 export async function replyToReview(ctx: Context, caller: Member, path: ReviewPath, comment: string) {
   const { id } = await findReviewToReply(ctx, caller, path);
   return ctx.db.transaction().execute(async (tx) => {

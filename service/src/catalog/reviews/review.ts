@@ -35,13 +35,12 @@ const toReply = ({ reply, repliedAt, replyUpdatedAt }: ReviewRow): Review["reply
 
 export const readerIdOf = (caller: Caller) => (isMember(caller) ? caller.userId : null);
 
-/** Where a path leads. */
 export interface ReviewPath {
   productId: string;
   reviewId: string;
 }
 
-/** What is hidden is its author's alone, and what they wrote stays theirs whatever became of the product. */
+/** Hidden reviews are visible to their author only, and authors keep access when they lose the product. */
 export async function findVisibleReview(ctx: Context, caller: Caller, path: ReviewPath): Promise<ReviewRow> {
   const id = toUuid("rev", path.reviewId);
   const found = id ? await findReview(ctx.db, id) : undefined;
@@ -52,7 +51,7 @@ export async function findVisibleReview(ctx: Context, caller: Caller, path: Revi
   return review;
 }
 
-/** Locks one that was just read; it may have been taken back or hidden meanwhile. */
+/** Locks and reads again: the review may have been deleted or hidden meanwhile. */
 export async function lockVisibleReview(tx: Tx, caller: Member, id: string): Promise<ReviewRow> {
   const review = await lockReview(tx, id);
   if (!review || (review.hiddenAt && review.authorId !== caller.userId))

@@ -33,7 +33,7 @@ async function reviewEvents(who: Client) {
   return (await who.get("/v1/events?type=review.created")).body.data;
 }
 
-test("a buyer reviews, and everybody may read it", async () => {
+test("POST /reviews, a buyer: a public review", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId, "Bea");
   const reply = await review(buyer, productId, { rating: 4, comment: "  Good.  " });
@@ -59,7 +59,7 @@ test("a buyer reviews, and everybody may read it", async () => {
   );
 });
 
-test("a review is told to the product's author, and to nobody else", async () => {
+test("a review: an event to the product's author only", async () => {
   const seller = await market.createUser();
   const productId = await createProduct(seller);
   const buyer = await hasBuyer(productId);
@@ -72,7 +72,7 @@ test("a review is told to the product's author, and to nobody else", async () =>
   assert.deepEqual(await reviewEvents(buyer), []);
 });
 
-test("only those who hold the product review it", async () => {
+test("POST /reviews without an entitlement: refused", async () => {
   const productId = await createProduct(author);
   const stranger = await market.createUser();
   assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
@@ -85,7 +85,7 @@ test("only those who hold the product review it", async () => {
   assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
 });
 
-test("a product that cannot be seen has no reviews to read or write", async () => {
+test("reviews of a product that the caller cannot see: 404", async () => {
   const stranger = await market.createUser();
   for (const id of [await createDraft(author), toId("prod", newUuid(new Date())), "nonsense"]) {
     assertError(await stranger.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
@@ -93,14 +93,14 @@ test("a product that cannot be seen has no reviews to read or write", async () =
   }
 });
 
-test("a buyer may review what has left the shelf", async () => {
+test("POST /reviews, an unpublished product: a buyer may review", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   await author.delete(`/v1/products/${productId}`);
   assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
 });
 
-test("a second review of one buyer is a conflict and moves nothing", async () => {
+test("a second review of one buyer: CONFLICT, the rating does not change", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   await review(buyer, productId, { rating: 5, comment: "First" });
@@ -110,7 +110,7 @@ test("a second review of one buyer is a conflict and moves nothing", async () =>
   assert.deepEqual([data[0].comment, meta.total], ["First", 1]);
 });
 
-test("of parallel reviews of one buyer one stays", async () => {
+test("parallel reviews of one buyer: one succeeds", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   const told = (await reviewEvents(author)).length;
@@ -122,7 +122,7 @@ test("of parallel reviews of one buyer one stays", async () => {
   assert.equal((await reviewEvents(author)).length, told + 1);
 });
 
-test("the average moves with every review, rounded to two decimals", async () => {
+test("the average: follows each review, rounded to two decimals", async () => {
   const productId = await createProduct(author, { tags: ["averaged"] });
   const averages = [];
   for (const rating of [5, 4, 4, 1]) {
@@ -134,14 +134,14 @@ test("the average moves with every review, rounded to two decimals", async () =>
   assert.deepEqual(body.data[0].rating, { average: 3.5, count: 4 });
 });
 
-test("parallel reviews of many buyers all count", async () => {
+test("parallel reviews of many buyers: all count", async () => {
   const productId = await createProduct(author);
   const buyers = await Promise.all(Array.from({ length: 8 }, () => hasBuyer(productId)));
   await Promise.all(buyers.map((buyer, at) => review(buyer, productId, { rating: (at % 2) * 4 + 1 })));
   assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 8 });
 });
 
-test("a rating is a whole number from 1 to 5, a comment has at most 5,000 characters", async () => {
+test("a rating: an integer from 1 to 5; a comment: at most 5,000 characters", async () => {
   const productId = await createProduct(author);
   const buyer = await hasBuyer(productId);
   for (const rating of [0, 6, 4.5, "5", null, undefined]) {
@@ -156,7 +156,7 @@ test("a rating is a whole number from 1 to 5, a comment has at most 5,000 charac
   assertError(await review(buyer, productId, { rating: 5, stars: 5 }), 400, "INVALID_REQUEST", "stars");
 });
 
-test("reviews are listed newest first, page by page", async () => {
+test("GET /reviews: newest first, with pages", async () => {
   const productId = await createProduct(author);
   const ids: string[] = [];
   for (let at = 0; at < 5; at++) {
@@ -178,7 +178,7 @@ test("reviews are listed newest first, page by page", async () => {
   );
 });
 
-/** A review with its path; answers what its author sees. */
+/** Posts a review and returns it with its path. */
 async function hasReview(productId: string, body: object = { rating: 4, comment: "Good." }) {
   const buyer = await hasBuyer(productId);
   const reply = await review(buyer, productId, body);
@@ -186,7 +186,7 @@ async function hasReview(productId: string, body: object = { rating: 4, comment:
   return { buyer, path: `/v1/products/${productId}/reviews/${reply.body.data.id}`, data: reply.body.data };
 }
 
-test("the list says how many gave how many stars, and filters by them", async () => {
+test("GET /reviews: counts by stars, filter by stars", async () => {
   const productId = await createProduct(author);
   for (const rating of [5, 5, 4, 1]) await review(await hasBuyer(productId), productId, { rating });
   const ratings = { average: 3.75, count: 4, stars: { 1: 1, 2: 0, 3: 0, 4: 1, 5: 2 } };
@@ -207,7 +207,7 @@ test("the list says how many gave how many stars, and filters by them", async ()
   assert.deepEqual(none.meta.ratings, { average: 0, count: 0, stars: { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 } });
 });
 
-test("an author changes their review; the rating moves with it, and the change shows its date", async () => {
+test("PATCH a review: the rating follows, and updatedAt is set", async () => {
   const productId = await createProduct(author);
   const { buyer, path, data } = await hasReview(productId);
   market.clock.forward(1_000);
@@ -222,7 +222,7 @@ test("an author changes their review; the rating moves with it, and the change s
   assert.equal((await buyer.patch(path, { comment: "" })).body.data.comment, "");
 });
 
-test("a change is made from the state that it was made for", async () => {
+test("PATCH a review with an outdated ETag: refused", async () => {
   const { buyer, path } = await hasReview(await createProduct(author));
   const etag = (await buyer.get(path)).headers.get("etag")!;
   const changed = await buyer.patch(path, { rating: 1 }, { "if-match": etag });
@@ -232,7 +232,7 @@ test("a change is made from the state that it was made for", async () => {
   assert.equal((await buyer.patch(path, { rating: 5 }, { "if-match": next })).status, 200);
 });
 
-test("an author takes their review back, and may write another one", async () => {
+test("DELETE a review: a new one can be posted", async () => {
   const productId = await createProduct(author);
   const { buyer, path, data } = await hasReview(productId);
   const removed = await buyer.delete(path);
@@ -244,7 +244,7 @@ test("an author takes their review back, and may write another one", async () =>
   assert.deepEqual(await ratingOf(productId), { rating: 1, reviews: 1 });
 });
 
-test("a review is nobody else's to change or take back", async () => {
+test("another user's PATCH or DELETE: refused", async () => {
   const { path } = await hasReview(await createProduct(author));
   const admin = await market.createSession((await market.createUser({ role: "admin" })).userId, {
     secondFactor: true,
@@ -255,7 +255,7 @@ test("a review is nobody else's to change or take back", async () => {
   }
 });
 
-test("a review is found below its own product, and by no id of another kind", async () => {
+test("a review: found below its own product only, not by ids of other kinds", async () => {
   const [productId, other] = [await createProduct(author), await createProduct(author)];
   const { buyer, data } = await hasReview(productId);
   for (const path of [
@@ -269,7 +269,7 @@ test("a review is found below its own product, and by no id of another kind", as
   assertError(await buyer.get(`/v1/products/nothing/reviews/${data.id}`), 404, "PRODUCT_NOT_FOUND");
 });
 
-test("what somebody wrote stays theirs to take back when they can see the product no longer", async () => {
+test("the product is no longer visible: the author can still delete the review", async () => {
   const productId = await createProduct(author);
   const { buyer, path } = await hasReview(productId);
   await refundEverything(market, buyer);
@@ -280,7 +280,7 @@ test("what somebody wrote stays theirs to take back when they can see the produc
   assert.equal((await buyer.delete(path)).status, 200);
 });
 
-test("no change of a review is told as an event", async () => {
+test("a change of a review: no event", async () => {
   const seller = await market.createUser();
   const { buyer, path } = await hasReview(await createProduct(seller));
   await buyer.patch(path, { rating: 1 });

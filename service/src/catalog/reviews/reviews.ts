@@ -39,21 +39,21 @@ function toRatings(rows: StarsRow[]): Ratings {
   return { average: averageRating(sum, count), count, stars };
 }
 
-/** Newest first, with the stars of all of them; one look at the counts tells the total too. */
+/** Newest first, with counts by stars. The counts also give the total. */
 export async function listProductReviews(
   ctx: Context,
   caller: Caller,
   productId: string,
-  asked: ReviewFilter,
+  filter: ReviewFilter,
 ) {
   const product = await findProductToReview(ctx, caller, productId);
   const readerId = readerIdOf(caller);
   const [rows, stars] = await Promise.all([
-    listReviews(ctx.db, product.id, readerId, asked),
+    listReviews(ctx.db, product.id, readerId, filter),
     countStars(ctx.db, product.id, readerId),
   ]);
-  const wanted = stars.filter(({ rating }) => asked.rating === undefined || rating === asked.rating);
-  const total = wanted.reduce((sum, { shown }) => sum + shown, 0);
+  const counted = stars.filter(({ rating }) => filter.rating === undefined || rating === filter.rating);
+  const total = counted.reduce((sum, { shown }) => sum + shown, 0);
   return { items: rows.map(toReview), total, ratings: toRatings(stars) };
 }
 
@@ -61,7 +61,7 @@ export async function readReview(ctx: Context, caller: Caller, path: ReviewPath)
   return toReview(await findVisibleReview(ctx, caller, path));
 }
 
-/** Buyers review what they hold, once each; the rating moves in the same transaction. */
+/** One review per buyer and product. The rating changes in the same transaction. */
 export async function postReview(ctx: Context, caller: Member, productId: string, review: CreateReview) {
   const product = await findProductToReview(ctx, caller, productId);
   const id = ctx.newId();
@@ -89,7 +89,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
   });
 }
 
-/** Locked: a refund that comes meanwhile waits, and finds the review. */
+/** Locks the entitlement: a concurrent refund waits, and then finds the review. */
 async function mustOwnProduct(
   tx: Tx,
   caller: Member,
@@ -106,7 +106,7 @@ async function findOwnReview(ctx: Context, caller: Member, path: ReviewPath): Pr
   throw new ApiError("UNAUTHORIZED", "Only its author may change this review.", { required: "author" });
 }
 
-/** What is not given stays; what changes nothing leaves no trace. */
+/** Omitted fields stay. A change without effect writes nothing. */
 export async function changeReview(
   ctx: Context,
   caller: Member,

@@ -18,7 +18,7 @@ export interface CardFields {
   currency: string;
   compatibility: string[];
   tags: string[];
-  /** The cover first. */
+  /** The first is the cover. */
   images: { hash: string }[];
   createdAt: Date;
   updatedAt: Date;
@@ -32,7 +32,7 @@ export interface ProductCounters {
   ratingCount: number;
 }
 
-/** The fields that a list item and the detail have in common, but for the author and the numbers. */
+/** The common fields of list item and detail, without author and counters. */
 export function sharedFields(product: CardFields) {
   return {
     id: toId("prod", product.id),
@@ -60,22 +60,22 @@ export const authorOf = (product: AuthorFields) => ({
   verified: product.authorVerified,
 });
 
-/** Where the author begins in a card. In JSON a quote inside a text is escaped, so that no text can hold this. */
+/** JSON escapes quotes inside texts, so no text contains this. */
 export const AUTHOR_PREFIX = ',"author":';
-/** The end of a card, which says whose product it is. */
+/** The end of a card, with the author. */
 export const renderAuthor = (product: AuthorFields): string =>
   `${AUTHOR_PREFIX}${JSON.stringify(authorOf(product))}}`;
 
 export const IMAGE_WIDTHS = [320, 640, 1280] as const;
 
-/** These bytes for ever: the name holds the digest of the widest. */
+/** Immutable: the name contains the digest of the widest rendition. */
 export const imagePath = (hash: string, width: (typeof IMAGE_WIDTHS)[number]) =>
   `/images/${hash}-${width}.webp`;
 
-/** What stands before a cover; no text can hold it either. Where the service is reached is added when the card is sent. */
+/** Precedes the cover's path; no text contains it. The origin is inserted when the card is sent. */
 const COVER_PREFIX = ',"image":"';
 
-/** The list item as JSON text, all but the numbers that change all the time. */
+/** The list item as JSON text, without the counters. */
 export function renderCard(product: CardFields): string {
   const cover = product.images[0];
   const image = cover ? imagePath(cover.hash, IMAGE_WIDTHS[1]) : null;
@@ -85,7 +85,7 @@ export function renderCard(product: CardFields): string {
 export const averageRating = (sum: number, count: number): number =>
   count === 0 ? 0 : Math.round((sum / count) * 100) / 100;
 
-/** Splices the volatile numbers into a card: cheaper by far than rendering it for each request. */
+/** Inserts counters and origin, which is much cheaper than rendering the card for each request. */
 export function insertCounters(
   card: string,
   { views, purchases, ratingSum, ratingCount }: ProductCounters,

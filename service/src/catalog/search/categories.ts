@@ -20,7 +20,7 @@ export interface Category {
 
 const TREE = new URL("./categories.json", import.meta.url);
 
-/** Adds what the shipped tree has and the database lacks; an operator's own categories stay. */
+/** Adds missing categories of the shipped tree. An operator's own categories stay. */
 export async function seedCategories(db: Database): Promise<void> {
   const tree = JSON.parse(await readFile(TREE, "utf8")) as Category[];
   await insertCategories(
@@ -29,7 +29,7 @@ export async function seedCategories(db: Database): Promise<void> {
   );
 }
 
-/** The tree, parents before their children, with how many products each holds. */
+/** Parents before their children, with product counts. */
 export const listCategories = (ctx: Context, query: Paging): Promise<RawPage> =>
   ctx.listCache.get(
     `categories ${JSON.stringify(query)}`,
@@ -38,16 +38,15 @@ export const listCategories = (ctx: Context, query: Paging): Promise<RawPage> =>
 
 export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
 
-/** Where listings have a slug of its level: a top-level category holds what is below it, too. */
+/** The column of a slug's level: a top-level category includes its subcategories. */
 export async function categoryColumn(ctx: Context, slug: string): Promise<"section" | "category"> {
   const isTop = await ctx.listCache.get(`top ${slug}`, () => isTopLevel(ctx.db, slug));
   return isTop ? "section" : "category";
 }
 
-/** Those of these slugs that are categories. */
 export const filterKnownCategories = async (ctx: Context, slugs: string[]): Promise<Set<string>> =>
   new Set(await findCategories(ctx.db, slugs));
 
-/** A category with those below it; of an unknown slug none. */
+/** Empty for an unknown slug. */
 export const withSubcategories = (ctx: Context, slug: string): Promise<string[]> =>
   ctx.listCache.get(`below ${slug}`, () => findWithSubcategories(ctx.db, slug));

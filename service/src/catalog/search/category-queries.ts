@@ -17,7 +17,6 @@ export async function findCategories(db: Queries, slugs: string[]): Promise<stri
   return rows.map((row) => row.slug);
 }
 
-/** A category with those below it. */
 export async function findWithSubcategories(db: Queries, slug: string): Promise<string[]> {
   const rows = await db
     .selectFrom("categories")
@@ -27,7 +26,7 @@ export async function findWithSubcategories(db: Queries, slug: string): Promise<
   return rows.map((row) => row.slug);
 }
 
-/** Every category with the count of published products in it and below it. */
+/** Counts include subcategories. */
 export async function listCategories(db: Queries, paging: Paging) {
   const { rows } = await sql<{ slug: string; name: string; parent: string | null; products: number }>`
     select c.slug, c.name, c.parent, coalesce(sum(f.products), 0)::bigint as products

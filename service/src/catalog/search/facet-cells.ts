@@ -10,12 +10,11 @@ import {
   Where,
 } from "./filters.ts";
 
-/** Where one price band ends and the next begins, in minor units; as stoa_price_band() of 0015_listings.sql. */
+/** Bounds of price bands in minor units, as in stoa_price_band() of 0015_listings.sql. */
 export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
-/** The same of stars; as stoa_rating_band(). */
+/** Bounds of rating bands, as in stoa_rating_band(). */
 export const RATING_EDGES = [1, 2, 3, 4, 4.5];
 
-/** The band that begins at an amount; undefined when none does. */
 const bandStartingAt = (edges: number[], amount: number): number | undefined => {
   if (amount === 0) return 0;
   const at = edges.indexOf(amount);
@@ -34,9 +33,8 @@ function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: 
 }
 
 /**
- * The conditions on `facet_counts c`, which counts all published products by type, category, currency and bands of price
- * and rating: each once, or once by each of its providers. null where it cannot tell: other filters, or bounds inside of
- * a band.
+ * Conditions on `facet_counts c`, which counts published products by type, category, currency, price and rating band,
+ * once in total and once per provider. null: other filters, or bounds within a band.
  */
 export async function facetCellConditions(
   ctx: Context,
@@ -60,14 +58,13 @@ export async function facetCellConditions(
   return where;
 }
 
-/** A statement that adds up a total. */
 export interface TotalQuery {
   text: string;
   values: unknown[];
 }
 const SUM = "select coalesce(sum(products), 0)::bigint as total";
 
-/** How many products a list without words has; null where nothing is kept for its filters. */
+/** The number of products without a search; null: no counts exist for these filters. */
 export async function buildTotalQuery(
   ctx: Context,
   { tag, ...query }: SortedFilters,

@@ -4,7 +4,7 @@ import type { Where } from "./filters.ts";
 
 export type Facet = Facets["estimated"][number];
 
-/** The column that a facet counts by; of arrays each member counts. */
+/** The column of each facet; array elements count separately. */
 const COLUMNS: Record<Facet, string> = {
   type: "type",
   category: "category",
@@ -14,13 +14,13 @@ const COLUMNS: Record<Facet, string> = {
   rating: "rating_band",
 };
 
-/** What is counted: rows with these columns, each for so many `products`. */
+/** Rows with these columns, each for `products` products. */
 export interface CountSource {
   text: string;
   values: unknown[];
 }
 
-/** The band of a price in the currency that is asked for; isCurrency() knows it, so that it is nothing that could be SQL. */
+/** The price band in a currency. isCurrency() has validated it, so it cannot be SQL. */
 const bandIn = (currency: string, band: string) =>
   `case when currency = '${currency}' then ${band} end as price_band`;
 
@@ -31,7 +31,7 @@ export const cellSource = (where: Where, currency: string): CountSource => ({
   values: where.values,
 });
 
-/** Every tag by itself, where nothing is filtered. */
+/** Counts of tags without any filter. */
 export const TAG_SOURCE: CountSource = { text: "select tag, products from tag_counts", values: [] };
 
 /** `listings` is SQL. */
@@ -51,14 +51,14 @@ export interface FacetCount {
 
 type Row = { facet: Facet | "all"; count: number | null } & Record<string, unknown>;
 
-/** One pass over the source counts for every facet; the row without a facet has the sum of all. */
+/** One pass counts all facets. The row without a facet has the total. */
 export async function countFacets(
   ctx: Context,
   { text, values }: CountSource,
-  wanted: Facet[],
+  facets: Facet[],
 ): Promise<{ counts: FacetCount[]; all: number }> {
-  const columns = wanted.map((facet) => COLUMNS[facet]);
-  const facet = wanted.map((one) => `when grouping(${COLUMNS[one]}) = 0 then '${one}'`).join(" ");
+  const columns = facets.map((facet) => COLUMNS[facet]);
+  const facet = facets.map((name) => `when grouping(${COLUMNS[name]}) = 0 then '${name}'`).join(" ");
   const { rows } = await ctx.pool.query<Row>({
     text: `select case ${facet} else 'all' end as facet, ${columns.join(", ")}, sum(products)::bigint as count
       from (${text}) source group by grouping sets ((), ${columns.map((column) => `(${column})`).join(", ")})`,
@@ -67,7 +67,7 @@ export async function countFacets(
   return { counts: toFacetCounts(rows), all: rows.find(({ facet }) => facet === "all")?.count ?? 0 };
 }
 
-/** Members of arrays by themselves, and nothing that counts nothing. */
+/** Splits arrays and omits zero counts. */
 const toFacetCounts = (rows: Row[]): FacetCount[] =>
   rows.flatMap(({ facet, count, ...columns }) => {
     if (facet === "all" || !count) return [];

@@ -21,11 +21,11 @@ before(async () => {
   author = await market.createUser({ name: "Author" });
   reader = await market.createUser({ name: "Reader" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");
-  for (const input of fc.sample(anyWish, { numRuns: PRODUCTS, seed: 4 })) ids.push(await offer(input));
+  for (const input of fc.sample(anyInput, { numRuns: PRODUCTS, seed: 4 })) ids.push(await offer(input));
 });
 after(() => market.close());
 
-const anyWish = fc.record({
+const anyInput = fc.record({
   title: fc.constantFrom("Haiku", "Sonnet", "Essay about haiku"),
   category: fc.constantFrom("writing", "poems", "programming"),
   price: fc.constantFrom(0.5, 4.99, 5, 9.99, 10, 75, 100, 900),
@@ -45,7 +45,7 @@ async function offer({
   ratings,
   isForSale,
   ...fields
-}: typeof anyWish extends fc.Arbitrary<infer W> ? W : never) {
+}: typeof anyInput extends fc.Arbitrary<infer W> ? W : never) {
   const id = await createDraft(author, fields);
   if (!isForSale) return id;
   await post(author, `/v1/products/${id}/publish`);
@@ -87,7 +87,7 @@ function countBy(products: ProductCard[], valuesOf: (product: ProductCard) => (s
     .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
 }
 
-/** Slowly: what the list shows without a facet's own filter, counted one by one. */
+/** Recounts the list without the facet's own filter. */
 async function recount(query: Record<string, string>): Promise<Omit<Facets, "estimated">> {
   const without = (...fields: string[]) =>
     listed(Object.fromEntries(Object.entries(query).filter(([field]) => !fields.includes(field))));
@@ -130,7 +130,7 @@ const anyQuery = fc
   )
   .map((query) => query as Record<string, string>);
 
-test("facets count what the list shows without their own filter", { timeout: 300_000 }, async () => {
+test("facets: count the list without their own filter", { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(anyQuery, async (query) => {
       const { estimated, ...facets } = await facetsOf(query);
@@ -141,7 +141,7 @@ test("facets count what the list shows without their own filter", { timeout: 300
   );
 });
 
-test("facets of a mistyped search are those of what the list shows in its place", async () => {
+test("facets of a misspelled search: those of the corrected list", async () => {
   for (const query of [{ search: "sonett" }, { search: "esay haiku", provider: "openai" }]) {
     const { estimated, ...facets } = await facetsOf(query);
     assert.ok(facets.type.length > 0, query.search);
@@ -149,7 +149,7 @@ test("facets of a mistyped search are those of what the list shows in its place"
   }
 });
 
-test("facets of a word that a filter leaves nothing of are not those of another word", async () => {
+test("facets of a word without matches in a filter: not those of another word", async () => {
   const id = await createDraft(author, { title: "Bonnet", description: "x", tags: [] });
   await post(author, `/v1/products/${id}/publish`);
   const query = { search: "sonnet", category: "nowhere" };
@@ -158,7 +158,7 @@ test("facets of a word that a filter leaves nothing of are not those of another 
   assert.deepEqual(facets, await recount(query));
 });
 
-test("counts follow every change, before and after they are compacted", { timeout: 300_000 }, async () => {
+test("facet counts: follow each change, before and after compaction", { timeout: 300_000 }, async () => {
   const { ctx } = market.service;
   const anyChange = fc.record({
     id: fc.constantFrom(...ids),
@@ -183,7 +183,7 @@ test("counts follow every change, before and after they are compacted", { timeou
   assert.deepEqual(rows, [{ count: 0 }]);
 });
 
-test("categories and tags have the counts of what is for sale", async () => {
+test("categories and tags: the counts of published products", async () => {
   market.clock.forward(10_000);
   const { body } = await reader.get("/v1/categories?limit=100");
   const writing = body.data.find(({ slug }: { slug: string }) => slug === "writing");
@@ -205,7 +205,7 @@ test("categories and tags have the counts of what is for sale", async () => {
   assert.deepEqual((await reader.get("/v1/tags?page=9")).body.data, []);
 });
 
-test("facets refuse what the list refuses", async () => {
+test("facets: refuse what the list refuses", async () => {
   assertError(await reader.get("/v1/products/facets?page=1"), 400, "INVALID_REQUEST", "page");
   assertError(await reader.get("/v1/products/facets?sort=price"), 400, "INVALID_REQUEST", "sort");
   assertError(
@@ -218,7 +218,7 @@ test("facets refuse what the list refuses", async () => {
   assertError(await reader.get("/v1/products/facets?status=draft"), 400, "INVALID_REQUEST", "status");
 });
 
-test("how common a word is is told by what is for sale", async () => {
+test("the frequency of a word: counts published products", async () => {
   await updateWordFrequencies(market.service.ctx);
   const { rows } = await market.query("select listings from search_words where word = 'haiku'");
   const { total } = (await reader.get("/v1/products?search=haiku")).body.meta;

@@ -16,12 +16,12 @@ import { buildMatches, type SearchRequest } from "./matches.ts";
 import { findFallback } from "./search-fallback.ts";
 import { parseSearch } from "./search-terms.ts";
 
-/** Where the cells cannot tell, so many of the most bought matches are counted. */
+/** Without facet cells, this many of the most bought matches are counted. */
 const SAMPLE = 1_000;
 const MAX_TAGS = 20;
 const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating"];
 
-/** How many products of a list there are by what they can be filtered by, each facet without its own filter. */
+/** Counts the products of a list by each filter, without that facet's own filter. */
 export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   if (isOwnProductList(caller, query)) return computeFacets(ctx, caller, query);
   return ctx.listCache.get(`facets ${JSON.stringify(query)}`, () =>
@@ -49,27 +49,26 @@ async function computeFacets(ctx: Context, caller: Caller, query: Filters): Prom
     price: priceBands(counts, currency),
     rating: ratingBands(counts),
     currency,
-    estimated: groups.flatMap(({ wanted }, at) => (counted[at]?.isEstimate ? wanted : [])),
+    estimated: groups.flatMap(({ facets }, at) => (counted[at]?.isEstimate ? facets : [])),
   };
 }
 
-/** Facets that share their filters. */
 interface FacetGroup {
   query: Filters;
-  wanted: Facet[];
+  facets: Facet[];
 }
 
-/** Facets that ignore the same filters are counted together: each filtered one alone, all others at once. */
+/** A filtered facet needs its own pass; all others share one. */
 async function groupFacets(ctx: Context, query: Filters): Promise<FacetGroup[]> {
   const filtered = FACETS.filter((facet) => isFiltered(query, facet));
   const others = FACETS.filter((facet) => !filtered.includes(facet));
-  // Cells know no tags, and count each provider by itself: apart from these the others are exact in one pass.
+  // Cells have no tags, and count providers separately. Without these two, the others are exact in one pass.
   const apart: Facet[] = (await facetCellConditions(ctx, query)) ? ["tag", "provider"] : [];
   return [
-    ...filtered.map((facet) => ({ query: withoutFacet(query, facet), wanted: [facet] })),
-    ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, wanted: [facet] })),
-    { query, wanted: others.filter((facet) => !apart.includes(facet)) },
-  ].filter(({ wanted }) => wanted.length > 0);
+    ...filtered.map((facet) => ({ query: withoutFacet(query, facet), facets: [facet] })),
+    ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, facets: [facet] })),
+    { query, facets: others.filter((facet) => !apart.includes(facet)) },
+  ].filter(({ facets }) => facets.length > 0);
 }
 
 const OWN_FILTERS: Record<Facet, (keyof Filters)[]> = {
@@ -96,26 +95,26 @@ interface Counted {
 async function countGroup(
   ctx: Context,
   caller: Caller,
-  { query, wanted }: FacetGroup,
+  { query, facets }: FacetGroup,
   request: SearchRequest | null,
 ): Promise<Counted> {
-  const exact = await exactSource(ctx, query, wanted);
+  const exact = await exactSource(ctx, query, facets);
   const { counts, all } = await countFacets(
     ctx,
     exact ?? (await sampleSource(ctx, caller, query, request)),
-    wanted,
+    facets,
   );
   return { counts, all, isEstimate: !exact && all > SAMPLE };
 }
 
-/** null: what is kept of all cannot tell. */
-async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promise<CountSource | null> {
-  const cells = await facetCellConditions(ctx, query, wanted.includes("provider") ? "provider" : "product");
-  if (cells && !wanted.includes("tag")) return cellSource(cells, currencyOf(ctx, query));
+/** null: no exact counts exist for these filters. */
+async function exactSource(ctx: Context, query: Filters, facets: Facet[]): Promise<CountSource | null> {
+  const cells = await facetCellConditions(ctx, query, facets.includes("provider") ? "provider" : "product");
+  if (cells && !facets.includes("tag")) return cellSource(cells, currencyOf(ctx, query));
   return cells?.values.length === 0 ? TAG_SOURCE : null;
 }
 
-/** One more than the sample has: then there are more. */
+/** One more than SAMPLE, to detect a larger result. */
 async function sampleSource(
   ctx: Context,
   caller: Caller,
@@ -144,7 +143,7 @@ function facetValues(counts: FacetCount[], facet: Facet) {
     .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
 }
 
-/** From one edge to just below the next: both ends can be given to the list as they are. */
+/** From one bound to just below the next: usable as minPrice and maxPrice. */
 function priceBands(counts: FacetCount[], currency: string): Facets["price"] {
   return [0, ...PRICE_EDGES].map((from, band) => {
     const next = PRICE_EDGES[band];

@@ -8,12 +8,11 @@ import { categoryColumn } from "./categories.ts";
 
 export type ListQuery = Input<typeof api.products.list>["query"];
 export type Filters = Input<typeof api.products.facets>["query"];
-/** Filters, of a list with its order. */
 export type SortedFilters = Filters & { sort?: ListQuery["sort"] };
 
 export const PUBLISHED = "l.status = 'published'";
 
-/** Conditions with their values: `$` stands for the value that comes with it. */
+/** Conditions with their values; `$` stands for the condition's value. */
 export class Where {
   readonly values: unknown[] = [];
   readonly clauses: string[] = [];
@@ -45,11 +44,11 @@ export const ANONYMOUS_CALLER: Guest = { kind: "guest", guestId: "" };
 const authorIdOf = (caller: Caller, author: string) =>
   author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);
 
-/** Whether this is the caller's own shelf, which shows them more than it shows to others. */
+/** Own lists contain products in every status. */
 export const isOwnProductList = (caller: Caller, { author }: Filters): boolean =>
   author !== undefined && isMember(caller) && authorIdOf(caller, author) === caller.userId;
 
-/** The caller's own list shows every status; other lists show products on sale. */
+/** The caller's own list has every status; other lists have published products. */
 function addAuthor(where: Where, caller: Caller, query: Filters): void {
   const { author, status } = query;
   const own = isOwnProductList(caller, query);
@@ -61,14 +60,14 @@ function addAuthor(where: Where, caller: Caller, query: Filters): void {
   if (author !== undefined) where.add("l.author_id = $", authorIdOf(caller, author));
 }
 
-/** What prices of a query are in. */
+/** The currency of the query's prices. */
 export function currencyOf(ctx: Context, query: Filters): string {
   const currency = query.currency ?? ctx.config.currency;
   if (!isCurrency(currency)) throw invalidRequest("currency", "is not an ISO 4217 code");
   return currency;
 }
 
-/** Prices of several currencies have no order among each other. */
+/** Prices of several currencies have no common order. */
 export const isInOneCurrency = (query: SortedFilters): boolean =>
   query.currency !== undefined || usesPrice(query);
 
@@ -87,14 +86,14 @@ function addPrice(where: Where, ctx: Context, query: SortedFilters): void {
   }
 }
 
-/** What a list asks of `listings l`, all but the words that are searched for. */
+/** The conditions on `listings l` without the searched words. */
 export async function listConditions(ctx: Context, caller: Caller, query: SortedFilters): Promise<Where> {
   const where = new Where();
   addAuthor(where, caller, query);
   addPrice(where, ctx, query);
   if (query.type) where.add("l.type = $", query.type);
   if (query.category) {
-    // A column for each level: one value has an order within an index, a list of them has none.
+    // One column per level: a single value uses the order of an index, a list of values does not.
     where.add(`l.${await categoryColumn(ctx, query.category)} = $`, query.category);
   }
   if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);

@@ -6,160 +6,160 @@ import { CATALOG_CHANNEL } from "./queries.ts";
 
 const MIB = 1024 * 1024;
 
-/** A line to PostgreSQL that does as it is told. */
-function open() {
+/** A connection for notifications that the test controls. */
+function openCache() {
   const clock = { now: new Date("2026-06-15T12:00:00.000Z") };
-  const line = { current: true, proofs: 0, comesBack: false };
+  const line = { current: true, proofs: 0, reconnects: false };
   const memories: NotifiedCache[] = [];
-  const kept = new ListCache(
+  const cache = new ListCache(
     {
       areCurrent: () => line.current,
       catchUp: async () => {
         line.proofs++;
-        line.current ||= line.comesBack;
+        line.current ||= line.reconnects;
       },
       register: (memory) => void memories.push(memory),
     },
     () => clock.now,
   );
   return {
-    kept,
+    cache,
     line,
     forward: (ms: number) => {
       clock.now = new Date(clock.now.getTime() + ms);
     },
-    /** Something that lists show has changed. */
-    tell: () => memories[0]!.on[CATALOG_CHANNEL]!(""),
+    /** Sends a notification that lists have changed. */
+    notify: () => memories[0]!.on[CATALOG_CHANNEL]!(""),
     lose: () => memories[0]!.clear(),
   };
 }
 
-/** Answers its questions one by one, when it is told to. */
-function questions() {
+/** Queries that the test answers one by one. */
+function deferredQueries() {
   const waiting: ((answer: string) => void)[] = [];
   return {
     asked: () => waiting.length,
-    ask: () => new Promise<string>((resolve) => void waiting.push(resolve)),
+    compute: () => new Promise<string>((resolve) => void waiting.push(resolve)),
     answer: (at: number, text: string) => waiting[at]!(text),
   };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Answers another number each time that it is asked. */
+/** Returns another number at each call. */
 const counter = () => {
   let count = 0;
   return async () => ++count;
 };
 
-suite("what is kept", () => {
-  test("is asked for once, however many ask at once", async () => {
-    const { kept } = open();
-    const database = questions();
-    const answers = Array.from({ length: 1_000 }, () => kept.get("a", database.ask));
+suite("ListCache", () => {
+  test("parallel reads of one key: one query", async () => {
+    const { cache } = openCache();
+    const database = deferredQueries();
+    const answers = Array.from({ length: 1_000 }, () => cache.get("a", database.compute));
     await turn();
     assert.equal(database.asked(), 1);
     database.answer(0, "first");
     assert.deepEqual(new Set(await Promise.all(answers)), new Set(["first"]));
-    assert.equal(await kept.get("a", database.ask), "first");
+    assert.equal(await cache.get("a", database.compute), "first");
     assert.equal(database.asked(), 1);
   });
 
-  test("is kept apart by its key", async () => {
-    const { kept } = open();
-    const ask = counter();
+  test("entries: separated by key", async () => {
+    const { cache } = openCache();
+    const compute = counter();
     assert.deepEqual(
-      [await kept.get("a", ask), await kept.get("b", ask), await kept.get("a", ask)],
+      [await cache.get("a", compute), await cache.get("b", compute), await cache.get("a", compute)],
       [1, 2, 1],
     );
   });
 
-  test("lives for four seconds from when it was asked for", async () => {
-    const { kept, forward } = open();
-    const database = questions();
-    const slow = kept.get("a", database.ask);
+  test("an entry: lives four seconds from the start of its query", async () => {
+    const { cache, forward } = openCache();
+    const database = deferredQueries();
+    const slow = cache.get("a", database.compute);
     await turn();
     forward(3_000);
     database.answer(0, "first");
     await slow;
     forward(999);
-    assert.equal(await kept.get("a", database.ask), "first");
+    assert.equal(await cache.get("a", database.compute), "first");
     forward(1);
-    const again = kept.get("a", database.ask);
+    const again = cache.get("a", database.compute);
     await turn();
     database.answer(1, "second");
     assert.equal(await again, "second");
   });
 
-  test("is not used when the clock was set back", async () => {
-    const { kept, forward } = open();
-    const ask = counter();
-    await kept.get("a", ask);
+  test("the clock is set back: the entry is not used", async () => {
+    const { cache, forward } = openCache();
+    const compute = counter();
+    await cache.get("a", compute);
     forward(-1);
-    assert.equal(await kept.get("a", ask), 2);
+    assert.equal(await cache.get("a", compute), 2);
   });
 
-  test("is forgotten when lists have changed", async () => {
-    const { kept, tell } = open();
-    const ask = counter();
-    await kept.get("a", ask);
-    tell();
-    assert.equal(await kept.get("a", ask), 2);
-    assert.equal(kept.bytes > 0, true);
-    tell();
-    assert.equal(kept.bytes, 0);
+  test("a notification about lists: clears it", async () => {
+    const { cache, notify } = openCache();
+    const compute = counter();
+    await cache.get("a", compute);
+    notify();
+    assert.equal(await cache.get("a", compute), 2);
+    assert.equal(cache.bytes > 0, true);
+    notify();
+    assert.equal(cache.bytes, 0);
   });
 
-  test("a failure is told to all who wait for it, and not kept", async () => {
-    const { kept } = open();
+  test("a failed query: rejects all waiting callers, not cached", async () => {
+    const { cache } = openCache();
     const fail = () => Promise.reject(new Error("away"));
-    const answers = await Promise.allSettled([kept.get("a", fail), kept.get("a", fail)]);
+    const answers = await Promise.allSettled([cache.get("a", fail), cache.get("a", fail)]);
     assert.deepEqual(
       answers.map(({ status }) => status),
       ["rejected", "rejected"],
     );
-    assert.equal(await kept.get("a", counter()), 1);
+    assert.equal(await cache.get("a", counter()), 1);
   });
 
-  test("a question that fails before it is asked stands in nobody's way", async () => {
-    const { kept } = open();
+  test("a query that throws at once: the next call works", async () => {
+    const { cache } = openCache();
     await assert.rejects(
-      kept.get("a", () => {
+      cache.get("a", () => {
         throw new Error("at once");
       }),
     );
-    assert.equal(await kept.get("a", counter()), 1);
+    assert.equal(await cache.get("a", counter()), 1);
   });
 });
 
-suite("a question that was asked before a change and is answered after it", () => {
-  test("is answered, and not kept", async () => {
-    const { kept, tell } = open();
-    const database = questions();
-    const early = kept.get("a", database.ask);
+suite("a query that starts before a change and ends after it", () => {
+  test("returned to its caller, not cached", async () => {
+    const { cache, notify } = openCache();
+    const database = deferredQueries();
+    const early = cache.get("a", database.compute);
     await turn();
-    tell();
+    notify();
     database.answer(0, "of before");
     assert.equal(await early, "of before");
-    assert.equal(kept.bytes, 0);
-    const late = kept.get("a", database.ask);
+    assert.equal(cache.bytes, 0);
+    const late = cache.get("a", database.compute);
     await turn();
     database.answer(1, "of after");
     assert.equal(await late, "of after");
   });
 
-  test("is shared by nobody who asks after the change, and takes nobody's place", async () => {
-    const { kept, tell } = open();
-    const database = questions();
-    const early = kept.get("a", database.ask);
+  test("not shared with later callers, and replaces no newer entry", async () => {
+    const { cache, notify } = openCache();
+    const database = deferredQueries();
+    const early = cache.get("a", database.compute);
     await turn();
-    tell();
-    const late = kept.get("a", database.ask);
+    notify();
+    const late = cache.get("a", database.compute);
     await turn();
     assert.equal(database.asked(), 2);
     database.answer(0, "of before");
     await early;
-    const third = kept.get("a", database.ask);
+    const third = cache.get("a", database.compute);
     await turn();
     assert.equal(database.asked(), 2, "the later question is shared");
     database.answer(1, "of after");
@@ -167,85 +167,85 @@ suite("a question that was asked before a change and is answered after it", () =
   });
 });
 
-suite("while changes could be missed", () => {
-  test("everybody asks, and nothing is kept", async () => {
-    const { kept, line, lose } = open();
-    const ask = counter();
-    await kept.get("a", ask);
+suite("changes could be missed", () => {
+  test("each call queries, nothing is cached", async () => {
+    const { cache, line, lose } = openCache();
+    const compute = counter();
+    await cache.get("a", compute);
     lose();
     line.current = false;
-    assert.equal(kept.bytes, 0);
-    assert.deepEqual(await Promise.all([kept.get("a", ask), kept.get("a", ask)]), [2, 3]);
-    assert.equal(kept.bytes, 0);
+    assert.equal(cache.bytes, 0);
+    assert.deepEqual(await Promise.all([cache.get("a", compute), cache.get("a", compute)]), [2, 3]);
+    assert.equal(cache.bytes, 0);
     line.current = true;
-    assert.equal(await kept.get("a", ask), 4);
-    assert.equal(await kept.get("a", ask), 4);
+    assert.equal(await cache.get("a", compute), 4);
+    assert.equal(await cache.get("a", compute), 4);
   });
 
-  test("a line that was only idle is asked once, and then it is kept again", async () => {
-    const { kept, line } = open();
-    const ask = counter();
-    await kept.get("a", ask);
-    Object.assign(line, { current: false, comesBack: true });
-    assert.equal(await kept.get("a", ask), 1);
+  test("an idle connection is probed once, then the cache works again", async () => {
+    const { cache, line } = openCache();
+    const compute = counter();
+    await cache.get("a", compute);
+    Object.assign(line, { current: false, reconnects: true });
+    assert.equal(await cache.get("a", compute), 1);
     assert.equal(line.proofs, 1);
   });
 
-  test("an answer that was on its way when the line was lost is not kept", async () => {
-    const { kept, lose } = open();
-    const database = questions();
-    const early = kept.get("a", database.ask);
+  test("a query in flight when the connection was lost: not cached", async () => {
+    const { cache, lose } = openCache();
+    const database = deferredQueries();
+    const early = cache.get("a", database.compute);
     await turn();
     lose();
     database.answer(0, "of before");
     await early;
-    assert.equal(kept.bytes, 0);
+    assert.equal(cache.bytes, 0);
   });
 });
 
-suite("the memory that it takes", () => {
+suite("the memory of the cache", () => {
   const large = async () => Buffer.alloc(MIB);
 
-  test("has a bound: the oldest goes first", async () => {
-    const { kept } = open();
-    for (let at = 0; at < 200; at++) await kept.get(`${at}`, large);
-    assert.ok(kept.bytes <= 64 * MIB && kept.bytes > 60 * MIB, `${kept.bytes}`);
-    const ask = async () => "asked again";
-    assert.notEqual(await kept.get("199", ask), "asked again");
-    assert.notEqual(await kept.get("140", ask), "asked again");
-    assert.equal(await kept.get("0", ask), "asked again");
+  test("bounded: the oldest entry is evicted first", async () => {
+    const { cache } = openCache();
+    for (let at = 0; at < 200; at++) await cache.get(`${at}`, large);
+    assert.ok(cache.bytes <= 64 * MIB && cache.bytes > 60 * MIB, `${cache.bytes}`);
+    const compute = async () => "asked again";
+    assert.notEqual(await cache.get("199", compute), "asked again");
+    assert.notEqual(await cache.get("140", compute), "asked again");
+    assert.equal(await cache.get("0", compute), "asked again");
   });
 
-  test("counts keys too, so that many questions without an answer do not fill it", async () => {
-    const { kept } = open();
-    for (let at = 0; at < 2_000; at++) await kept.get(`${at}${"x".repeat(MIB / 16)}`, async () => 0);
-    assert.ok(kept.bytes <= 64 * MIB, `${kept.bytes}`);
+  test("keys count, so many empty answers do not fill it", async () => {
+    const { cache } = openCache();
+    for (let at = 0; at < 2_000; at++) await cache.get(`${at}${"x".repeat(MIB / 16)}`, async () => 0);
+    assert.ok(cache.bytes <= 64 * MIB, `${cache.bytes}`);
   });
 
-  test("counts what is kept anew under one key once", async () => {
-    const { kept, forward } = open();
-    await kept.get("a", large);
-    const once = kept.bytes;
+  test("an entry replaced under one key: counts once", async () => {
+    const { cache, forward } = openCache();
+    await cache.get("a", large);
+    const once = cache.bytes;
     forward(4_000);
-    await kept.get("a", large);
-    assert.equal(kept.bytes, once);
+    await cache.get("a", large);
+    assert.equal(cache.bytes, once);
   });
 
-  test("does not keep what alone is larger than all of it", async () => {
-    const { kept } = open();
-    await kept.get("huge", async () => Buffer.alloc(65 * MIB));
-    assert.equal(kept.bytes, 0);
+  test("an entry larger than the whole cache: not cached", async () => {
+    const { cache } = openCache();
+    await cache.get("huge", async () => Buffer.alloc(65 * MIB));
+    assert.equal(cache.bytes, 0);
   });
 
-  test("is given back when it is too old to be used", async () => {
-    const { kept, forward } = open();
-    await kept.get("old", large);
+  test("expired entries: release their memory", async () => {
+    const { cache, forward } = openCache();
+    await cache.get("old", large);
     forward(3_999);
-    await kept.get("new", large);
+    await cache.get("new", large);
     forward(1);
-    const before = kept.bytes;
-    kept.evictExpired();
-    assert.equal(kept.bytes, before / 2);
-    assert.equal(await kept.get("new", async () => "asked again").then(Buffer.isBuffer), true);
+    const before = cache.bytes;
+    cache.evictExpired();
+    assert.equal(cache.bytes, before / 2);
+    assert.equal(await cache.get("new", async () => "asked again").then(Buffer.isBuffer), true);
   });
 });

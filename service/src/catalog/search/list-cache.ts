@@ -4,95 +4,94 @@ import { CATALOG_CHANNEL } from "./queries.ts";
 
 declare module "../../core/context.ts" {
   interface Context {
-    /** Lists that look the same to everybody, cached in the memory of this process. */
+    /** Answers that are the same for every caller, cached in this process. */
     listCache: ListCache;
   }
 }
 
-/** Lists show numbers that are at most five seconds old; a view may have waited for the first of them to be written. */
+/** Counters in lists are at most five seconds old: a view may wait a second before it is written. */
 const MAX_AGE_MS = 4_000;
 const MAX_BYTES = 64 * 1024 * 1024;
-/** What an entry takes beside its key and value. */
+/** The overhead of an entry beside its key and value. */
 const ENTRY_BYTES = 512;
 
 interface Entry {
   value: unknown;
   bytes: number;
-  /** From when its numbers are. */
-  askedAt: number;
+  /** The start of its query. */
+  startedAt: number;
 }
 
 /**
- * Answers that are the same for everybody, kept in this process: a list that is asked for a thousand times a second
- * costs the database one question in four seconds. Whatever changes a list tells of it (`listing.ts`), and everything
- * is forgotten then; while that could have been missed, nothing is used and nothing is kept.
+ * Caches answers that are the same for every caller: a thousand requests a second cost one query in four seconds. Each
+ * change of a list sends a notification (`listing.ts`), which clears the cache. The cache is not used while
+ * notifications could be missed.
  */
 export class ListCache {
-  readonly #notices: Pick<Notifications, "areCurrent" | "catchUp">;
+  readonly #notifications: Pick<Notifications, "areCurrent" | "catchUp">;
   readonly #now: () => Date;
-  /** In the order in which they were put in: the oldest goes first. */
+  /** In insertion order: the oldest entry is evicted first. */
   readonly #entries = new Map<string, Entry>();
-  /** Questions that run: who asks the same meanwhile shares the answer. */
-  readonly #asked = new Map<string, Promise<unknown>>();
+  /** Running queries, shared by callers of the same key. */
+  readonly #running = new Map<string, Promise<unknown>>();
   #bytes = 0;
-  /** Counts how often all was forgotten: what was asked for before that may be of before. */
-  #forgotten = 0;
+  /** A query that started before the last clear may be stale. */
+  #clears = 0;
 
-  constructor(notices: Pick<Notifications, "areCurrent" | "catchUp" | "register">, now: () => Date) {
-    this.#notices = notices;
+  constructor(notifications: Pick<Notifications, "areCurrent" | "catchUp" | "register">, now: () => Date) {
+    this.#notifications = notifications;
     this.#now = now;
-    notices.register({
-      on: { [CATALOG_CHANNEL]: () => this.#forgetAll() },
-      clear: () => this.#forgetAll(),
+    notifications.register({
+      on: { [CATALOG_CHANNEL]: () => this.#clear() },
+      clear: () => this.#clear(),
     });
   }
 
-  /** About how much memory it takes. */
+  /** An estimate. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The answer under this key: from memory, else by `compute`, which must know nothing of who asks. */
+  /** `compute` must not depend on the caller. */
   async get<Value>(key: string, compute: () => Promise<Value>): Promise<Value> {
-    // After an idle second it takes one question to know; where no line is open, this does not wait.
-    if (!this.#notices.areCurrent()) await this.#notices.catchUp();
-    if (!this.#notices.areCurrent()) return compute();
+    // After an idle second, this costs one query. Without a connection it does not wait.
+    if (!this.#notifications.areCurrent()) await this.#notifications.catchUp();
+    if (!this.#notifications.areCurrent()) return compute();
     const entry = this.#entries.get(key);
     if (entry && this.#isFresh(entry)) return entry.value as Value;
-    return (this.#asked.get(key) ?? this.#ask(key, compute)) as Promise<Value>;
+    return (this.#running.get(key) ?? this.#start(key, compute)) as Promise<Value>;
   }
 
-  /** Gives back the memory of what is too old to be used. */
   evictExpired(): void {
     for (const [key, entry] of this.#entries) if (!this.#isFresh(entry)) this.#drop(key, entry);
   }
 
-  #ask<Value>(key: string, compute: () => Promise<Value>): Promise<Value> {
-    const forgotten = this.#forgotten;
-    const askedAt = this.#now().getTime();
+  #start<Value>(key: string, compute: () => Promise<Value>): Promise<Value> {
+    const clears = this.#clears;
+    const startedAt = this.#now().getTime();
     const answer = Promise.resolve()
       .then(compute)
       .then((value) => {
-        if (forgotten === this.#forgotten) this.#keep(key, value, askedAt);
+        if (clears === this.#clears) this.#store(key, value, startedAt);
         return value;
       })
       .finally(() => {
-        if (forgotten === this.#forgotten) this.#asked.delete(key);
+        if (clears === this.#clears) this.#running.delete(key);
       });
-    this.#asked.set(key, answer);
+    this.#running.set(key, answer);
     return answer;
   }
 
-  /** A clock that was set back makes an entry of the future, which is as good as an old one. */
-  #isFresh({ askedAt }: Entry): boolean {
-    const age = this.#now().getTime() - askedAt;
+  /** A clock that was set back makes entries of the future, which count as expired. */
+  #isFresh({ startedAt }: Entry): boolean {
+    const age = this.#now().getTime() - startedAt;
     return age >= 0 && age < MAX_AGE_MS;
   }
 
-  #keep(key: string, value: unknown, askedAt: number): void {
+  #store(key: string, value: unknown, startedAt: number): void {
     const before = this.#entries.get(key);
     if (before) this.#drop(key, before);
-    const entry = { value, bytes: sizeOf(key, value), askedAt };
+    const entry = { value, bytes: sizeOf(key, value), startedAt };
     this.#entries.set(key, entry);
     this.#bytes += entry.bytes;
     for (const [oldKey, old] of this.#entries) {
@@ -106,10 +105,10 @@ export class ListCache {
     this.#bytes -= bytes;
   }
 
-  #forgetAll(): void {
-    this.#forgotten++;
+  #clear(): void {
+    this.#clears++;
     this.#entries.clear();
-    this.#asked.clear();
+    this.#running.clear();
     this.#bytes = 0;
   }
 }

@@ -7,9 +7,9 @@ import type { TotalQuery } from "./facet-cells.ts";
 import type { ListQuery } from "./filters.ts";
 import type { Matches } from "./matches.ts";
 
-/** A total is exact up to here; above, counting would cost more than the page itself. */
+/** The bound of exact totals: above, counting would cost more than the page. */
 const EXACT_TOTAL = 10_000;
-/** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
+/** The most bought matches are ranked by relevance, the rest by sales. */
 const MAX_RANKED = 300;
 const DEFAULT_LIMIT = 20;
 
@@ -28,8 +28,8 @@ const SORT_COLUMNS = {
 
 const statementNames = new Map<string, string>();
 /**
- * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
- * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
+ * A named statement saves planning, which costs more than running a list. Only for queries whose one plan fits all
+ * values: after five runs PostgreSQL fixes the plan, and a good plan depends on the filter's value.
  */
 function statementName(text: string): string {
   const name =
@@ -38,7 +38,7 @@ function statementName(text: string): string {
   return name;
 }
 
-/** PostgreSQL keeps every named statement: only what most people ask for gets one. */
+/** PostgreSQL stores every named statement per connection, so only frequent queries get a name. */
 const isDefaultPage = ({ page, limit }: ListQuery) => page === 1 && limit === DEFAULT_LIMIT;
 
 async function run<Row extends object>(
@@ -55,7 +55,7 @@ export interface CardRow extends ProductCounters {
   card: string;
 }
 
-/** First the ids, from the narrow table; then what is shown of these few. Every order ends with the id. */
+/** Selects ids from the narrow table first, then the cards of the page. Every order ends with the id. */
 const cardsOf = (ids: string, order: string) => `
   select p.card, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount"
     from (${ids}) page
@@ -63,13 +63,12 @@ const cardsOf = (ids: string, order: string) => `
     join product_stats s on s.product_id = page.product_id
    order by ${order}`;
 
-/** Rows of `listings l`: a source of them, with the values that it speaks of. */
 interface ListingSource {
   source: string;
   values: unknown[];
 }
 
-/** The first so many of the page; with `total` known, one of the second half is read from the end. */
+/** With a known `total`, a page of the second half is read from the end. */
 export async function listSortedPage(
   ctx: Context,
   { source, values }: ListingSource,
@@ -81,7 +80,7 @@ export async function listSortedPage(
   const way = query.sort === "relevance" ? "desc" : query.order;
   const offset = offsetOf(query);
   const fromTheEnd = total !== null && offset > total / 2;
-  // Drafts were never published: they come last, and first when the order is turned around.
+  // Drafts have no publication date: they come last, in ascending order first.
   const own = query.sort === "publishedAt" && query.author !== undefined;
   const orderOf = (alias: string, way: "asc" | "desc") => {
     const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
@@ -94,7 +93,7 @@ export async function listSortedPage(
   return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isDefaultPage(query));
 }
 
-/** Those with most words first; of these the first 300 by how well they match, the others by how often they were bought. */
+/** Products with the most words first. Of these, the first 300 are ranked by relevance, the others by sales. */
 export function listRankedPage(
   ctx: Context,
   matches: Matches,
@@ -124,7 +123,6 @@ export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
 const bounded = (total: number, bound: number): Total =>
   total > bound ? { total: bound, totalIsEstimate: true } : { total };
 
-/** Exact up to `bound`. */
 export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
   const text = `select count(*) as total from (${matches.any(bound + 1)}) found`;
   const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.isWordsOnly);

@@ -24,13 +24,13 @@ before(async () => {
   author = await market.createUser({ name: "Author" });
   reader = await market.createUser({ name: "Reader" });
   there = clientOf(other.origin, reader.key);
-  await hear();
+  await notificationsArrive();
 });
 after(() => market.close());
 
 const nodes = () => [market.service, other];
-/** Both nodes have heard of everything that was committed until now, and keep what they read. */
-async function hear(): Promise<void> {
+/** Waits until both nodes have received all notifications and use their caches. */
+async function notificationsArrive(): Promise<void> {
   await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notifications.areCurrent()));
   await Promise.all(nodes().map(({ ctx }) => ctx.notifications.catchUp()));
 }
@@ -42,8 +42,8 @@ const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
   return body.data.map(({ title }: { title: string }) => title);
 };
 
-/** Statements about what lists show. */
-const questionsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
+/** The statements on tables that lists show. */
+const listStatementsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await statementsOf(work)).filter((text) => /\b(listings|facet_counts|tag_counts)\b/.test(text));
 
 const change = (id: string, input: object, who = author) => who.patch(`/v1/products/${id}`, input);
@@ -52,14 +52,14 @@ const move = async (id: string, action: string, who = author) => {
   assert.equal(reply.status, 200, reply.text);
 };
 
-suite("a list that many ask for", () => {
-  test("a thousand requests cost the database one page and one count", async () => {
+suite("a list under load", () => {
+  test("a thousand requests: one page query and one count", async () => {
     await createProduct(author, { tags: ["hot"], title: "Hot" });
-    await hear();
+    await notificationsArrive();
     const guests = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
-    const questions = await questionsOf(async () => {
-      // As many at once as fit into the queue of connections.
+    const questions = await listStatementsOf(async () => {
+      // In waves that fit into the queue of connections.
       for (let wave = 0; wave < 5; wave++) {
         const replies = await Promise.all(
           Array.from({ length: 200 }, (_, at) =>
@@ -72,62 +72,62 @@ suite("a list that many ask for", () => {
     assert.deepEqual(questions.map((text) => /tag_counts/.test(text)).sort(), [false, true]);
   });
 
-  test("however the same is asked, it is kept once", async () => {
+  test("equivalent queries: one entry", async () => {
     const same = ["?", "?limit=20", "?page=1&sort=relevance", "?order=desc&minPrice=0"];
     await reader.get("/v1/products");
-    const questions = await questionsOf(async () => {
+    const questions = await listStatementsOf(async () => {
       for (const query of same) await reader.get(`/v1/products${query}`);
     });
     assert.deepEqual(questions, []);
-    assert.equal((await questionsOf(() => reader.get("/v1/products?limit=19"))).length, 2);
+    assert.equal((await listStatementsOf(() => reader.get("/v1/products?limit=19"))).length, 2);
   });
 
-  test("categories and their counts are kept too, and follow a change", async () => {
+  test("categories with counts: cached, and follow a change", async () => {
     const countOf = async (who: Client) => {
       const { data } = (await who.get("/v1/categories?limit=100")).body;
       return data.find(({ slug }: { slug: string }) => slug === "writing").products;
     };
     const before = await countOf(reader);
-    assert.deepEqual(await questionsOf(() => countOf(reader)), []);
+    assert.deepEqual(await listStatementsOf(() => countOf(reader)), []);
     await createProduct(author, { category: "writing" });
     assert.equal(await countOf(reader), before + 1);
   });
 
-  test("a client that hangs up before its list is read harms nobody", async () => {
+  test("a client disconnects before the answer: others get theirs", async () => {
     const { pool } = market.service.ctx;
     const blocker = await pool.connect();
     await blocker.query("begin");
     await blocker.query("lock table listings in access exclusive mode");
     const gone = new AbortController();
     const headers = { authorization: `Bearer ${reader.key}` };
-    const asking = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
+    const pending = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
     await until(
       "it is being read",
       async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
     );
     gone.abort();
-    await assert.rejects(asking);
+    await assert.rejects(pending);
     await blocker.query("commit");
     blocker.release();
     assert.deepEqual(await titlesOf(reader, "gone"), []);
   });
 
-  test("a list that is stopped because it takes too long is to be asked for again", async () => {
+  test("a query over the time limit: not cached", async () => {
     const { pool } = market.service.ctx;
     const blocker = await pool.connect();
     await blocker.query("begin");
     await blocker.query("lock table listings in access exclusive mode");
-    const asking = reader.get("/v1/products?tag=slow");
+    const pending = reader.get("/v1/products?tag=slow");
     const stop =
       "select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
     await until("it was stopped", async () => (await pool.query(stop)).rowCount! > 0);
-    assertError(await asking, 503, "SERVICE_UNAVAILABLE");
+    assertError(await pending, 503, "SERVICE_UNAVAILABLE");
     await blocker.query("rollback");
     blocker.release();
     assert.deepEqual(await titlesOf(reader, "slow"), []);
   });
 
-  test("what goes wrong is not kept", async () => {
+  test("a failed query: not cached", async () => {
     await market.query("alter table listings rename to elsewhere");
     try {
       assert.equal((await reader.get("/v1/products?tag=wrong")).status, 500);
@@ -139,7 +139,7 @@ suite("a list that many ask for", () => {
 });
 
 suite("a change", () => {
-  /** Every verb that changes what lists show, and what they show then. */
+  /** Each request that changes lists, with the expected titles. */
   const changes: [string, (id: string) => Promise<unknown>, string[]][] = [
     ["of the title", (id) => change(id, { title: "After" }), ["After"]],
     ["of what a filter asks for", (id) => change(id, { tags: ["elsewhere"] }), []],
@@ -147,10 +147,10 @@ suite("a change", () => {
     ["into nothing", (id) => author.delete(`/v1/products/${id}`), []],
   ];
   for (const [name, act, expected] of changes) {
-    test(`${name} shows in the next read of its own node, and on the other as soon as it has heard`, async () => {
+    test(`${name}: in the next read of its own node, and on the other after the notification`, async () => {
       const tag = `verb ${name}`.slice(0, 40);
       const id = await createProduct(author, { tags: [tag], title: "Before" });
-      await hear();
+      await notificationsArrive();
       assert.deepEqual([await titlesOf(reader, tag), await titlesOf(there, tag)], [["Before"], ["Before"]]);
       await act(id);
       assert.deepEqual(await titlesOf(reader, tag), expected);
@@ -159,14 +159,14 @@ suite("a change", () => {
     });
   }
 
-  test("onto the shelf shows at once where nothing was", async () => {
+  test("publishes a product: shown at once where a list was empty", async () => {
     const id = await createDraft(author, { tags: ["new"], title: "New" });
     assert.deepEqual(await titlesOf(reader, "new"), []);
     await move(id, "publish");
     assert.deepEqual(await titlesOf(reader, "new"), ["New"]);
   });
 
-  test("of the author's name, and the end of their account, show at once", async () => {
+  test("the author's name changes, or the account closes: shown at once", async () => {
     const leaver = await market.createUser({ name: "Before" });
     const session = await market.createSession(leaver.userId);
     await createProduct(leaver, { tags: ["leaver"] });
@@ -183,7 +183,7 @@ suite("a change", () => {
     assert.deepEqual(await namesOf(), []);
   });
 
-  test("that repeats an Idempotency-Key on another node is known there when it is answered", async () => {
+  test("a repeated Idempotency-Key on another node: that node shows the change with its answer", async () => {
     const id = await createDraft(author, { tags: ["repeated"], title: "Repeated" });
     const key = { "idempotency-key": "publish once" };
     const publish = (who: Client) => who.post(`/v1/products/${id}/publish`, undefined, key);
@@ -194,7 +194,7 @@ suite("a change", () => {
     assert.deepEqual(await titlesOf(there, "repeated"), ["Repeated"]);
   });
 
-  test("is in the very next read of its own node, whatever was being read meanwhile, 200 times", async () => {
+  test("in the next read of its own node during parallel reads, 200 times", async () => {
     const id = await createProduct(author, { tags: ["fast"], title: "0" });
     for (let round = 1; round <= 200; round++) {
       const meanwhile = Array.from({ length: round % 7 }, () => titlesOf(reader, "fast"));
@@ -206,7 +206,7 @@ suite("a change", () => {
     }
   });
 
-  test("shows on another node within a second, unasked", async () => {
+  test("on another node within a second", async () => {
     const id = await createProduct(author, { tags: ["far"], title: "0" });
     for (let round = 1; round <= 5; round++) {
       await titlesOf(there, "far");
@@ -215,7 +215,7 @@ suite("a change", () => {
     }
   });
 
-  test("any changes and reads on two nodes, in any order: each answer is what the database holds", async () => {
+  test("random changes and reads on two nodes: each answer matches the database", async () => {
     const shelf = await Promise.all(
       Array.from({ length: 3 }, (_, at) => createProduct(author, { tags: ["any"], title: `Any ${at}` })),
     );
@@ -226,7 +226,7 @@ suite("a change", () => {
       near: fc.boolean(),
     });
     const clients = () => [author, clientOf(other.origin, author.key)] as const;
-    const held = async () => {
+    const listedTitles = async () => {
       const { rows } = await market.service.ctx.pool.query<{ title: string }>(
         "select title from products where tags @> '{any}' and status = 'published' order by title",
       );
@@ -238,11 +238,11 @@ suite("a change", () => {
           const [here, far] = near ? clients() : clients().toReversed();
           const meanwhile = [titlesOf(here!, "any"), titlesOf(far!, "any")];
           if (kind === "title") await change(shelf[product]!, { title: `Any ${title}` }, here);
-          // A move that is made already is refused, which changes nothing.
+          // A repeated move is refused and changes nothing.
           else if (kind !== "read") await here!.post(`/v1/products/${shelf[product]}/${kind}`);
-          assert.deepEqual(await titlesOf(here!, "any"), await held(), "where it was changed");
-          await hear();
-          assert.deepEqual(await titlesOf(far!, "any"), await held(), "on the other node");
+          assert.deepEqual(await titlesOf(here!, "any"), await listedTitles(), "where it was changed");
+          await notificationsArrive();
+          assert.deepEqual(await titlesOf(far!, "any"), await listedTitles(), "on the other node");
           await Promise.all(meanwhile);
         }
       }),
@@ -251,10 +251,10 @@ suite("a change", () => {
   });
 });
 
-suite("when a node's line to the notices is lost", () => {
+suite("a node's connection for notifications is lost", () => {
   const listeners =
     "pg_stat_activity where datname = current_database() and application_name = 'stoa notices'";
-  /** Asked of another database, as PostgreSQL demands. */
+  /** PostgreSQL requires another database than the altered one for this statement. */
   const allowConnections = async (allowed: boolean) => {
     const { rows } = await market.service.ctx.pool.query("select current_database() as name");
     const admin = new pg.Client({ connectionString: process.env["STOA_TEST_DATABASE"]! });
@@ -264,20 +264,20 @@ suite("when a node's line to the notices is lost", () => {
   };
   const cutOff = () => market.service.ctx.pool.query(`select pg_terminate_backend(pid) from ${listeners}`);
 
-  test("nothing is kept, and everything is read, until it is back", async () => {
+  test("nothing is cached, every read queries, until it is back", async () => {
     const id = await createProduct(author, { tags: ["lost"], title: "Before" });
-    await hear();
+    await notificationsArrive();
     await titlesOf(there, "lost");
-    assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it was kept");
+    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it was kept");
     await allowConnections(false);
     try {
       await cutOff();
       await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notifications.areCurrent()));
       for (const { ctx } of nodes()) assert.equal(ctx.listCache.bytes, 0, "it is empty");
       for (const who of [there, reader, there, reader]) {
-        assert.equal((await questionsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
+        assert.equal((await listStatementsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
       }
-      // Past the service: nobody will ever tell of it.
+      // Written past the service, so no notification follows.
       await market.service.ctx.pool.query(
         "update products set card = replace(card, 'Before', 'Past') where title = 'Before'",
       );
@@ -290,15 +290,15 @@ suite("when a node's line to the notices is lost", () => {
     } finally {
       await allowConnections(true);
     }
-    await hear();
+    await notificationsArrive();
     await titlesOf(there, "lost");
-    assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it is kept again");
+    assert.deepEqual(await listStatementsOf(() => titlesOf(there, "lost")), [], "it is kept again");
     await change(id, { title: "Later" });
     await other.ctx.notifications.catchUp();
     assert.deepEqual(await titlesOf(there, "lost"), ["Later"]);
   });
 
-  test("again and again in the middle of changes, none is hidden from its own node, nor for a second from another", async () => {
+  test("lost repeatedly during changes: none hidden on its own node, nor for a second on another", async () => {
     const id = await createProduct(author, { tags: ["torn"], title: "0" });
     for (let round = 1; round <= 5; round++) {
       await Promise.all([titlesOf(reader, "torn"), titlesOf(there, "torn")]);
@@ -314,12 +314,12 @@ suite("when a node's line to the notices is lost", () => {
   });
 });
 
-suite("numbers that move all the time", () => {
+suite("counters that change all the time", () => {
   const statsOf = async (tag: string) => (await reader.get(`/v1/products?tag=${tag}`)).body.data[0];
 
-  test("may be kept for a while, and are at most five seconds old", async () => {
+  test("cached for at most five seconds", async () => {
     const id = await createProduct(author, { tags: ["numbers"] });
-    await hear();
+    await notificationsArrive();
     assert.equal((await statsOf("numbers")).stats.purchases, 0);
     const buyer = await market.createUser();
     await buyProduct(buyer, id);
@@ -327,15 +327,15 @@ suite("numbers that move all the time", () => {
     await buyer.post(`/v1/products/${id}/reviews`, { rating: 4 });
     market.clock.forward(3_999);
     await flushViews(market.service.ctx);
-    assert.deepEqual(await questionsOf(() => statsOf("numbers")), [], "they were kept");
+    assert.deepEqual(await listStatementsOf(() => statsOf("numbers")), [], "they were kept");
     market.clock.forward(1_001);
     const { stats, rating } = await statsOf("numbers");
     assert.deepEqual([stats.purchases, stats.views, rating], [1, 1, { average: 4, count: 1 }]);
   });
 });
 
-suite("what depends on who asks", () => {
-  test("an author's own shelf is read each time, by its id as by me, and nobody else is shown it", async () => {
+suite("answers that depend on the caller", () => {
+  test("an author's own products: never cached, by id or as me, and not shown to others", async () => {
     const guest = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
     const session = await market.createSession(author.userId);
@@ -349,8 +349,8 @@ suite("what depends on who asks", () => {
       ["reader", (query) => titles(reader.get(query)), { me: [], id: ["For sale"] }],
       ["guest", (query) => titles(guest.get(query, { cookie })), { me: [], id: ["For sale"] }],
     ];
-    const titles = async (asking: ReturnType<Client["get"]>): Promise<string[]> =>
-      (await asking).body.data.map(({ title }: { title: string }) => title);
+    const titles = async (request: ReturnType<Client["get"]>): Promise<string[]> =>
+      (await request).body.data.map(({ title }: { title: string }) => title);
     const asked = fc.record({ asker: fc.nat(3), author: fc.constantFrom("me" as const, "id" as const) });
     await fc.assert(
       fc.asyncProperty(fc.array(asked, { minLength: 2, maxLength: 12 }), async (all) => {
@@ -370,14 +370,18 @@ suite("what depends on who asks", () => {
       for (const who of [author, session]) {
         const own = `/v1/products?tag=own&author=${which}`;
         await who.get(own);
-        assert.equal((await questionsOf(() => who.get(own))).length, 2, "read each time");
-        assert.equal((await questionsOf(() => who.get(`${own}&status=draft`))).length, 2, "read each time");
+        assert.equal((await listStatementsOf(() => who.get(own))).length, 2, "read each time");
+        assert.equal(
+          (await listStatementsOf(() => who.get(`${own}&status=draft`))).length,
+          2,
+          "read each time",
+        );
       }
     }
     const shown = `/v1/products?tag=own&author=${id}`;
     await reader.get(shown);
     assert.deepEqual(
-      await questionsOf(() => guest.get(shown, { cookie })),
+      await listStatementsOf(() => guest.get(shown, { cookie })),
       [],
       "others share what all may see",
     );

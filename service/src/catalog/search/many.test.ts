@@ -4,13 +4,13 @@ import { createProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { toUuid } from "../../core/ids.ts";
 
-/** Past every bound: of exact totals, and of what a search lists. */
+/** Above all bounds: of exact totals, and of search results. */
 const COPIES = 10_300;
 
 let market: Market;
 let reader: Client;
 
-/** One product, and then so many like it: written past the service, since it is the reading that is tried. */
+/** Copies one product in SQL, since the test is about reads. */
 before(async () => {
   market = await openMarket();
   market.skipLedgerCheck();
@@ -57,7 +57,7 @@ async function page(query: string) {
 }
 const prices = (items: { price: number }[]) => items.map(({ price }) => price);
 
-test("totals of common filters are exact at any size, others say where they end", async () => {
+test("totals: exact for common filters at any size, bounded for others", async () => {
   for (const query of [
     "",
     "category=writing",
@@ -73,7 +73,7 @@ test("totals of common filters are exact at any size, others say where they end"
   assert.deepEqual([tagged.total, tagged.totalIsEstimate], [10_000, true]);
 });
 
-test("a page near the end is the page that walking there finds", async () => {
+test("a page near the end: the same as by walking there", async () => {
   const all = (await page("sort=price&order=asc&limit=100&page=1")).total;
   const last = Math.ceil(all / 7);
   const ends = await Promise.all(
@@ -88,7 +88,7 @@ test("a page near the end is the page that walking there finds", async () => {
   assert.deepEqual(prices(turned.items), cheapestFirst.toReversed().slice((last - 1) * 7));
 });
 
-test("a search lists its thousand most bought matches, and says that there are more", async () => {
+test("a search: its thousand most bought matches, and a flag for more", async () => {
   const first = await page("search=zebra&limit=100");
   assert.deepEqual([first.total, first.totalIsEstimate], [1_000, true]);
   const bought = (items: { stats: { purchases: number } }[]) => items.map(({ stats }) => stats.purchases);
@@ -103,7 +103,7 @@ test("a search lists its thousand most bought matches, and says that there are m
   assert.deepEqual((await page("search=zebra&limit=100&page=11")).items, []);
 });
 
-test("a search ends in the middle of a page, in any order, and shows nothing twice", async () => {
+test("a search that ends within a page, in any order: no duplicates", async () => {
   for (const sort of ["relevance", "price"]) {
     const seen: number[] = [];
     for (let number = 13; number <= 15; number++)
@@ -115,13 +115,13 @@ test("a search ends in the middle of a page, in any order, and shows nothing twi
   }
 });
 
-test("another order of a search is the order of all its matches", async () => {
+test("a search with another order: the order of all its matches", async () => {
   const cheapest = await page("search=zebra&sort=price&order=asc&limit=3");
   assert.deepEqual(prices(cheapest.items), [5, 5.01, 5.02]);
   assert.deepEqual([cheapest.total, cheapest.totalIsEstimate], [1_000, true]);
 });
 
-test("facets of what is too much to count say so", async () => {
+test("facets of too many matches: marked as bounded", async () => {
   const facets = async (query: string) => (await reader.get(`/v1/products/facets?${query}`)).body.data;
   assert.deepEqual((await facets("")).estimated, []);
   const found = await facets("search=zebra");

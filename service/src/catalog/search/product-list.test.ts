@@ -10,7 +10,7 @@ import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { normalizeText } from "./tokenizer.ts";
 
-/** A product of the shelf, as the model of the list knows it. */
+/** A product in the model of the list. */
 interface Item {
   id: string;
   author: Client;
@@ -63,15 +63,15 @@ before(async () => {
   ann = await market.createUser({ name: "Ann" });
   bob = await market.createUser({ name: "Bob" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");
-  // The same shelf in every run: a failure can be looked at again.
-  const inputs = fc.sample(anyWish, { numRuns: PRODUCTS, seed: 2026 });
+  // A fixed seed makes failures reproducible.
+  const inputs = fc.sample(anyInput, { numRuns: PRODUCTS, seed: 2026 });
   shelf = [];
   for (const fields of inputs) shelf.push(await stock(fields));
 });
 after(() => market.close());
 
-/** Few values of each kind, so that ties are everywhere. */
-const anyWish = fc.record({
+/** Few values of each kind, so that ties are frequent. */
+const anyInput = fc.record({
   title: fc.constantFrom("Alpha", "alpha", "Beta", "Éclair", "Ωmega", "10 haiku", "2 haiku"),
   isWorkflow: fc.constantFrom(false, false, false, true),
   moves: fc.constantFrom([], ["publish"], ["publish"], ["publish"], ["publish", "unpublish"], ["delete"]),
@@ -87,7 +87,7 @@ const anyWish = fc.record({
   ratings: fc.constantFrom([0, 0], [1, 5], [3, 14], [10, 35], [2, 2]),
   trending: fc.constantFrom(0, 2944.5, 2950.25),
 });
-type Wish = typeof anyWish extends fc.Arbitrary<infer W> ? W : never;
+type ItemInput = typeof anyInput extends fc.Arbitrary<infer W> ? W : never;
 
 const pause = {
   format: "workflow/1",
@@ -96,7 +96,7 @@ const pause = {
   result: "null",
 };
 
-async function stock(fields: Wish): Promise<Item> {
+async function stock(fields: ItemInput): Promise<Item> {
   const { title, category, priceMinor, currency, compatibility, tags, views, purchases, trending, moves } =
     fields;
   const author = fields.byAnn ? ann : bob;
@@ -158,7 +158,7 @@ async function stock(fields: Wish): Promise<Item> {
   };
 }
 
-/** The filters of the list, in memory. */
+/** The list's filters in memory. */
 function isListed(item: Item, query: Query, caller: Client): boolean {
   const authors = { me: caller, "own id": caller, "other id": caller === ann ? bob : ann, nobody: null };
   const author = query.author && authors[query.author];
@@ -198,7 +198,7 @@ const sortKeys: Record<Sort, (item: Item) => number | string | null> = {
 
 const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The orders of the list, in memory: what has no value is the least, ties go by id in the same direction. */
+/** The list's orders in memory: a missing value is the lowest, ties go by id in the same direction. */
 function inOrder({ sort = "relevance", order = "desc" }: Query) {
   const way = order === "desc" || sort === "relevance" ? -1 : 1;
   const keyOf = (item: Item) => sortKeys[sort](item) ?? Number.NEGATIVE_INFINITY;
@@ -226,7 +226,7 @@ function toSearch({ minMinor, maxMinor, author, ...query }: Query, caller: Clien
   ).toString();
 }
 
-/** Every id of the list, page after page; each page tells the same total. */
+/** Reads every page and checks that each has the same total. */
 async function walk(
   caller: Client,
   search: string,
@@ -263,7 +263,7 @@ const anyQuery = fc
     return { ...query, status: isOwnShelf ? query.status : undefined } as Query;
   });
 
-test("every filter in every order holds what it should, without duplicates or gaps over the pages", async () => {
+test("each filter in each order: the expected products, no duplicates or gaps over pages", async () => {
   await fc.assert(
     fc.asyncProperty(anyQuery, fc.boolean(), fc.constantFrom(7, 20, 100), async (query, byAnn, limit) => {
       const caller = byAnn ? ann : bob;
@@ -279,7 +279,7 @@ test("every filter in every order holds what it should, without duplicates or ga
   );
 });
 
-test("every order alone is total, on both kinds of shelf: ties go by id, up as down", async () => {
+test("each order, both kinds of list: total, ties by id in both directions", async () => {
   for (const author of [undefined, "me" as const]) {
     for (const sort of Object.keys(sortKeys) as Sort[]) {
       for (const order of ["asc", "desc"] as const) {
@@ -296,7 +296,7 @@ test("every order alone is total, on both kinds of shelf: ties go by id, up as d
   }
 });
 
-test("a list item is the product's card with its numbers", async () => {
+test("an item: the product's card with its numbers", async () => {
   const item = shelf.find(({ status, ratingCount }) => status === "published" && ratingCount === 3)!;
   const { body } = await ann.get(`/v1/products?limit=100`);
   const card = body.data.find(({ id }: { id: string }) => id === item.id);
@@ -311,14 +311,14 @@ test("a list item is the product's card with its numbers", async () => {
   });
 });
 
-test("a page past the end is empty and still tells the total", async () => {
+test("a page past the end: empty, with the total", async () => {
   const { body, headers } = await ann.get("/v1/products?page=500&limit=10");
   assert.deepEqual(body.data, []);
   assert.equal(body.meta.total, shelf.filter(({ status }) => status === "published").length);
   assert.match(headers.get("link")!, /rel="prev"/);
 });
 
-test("a query that cannot be meant is refused by the name of its parameter", async () => {
+test("an invalid parameter: refused, named", async () => {
   const refused: [query: string, field: string][] = [
     ["minPrice=5&maxPrice=4.99", "minPrice"],
     ["minPrice=-1", "minPrice"],
@@ -344,7 +344,7 @@ test("a query that cannot be meant is refused by the name of its parameter", asy
   }
 });
 
-test("a price range of any size is a range and no accident", async () => {
+test("a price range of any size: exact", async () => {
   const all = shelf.filter(({ status, currency }) => status === "published" && currency === "USD").length;
   for (const maxPrice of ["21474836.47", "21474836.48", "9999999999999.99"]) {
     const { status, body, text } = await ann.get(`/v1/products?maxPrice=${maxPrice}`);
@@ -354,21 +354,21 @@ test("a price range of any size is a range and no accident", async () => {
   assert.equal((await ann.get("/v1/products?minPrice=9999999999999")).body.meta.total, 0);
 });
 
-test("links of a page keep its filters", async () => {
+test("links of a page: contain its filters", async () => {
   const { headers } = await ann.get("/v1/products?provider=openai&limit=3&page=2");
   const links = headers.get("link")!;
   for (const rel of ["first", "prev", "next", "last"]) assert.ok(links.includes(`rel="${rel}"`), rel);
   assert.ok(links.includes("/v1/products?provider=openai&limit=3&page=3>"), links);
 });
 
-test("an author's shelf under another's id shows what is on sale", async () => {
+test("sellerId of another author: published products only", async () => {
   const { ids } = await walk(ann, `author=${toUserId(bob.userId)}`, 100);
   const expected = shelf.filter(({ author, status }) => author === bob && status === "published");
   assert.deepEqual(ids.toSorted(), expected.map(({ id }) => id).toSorted());
   assert.deepEqual((await walk(ann, `author=${toId("usr", newUuid(new Date()))}`, 100)).ids, []);
 });
 
-test("every category is counted with what is on sale in it and below it", async () => {
+test("categories: counts of published products, with their subcategories", async () => {
   const { body } = await ann.get("/v1/categories?limit=100");
   const counts = new Map<string, number>();
   for (const { slug, parent, products } of body.data) {

@@ -18,16 +18,16 @@ import { buildMatches, type Matches, type SearchRequest } from "./matches.ts";
 import { findFallback } from "./search-fallback.ts";
 import { parseSearch } from "./search-terms.ts";
 
-/** A search lists this many; its total is exact up to here. */
+/** A search lists this many products; its total is exact up to here. */
 const MAX_FOUND = 1_000;
-/** From here on a page is worth asking for the total first. */
+/** From here on, reading the total first pays off. */
 const DEEP_OFFSET = 2_000;
 
 type Found = Total & { rows: CardRow[] };
 
 /**
- * Published products that fit the filters, or with `author=me` the caller's own in every state. What everybody may see
- * is asked for as nobody in particular, and kept.
+ * Published products within the filters, or with `author=me` the caller's own in every state. Public lists are queried
+ * as an anonymous caller and cached.
  */
 export async function listProducts(ctx: Context, caller: Caller, query: ListQuery) {
   if (isOwnProductList(caller, query)) return findProducts(ctx, caller, query);
@@ -52,12 +52,12 @@ async function find(ctx: Context, caller: Caller, query: ListQuery, request: Sea
   return {
     items: rows.map((row) => new RawJson(insertCounters(row.card, row, ctx.links.origin()))),
     ...counted,
-    // Counted beside the page, not with it: something may have come in between.
+    // Counted in a separate query: a product may have been added in between.
     total: Math.max(counted.total, rows.length > 0 ? offsetOf(query) + rows.length : 0),
   } satisfies Page<RawJson>;
 }
 
-/** How much of the page lies before the end of the list. */
+/** The number of rows on the page before the end of the list. */
 const pageLength = (query: ListQuery, end: number) =>
   Math.max(0, Math.min(query.limit, end - offsetOf(query)));
 
@@ -70,7 +70,7 @@ async function search(ctx: Context, matches: Matches, query: ListQuery): Promise
     return { rows, ...counted };
   }
   const counted = await counting;
-  // Few matches are found and then sorted; of many the order is walked, which meets enough of them soon.
+  // Few matches are found and then sorted. For many, reading in order meets enough of them soon.
   const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
   const source = counted.totalIsEstimate ? matches.all : few;
   return {

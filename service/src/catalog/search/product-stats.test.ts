@@ -9,7 +9,7 @@ import { countSale, uncountSale } from "./product-stats.ts";
 
 const DAY_MS = 86_400_000;
 const HALF_LIFE_MS = 7 * DAY_MS;
-/** In half-lives: a minute of waiting is a ten-thousandth of one. */
+/** In half-lives: a minute of waiting is a ten-thousandth. */
 const TOLERANCE = 1e-6;
 
 let market: Market;
@@ -32,8 +32,8 @@ async function numbersOf(id: string) {
   return numbers as { purchases: number; trending: number };
 }
 
-/** Σ 2^(-(now - t) / 7 d), as a log2 that does not depend on now. */
-function slowly(sales: Date[], now: Date): number {
+/** log2 of Σ 2^(t / 7 d): the score without "now". */
+function expectedTrending(sales: Date[], now: Date): number {
   const sum = sales.reduce((all, at) => all + 2 ** ((at.getTime() - now.getTime()) / HALF_LIFE_MS), 0);
   return Math.log2(sum) + now.getTime() / HALF_LIFE_MS;
 }
@@ -49,42 +49,42 @@ const momentWithin = (days: number) =>
 const check = <T>(arbitrary: fc.Arbitrary<T>, holds: (value: T) => Promise<void>) =>
   fc.assert(fc.asyncProperty(arbitrary, holds), { numRuns: runs(25) });
 
-suite("trending", () => {
-  test("is the sum of all sales, each worth half as much after 7 days, in whatever order they came", async () => {
+suite("the trending score", () => {
+  test("sum of all sales, halved after 7 days, independent of their order", async () => {
     await check(fc.array(momentWithin(200), { minLength: 1, maxLength: 25 }), async (sales) => {
       const id = toUuid("prod", await createProduct(seller))!;
       for (const at of sales) await count(id, at);
       const { purchases, trending } = await numbersOf(id);
       assert.equal(purchases, sales.length);
-      assert.ok(Math.abs(trending - slowly(sales, market.clock.now)) < TOLERANCE, `${trending}`);
+      assert.ok(Math.abs(trending - expectedTrending(sales, market.clock.now)) < TOLERANCE, `${trending}`);
     });
   });
 
-  test("is the same whichever of parallel sales comes first", async () => {
+  test("parallel sales: independent of their order", async () => {
     const id = toUuid("prod", await createProduct(seller))!;
     const sales = Array.from({ length: 20 }, (_, at) => new Date(market.clock.now.getTime() - at * DAY_MS));
     await Promise.all(sales.map((at) => count(id, at)));
     const { purchases, trending } = await numbersOf(id);
     assert.equal(purchases, 20);
-    assert.ok(Math.abs(trending - slowly(sales, market.clock.now)) < TOLERANCE);
+    assert.ok(Math.abs(trending - expectedTrending(sales, market.clock.now)) < TOLERANCE);
   });
 
-  test("is what it was without the sales that were taken back", async () => {
+  test("refunded sales: as if they had not happened", async () => {
     const history = fc.record({
-      kept: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
-      takenBack: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
+      sold: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
+      refunded: fc.array(momentWithin(60), { minLength: 1, maxLength: 8 }),
     });
-    await check(history, async ({ kept, takenBack }) => {
+    await check(history, async ({ sold, refunded }) => {
       const id = toUuid("prod", await createProduct(seller))!;
-      for (const at of [...kept, ...takenBack]) await count(id, at);
-      for (const at of takenBack) await uncount(id, at);
+      for (const at of [...sold, ...refunded]) await count(id, at);
+      for (const at of refunded) await uncount(id, at);
       const { purchases, trending } = await numbersOf(id);
-      assert.equal(purchases, kept.length);
-      assert.ok(Math.abs(trending - slowly(kept, market.clock.now)) < TOLERANCE);
+      assert.equal(purchases, sold.length);
+      assert.ok(Math.abs(trending - expectedTrending(sold, market.clock.now)) < TOLERANCE);
     });
   });
 
-  test("of a product whose every sale was taken back is that of one that never sold", async () => {
+  test("all sales refunded: equal to a product without sales", async () => {
     const [id, unsold] = [await createProduct(seller), await createProduct(seller)];
     const [sold, never] = [toUuid("prod", id)!, toUuid("prod", unsold)!];
     const sales = [3, 90, 0].map((days) => new Date(market.clock.now.getTime() - days * DAY_MS));
@@ -93,7 +93,7 @@ suite("trending", () => {
     assert.deepEqual(await numbersOf(sold), await numbersOf(never));
   });
 
-  test("loses no more than what nobody would see, when a fresh sale of an old shelf warmer is taken back", async () => {
+  test("a refunded fresh sale of an old product: loses only a negligible amount", async () => {
     const id = toUuid("prod", await createProduct(seller))!;
     const [old, fresh] = [new Date(market.clock.now.getTime() - 3_650 * DAY_MS), market.clock.now];
     for (const at of [old, fresh]) await count(id, at);
@@ -103,7 +103,7 @@ suite("trending", () => {
     assert.ok(trending <= fresh.getTime() / HALF_LIFE_MS - 29, "as if it had sold half a year ago");
   });
 
-  test("orders the list: one sale of today before one of each of three weeks ago", async () => {
+  test("sort order: one sale of today before one a week for three weeks", async () => {
     const [hot, old] = [
       await createProduct(seller, { tags: ["warm"] }),
       await createProduct(seller, { tags: ["warm"] }),

@@ -26,7 +26,7 @@ export interface ListingRow {
   search: string;
 }
 
-/** The numbers come from product_stats, whose row is locked: a sale counts before or after, and never gets lost. */
+/** The counters come from the locked product_stats row, so a concurrent sale is never lost. */
 export async function upsertListing(tx: Tx, listing: ListingRow): Promise<void> {
   const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
   const { title, createdAt, updatedAt, publishedAt, search } = listing;
@@ -56,10 +56,7 @@ export async function upsertListing(tx: Tx, listing: ListingRow): Promise<void> 
            category = excluded.category, search = excluded.search`.execute(tx);
 }
 
-/**
- * Replaces the words of weight D, which are the author's name, in the order of the products' ids. `isForSale`: whether a
- * changed product is; null when none changed.
- */
+/** Replaces the words of weight D, the author's name, in order of product id. `isForSale` is null when no product changed. */
 export async function writeAuthorName(
   tx: Tx,
   authorId: string,
@@ -78,7 +75,7 @@ export async function writeAuthorName(
   return firstOf(rows);
 }
 
-/** Those that are new; what is for sale makes known words of those that were only in drawers. */
+/** Inserts missing words. A word that only drafts had gets a row with `listings` = 1 when a product is published. */
 export function insertWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
   const listings = isForSale ? 1 : 0;
   return sql`
@@ -89,17 +86,14 @@ export function insertWords(tx: Tx, words: string[], isForSale: boolean): Promis
   );
 }
 
-/** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
+/** One of the half-life sums of 0002_products.sql: adds 2^at to the sum, which is stored as log2. */
 export const addPurchase = (tx: Tx, productId: string, at: number) =>
   movePurchases(tx, productId, {
     by: 1,
     trending: sql`greatest(trending, ${at}::float8) + ln(1 + power(2, -least(abs(trending - ${at}::float8), 200))) / ln(2)`,
   });
 
-/**
- * Takes 2^at out of the sum again. What remains of a sum far smaller than what is taken is lost in its rounding: below
- * 2^-30 of it, what remains is put at 2^-30.
- */
+/** Subtracts 2^at from the sum. A remainder below 2^-30 of the subtracted value is lost in rounding and is set to 2^-30 of it. */
 export const removePurchase = (tx: Tx, productId: string, at: number) =>
   movePurchases(tx, productId, {
     by: -1,
@@ -124,7 +118,7 @@ const movePurchases = (
     update search_documents d set purchases = c.purchases
       from counted c where d.product_id = c.product_id`.execute(tx);
 
-/** The only statement that moves ratings: the counters and their copy in the listing, by the same difference. */
+/** The only statement that changes ratings: in product_stats and in the listing's copy, by the same difference. */
 export const addRating = (tx: Tx, productId: string, { count, sum }: { count: number; sum: number }) =>
   sql`
     with counted as (
@@ -134,7 +128,7 @@ export const addRating = (tx: Tx, productId: string, { count, sum }: { count: nu
     update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
       from counted c where l.product_id = c.product_id`.execute(tx);
 
-/** Adds the rows of one cell to its compacted one, once there are many: in one statement, so that nothing is counted twice. */
+/** Merges the rows of a cell once there are many. One statement, so that nothing is counted twice. */
 export async function compactCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
@@ -162,7 +156,7 @@ export async function countListings(db: Queries): Promise<number> {
   return firstOf(rows).total;
 }
 
-/** Words of new listings count once; this tells how common each is, by a sample of what is for sale. */
+/** Estimates word frequencies from a sample of published products; words of new listings start at one. */
 export async function writeWordFrequencies(db: Queries, percent: number): Promise<void> {
   const sample = `select search from search_documents tablesample system (${percent}) where published`;
   await sql`
@@ -177,7 +171,7 @@ export interface TagQuery extends Paging {
   search?: string | undefined;
 }
 
-/** Those that begin with what is searched for, the commonest first. */
+/** By prefix, the most frequent first. */
 export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
   const tags = sql`
     select tag, sum(products)::bigint as products from tag_counts

@@ -3,15 +3,14 @@ import { ANONYMOUS_CALLER, type Filters } from "./filters.ts";
 import { haveMatches, type SearchRequest } from "./matches.ts";
 import { correctSpelling, type SearchTerms } from "./search-terms.ts";
 
-/** A search in the place of one that no product answers. */
 export interface Fallback extends SearchRequest {
-  /** Its words, where some were corrected. */
+  /** The corrected words, if any. */
   correctedSearch?: string;
 }
 
 /**
- * For a search without a match: its corrected words, else any of its words. null where products hold every word and only
- * a facet's filter leaves them out: so a filter never changes what is searched for, and facets count what lists show.
+ * For a search without a match: its corrected words, else any of its words. null: products match every word, and only a
+ * facet's filter excludes them. So a filter never changes the search, and facets count what lists show.
  */
 export async function findFallback(
   ctx: Context,
@@ -20,22 +19,22 @@ export async function findFallback(
   terms: SearchTerms,
 ): Promise<Fallback | null> {
   const scope = withoutFacetFilters(query);
-  const [isAnswered, ...areWordsHeld] = await haveMatches(ctx, caller, scope, [terms, ...eachWord(terms)]);
+  const [isAnswered, ...areWordsFound] = await haveMatches(ctx, caller, scope, [terms, ...eachWord(terms)]);
   if (isAnswered) return null;
   const isForSale = await haveMatches(ctx, ANONYMOUS_CALLER, { minPrice: 0 }, eachWord(terms));
-  const mistyped = terms.filter((_, at) => !areWordsHeld[at] && !isForSale[at]);
+  const mistyped = terms.filter((_, at) => !areWordsFound[at] && !isForSale[at]);
   const corrected = mistyped.length > 0 ? await correctSpelling(ctx.db, terms, mistyped) : null;
-  if (!corrected) return anyOf(terms.filter((_, at) => areWordsHeld[at]));
-  const [isCorrect, ...areHeldNow] = await haveMatches(ctx, caller, scope, [
+  if (!corrected) return anyOf(terms.filter((_, at) => areWordsFound[at]));
+  const [isCorrect, ...areFoundNow] = await haveMatches(ctx, caller, scope, [
     corrected,
     ...eachWord(corrected),
   ]);
   // A corrected word without a match in the scope keeps its original spelling.
-  const words = terms.map((term, at) => (areHeldNow[at] ? (corrected[at] ?? term) : term));
+  const words = terms.map((term, at) => (areFoundNow[at] ? (corrected[at] ?? term) : term));
   const correctedSearch = words.map(({ word }) => word).join(" ");
   const corrections = words.some((term, at) => term !== terms[at]) ? { correctedSearch } : {};
   if (isCorrect) return { terms: words, words: "every", ...corrections };
-  const fallback = anyOf(words.filter((_, at) => areHeldNow[at]));
+  const fallback = anyOf(words.filter((_, at) => areFoundNow[at]));
   return fallback && { ...fallback, ...corrections };
 }
 
@@ -44,7 +43,7 @@ const anyOf = (terms: SearchTerms): Fallback | null =>
 
 const eachWord = (terms: SearchTerms): SearchTerms[] => terms.map((term) => [term]);
 
-/** What is searched in: all filters that no facet counts by. */
+/** All filters without a facet. */
 const withoutFacetFilters = ({ search, author, status, lang, currency }: Filters): Filters => ({
   ...{ search, author, status, lang, currency },
   minPrice: 0,

@@ -1,13 +1,12 @@
 import type { Context } from "../../core/context.ts";
 import { compactCounts, countListings, writeWordFrequencies } from "./queries.ts";
 
-/** So many listings tell how common a word is. */
 const SAMPLE_SIZE = 5_000;
 
-/** Fewer rows are not worth the rewriting. */
+/** Compacting fewer rows does not pay off. */
 const COMPACT_FROM = 1_000;
 
-/** Changes add rows to what facets and totals are added up from: this keeps them few. */
+/** Each change adds rows of differences; compaction keeps the sums cheap. */
 export const compactFacetCounts = (ctx: Context, from = COMPACT_FROM) => compactCounts(ctx.db, from);
 
 /** Spelling correction prefers the more frequent word. */

@@ -8,20 +8,20 @@ const MAX_POSITION = 16_383;
 const MAX_SEARCH_WORDS = 12;
 const MIN_PREFIX_CHARACTERS = 2;
 const MAX_LEXEMES = 50;
-/** For each PostgreSQL reads a list of products: words with more of them together share these. */
+/** PostgreSQL reads one posting list per lexeme, so the words of a search share this many. */
 const MAX_LEXEMES_TOTAL = 100;
-/** Nothing in Unicode comes after it. */
+/** The last code point of Unicode. */
 const LAST_CHARACTER = "\u{10FFFF}";
-/** A shorter word has too many neighbours to guess from. */
+/** A shorter word has too many neighbors. */
 const MIN_CORRECTED_CHARACTERS = 4;
 const MAX_CORRECTIONS = 3;
 
-/** The parts of a product that are searched, with the weights of PostgreSQL: a match in the title counts most. */
+/** The searchable parts of a product. A match in the title weighs most. */
 export interface SearchableText {
   title: string;
   tags: string[];
   description: string;
-  /** Its words count least, so that a seller's name lifts no product above those that are about the word. */
+  /** Weighs least, so that a seller's name does not outrank products about that word. */
   authorName: string;
 }
 
@@ -43,11 +43,11 @@ export function toTsVector({ title, tags, description, authorName }: SearchableT
   ].join(" ");
 }
 
-/** The part of `toVector` that is the seller's. */
+/** The seller's part of the tsvector. */
 export const toAuthorTsVector = (authorName: string): string =>
   toTsVector({ title: "", tags: [], description: "", authorName });
 
-/** Snowball stemmers that come with PostgreSQL, by language. */
+/** PostgreSQL's Snowball stemmers by language. */
 const STEMMERS: Record<string, string> = {
   ...{ ar: "arabic", ca: "catalan", da: "danish", de: "german", el: "greek", en: "english", es: "spanish" },
   ...{ et: "estonian", eu: "basque", fi: "finnish", fr: "french", ga: "irish", hi: "hindi", hu: "hungarian" },
@@ -69,10 +69,9 @@ export interface SearchTerm {
 export type SearchTerms = SearchTerm[];
 
 /**
- * What is asked for, word by word. Each is a beginning, too, and so is its stem, so that `writing` finds `writes`: they
- * stand for the words of listings that begin so, at most the 50 commonest, and fewer where many words are asked for,
- * because PostgreSQL cuts lists of words against each other quickly, and of beginnings it must read all. Words that a language counts as noise are left out,
- * unless there are no others.
+ * Parses the words of a search. Each word and its stem also match as prefixes, so that `writing` finds `writes`. A
+ * prefix expands to its most frequent words, at most 50, because PostgreSQL intersects listed words much faster than it
+ * scans prefixes. Stop words are omitted unless there are no others.
  */
 export async function parseSearch(db: Queries, text: string, lang: string | undefined): Promise<SearchTerms> {
   const words = [...new Set(tokenize(text, "asked"))].slice(0, MAX_SEARCH_WORDS);
@@ -100,16 +99,16 @@ export async function parseSearch(db: Queries, text: string, lang: string | unde
   return significant.length > 0 ? significant : terms;
 }
 
-/** One of the lexemes that stand for a word. They are quoted, so that no input is an operator. */
+/** The lexemes of a word, quoted, so that no input is an operator. */
 const matchTerm = ({ lexemes }: SearchTerm) => `(${lexemes.map(quote).join(" | ")})`;
 
-/** The text of a `tsquery`: every word of the search. */
+/** A `tsquery`. */
 export const matchAllTerms = (terms: SearchTerms): string => terms.map(matchTerm).join(" & ");
 
-/** The text of a `tsquery`: any word of the search. */
+/** A `tsquery`. */
 export const matchAnyTerm = (terms: SearchTerms): string => terms.map(matchTerm).join(" | ");
 
-/** The text of a `tsquery`: at least `count` words of the search. */
+/** A `tsquery`: at least `count` words of the search. */
 export const matchAtLeast = (terms: SearchTerms, count: number): string =>
   combinations(terms, count)
     .map((choice) => `(${matchAllTerms(choice)})`)
@@ -123,8 +122,8 @@ function combinations(terms: SearchTerms, count: number): SearchTerms[] {
 }
 
 /**
- * The search with its mistyped words corrected by the words of what is for sale: at most one
- * wrong letter in a short word, two in a longer one. null when no word has a near one.
+ * Replaces misspelled words by words of published products: at most one wrong letter in a short word, two in a longer
+ * one. null: no word has a correction.
  */
 export async function correctSpelling(
   db: Queries,
@@ -144,9 +143,9 @@ export async function correctSpelling(
         group by s.word order by 2 limit ${MAX_CORRECTIONS}) near
      group by w.word`.execute(db);
   if (rows.length === 0) return null;
-  const meant = new Map(rows.map((row) => [row.term, row.meant]));
+  const corrections = new Map(rows.map((row) => [row.term, row.meant]));
   return terms.map((term) => {
-    const lexemes = mistyped.includes(term) ? meant.get(term.word) : undefined;
+    const lexemes = mistyped.includes(term) ? corrections.get(term.word) : undefined;
     return lexemes ? { word: firstOf(lexemes), lexemes } : term;
   });
 }

@@ -2,6 +2,5 @@ import type { Context } from "../../core/context.ts";
 import { RawPage } from "../../platform/http/envelope.ts";
 import { listTags as listRows, type TagQuery } from "./queries.ts";
 
-/** The tags of published products with their counts, the commonest first. */
 export const listTags = (ctx: Context, query: TagQuery): Promise<RawPage> =>
   ctx.listCache.get(`tags ${JSON.stringify(query)}`, async () => new RawPage(await listRows(ctx.db, query)));

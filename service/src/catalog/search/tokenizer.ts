@@ -1,4 +1,4 @@
-/** Text as search compares it: without case, without accents. One function for what is stored and what is asked. */
+/** Ignores case and accents. Stored and searched texts both use it. */
 export function normalizeText(text: string): string {
   return text
     .normalize("NFKD")
@@ -8,9 +8,9 @@ export function normalizeText(text: string): string {
     .replace(LETTERS, (letter) => PLAIN_LETTERS[letter] ?? letter);
 }
 
-/** Marks of Latin, Greek, Cyrillic and Arabic. Those of Thai or Devanagari are vowels, and stay. */
+/** Accents of Latin, Greek, Cyrillic and Arabic. Marks of Thai or Devanagari are vowels and stay. */
 const ACCENTS = /[\u0300-\u036f\u064b-\u0652\u0670\u0640]/g;
-/** Letters that Unicode does not take apart. */
+/** Letters without a Unicode decomposition. */
 const PLAIN_LETTERS: Record<string, string> = {
   ...{ ł: "l", ø: "o", đ: "d", ħ: "h", ı: "i", ß: "ss", æ: "ae", œ: "oe", þ: "th", ð: "d", ς: "σ" },
   ...{ أ: "ا", إ: "ا", آ: "ا", ى: "ي", ة: "ه" },
@@ -19,12 +19,12 @@ const LETTERS = new RegExp(`[${Object.keys(PLAIN_LETTERS).join("")}]`, "g");
 
 const LETTER_RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_CHARACTERS = 60;
-/** `search_words` holds no shorter ones: most are parts of words in scripts without spaces. */
+/** `search_words` has no shorter ones: most are parts of words in scripts without spaces. */
 export const MIN_INDEXED_CHARACTERS = 3;
 const cut = (word: string) => word.slice(0, MAX_WORD_CHARACTERS);
-/** Han and Kana are written without spaces: characters and pairs of neighbours stand for words there. */
+/** Han and Kana have no spaces: single characters and pairs of neighbors serve as words. */
 const CJK_RUN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
-/** Here a dictionary tells where words end. */
+/** Scripts whose word boundaries need a dictionary. */
 const UNSPACED_SCRIPT = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const segmenter = new Intl.Segmenter("th", { granularity: "word" });
 
@@ -46,6 +46,6 @@ function splitRun(run: string, use: TokenUse): string[] {
     .flatMap((part) => (CJK_RUN.test(part) ? pairs(part, use) : [cut(part)]));
 }
 
-/** The words of a text, normalized, in their order. */
+/** In order, normalized. */
 export const tokenize = (text: string, use: TokenUse): string[] =>
   (normalizeText(text).match(LETTER_RUN) ?? []).flatMap((run) => splitRun(run, use));

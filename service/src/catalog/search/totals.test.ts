@@ -32,8 +32,8 @@ const move = async (id: string, action: string) => {
 };
 
 /**
- * The total of the list on both services, each asked twice: the second answer comes from what the first one kept. The
- * other one has a second to hear of a change, so we ask when it must have heard.
+ * The total of the list on both nodes, twice each: the second answer comes from the cache. Waits a second first, so that
+ * the other node has received the notification.
  */
 async function totals(query: string): Promise<number[]> {
   await second.ctx.notifications.catchUp();
@@ -49,7 +49,7 @@ async function assertTotal(query: string, expected: number): Promise<void> {
   assert.deepEqual(await totals(query), Array(4).fill(expected), query);
 }
 
-test("totals follow every move, on this service and on another one", async () => {
+test("totals: follow each move, on this node and another", async () => {
   const id = await createDraft(author, { tags: ["moves"] });
   await assertTotal("tag=moves", 0);
   await move(id, "publish");
@@ -62,7 +62,7 @@ test("totals follow every move, on this service and on another one", async () =>
   await assertTotal("tag=moves", 0);
 });
 
-test("totals follow every change of what a filter asks for", async () => {
+test("totals: follow each change that a filter sees", async () => {
   const id = await createProduct(author, { tags: ["changes"], price: 50 });
   const same = await createProduct(author, { tags: ["changes"], price: 50 });
   const change = (input: object) => author.patch(`/v1/products/${id}`, input);
@@ -80,7 +80,7 @@ test("totals follow every change of what a filter asks for", async () => {
   await assertTotal("tag=changes", 0);
 });
 
-test("a card shows a change, on another service too", async () => {
+test("a card: shows a change, on another node too", async () => {
   const id = await createProduct(author, { tags: ["card"], title: "Before" });
   const titleOn = async (who: Client) => (await who.get("/v1/products?tag=card")).body.data[0].title;
   assert.equal(await titleOn(there), "Before");
@@ -89,7 +89,7 @@ test("a card shows a change, on another service too", async () => {
   assert.deepEqual([await titleOn(here), await titleOn(there)], ["After", "After"]);
 });
 
-test("totals that are kept for one filter are not told for another", async () => {
+test("totals: cached per filter", async () => {
   await createProduct(author, { tags: ["mixed"], currency: "EUR" });
   await createProduct(author, { tags: ["mixed"] });
   await assertTotal("tag=mixed", 2);
@@ -99,7 +99,7 @@ test("totals that are kept for one filter are not told for another", async () =>
   await assertTotal("tag=mixed&page=9", 2);
 });
 
-test("an author's total on the own shelf is never told to others", async () => {
+test("the total of an author's own products: not shown to others", async () => {
   await createDraft(author, { tags: ["own"] });
   const own = async () => (await author.get("/v1/products?tag=own&author=me")).body.meta.total;
   assert.equal(await own(), 1);
@@ -108,7 +108,7 @@ test("an author's total on the own shelf is never told to others", async () => {
   assert.equal(await own(), 1);
 });
 
-test("a total with a rating follows the ratings within five seconds", async () => {
+test("a total with a rating filter: follows ratings within five seconds", async () => {
   const id = await createProduct(author, { tags: ["rated"] });
   await assertTotal("tag=rated&minRating=4", 0);
   await here.post("/v1/purchases", { productId: id });
@@ -117,7 +117,7 @@ test("a total with a rating follows the ratings within five seconds", async () =
   await assertTotal("tag=rated&minRating=4", 1);
 });
 
-test("while products come and go, a total is never older than the page beside it", async () => {
+test("publishing and deleting under load: the total is never older than the page", async () => {
   const ids = await Promise.all(Array.from({ length: 6 }, () => createDraft(author, { tags: ["busy"] })));
   const reads = Array.from({ length: 60 }, async (_, at) => {
     const { body } = await (at % 2 ? here : there).get("/v1/products?tag=busy&limit=100");

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { firstOf } from "../../core/required.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
-/** The salt of a day, made at its first view on whichever node; null: the day is closed. */
+/** The salt of a day, created at its first view on any node; null: the day is closed. */
 export async function findOrCreateSalt(db: Queries, day: string, sealedSalt: string): Promise<string | null> {
   await sql`insert into view_salts (day, sealed_salt) values (${day}, ${sealedSalt}) on conflict do nothing`.execute(
     db,
@@ -19,9 +19,8 @@ export interface ViewRow {
 }
 
 /**
- * Keeps the views that are new and adds them to the counters, in one statement for all of them. Of a day that was
- * closed and a product that went there are none. Rows are locked in the order of ids, so that no two writers can wait
- * for each other; and the day is shared, so that nobody closes it meanwhile.
+ * Stores new views and increments the counters in one statement. Views of a closed day or a deleted product are dropped.
+ * Rows are locked in order of id to avoid deadlocks, and the day with a shared lock, so that it is not closed meanwhile.
  */
 export const addViews = (db: Queries, views: ViewRow[]) =>
   sql`

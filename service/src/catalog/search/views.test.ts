@@ -36,7 +36,6 @@ const today = () => market.clock.now.toISOString().slice(0, 10);
 const midnight = () => Math.ceil((market.clock.now.getTime() + 1) / DAY_MS) * DAY_MS;
 const toMidnight = () => market.clock.forward(midnight() - market.clock.now.getTime());
 
-/** A browser without an account looks. */
 const visit = (id: string, headers: Record<string, string>) => {
   const { name, value } = market.service.ctx.guests.cookie();
   return market.as(null).get(`/v1/products/${id}`, { cookie: `${name}=${value}`, ...headers });
@@ -47,7 +46,7 @@ async function viewsOf(id: string): Promise<number> {
   return (await read(author, id)).body.data.stats.views;
 }
 
-test("a viewer counts once a product and UTC day, however often they look", async () => {
+test("a viewer, many reads of a product on one UTC day: one view", async () => {
   const id = await createProduct(author);
   const [ann, bob] = [await market.createUser(), await market.createUser()];
   await Promise.all([read(ann, id), read(ann, id), read(bob, id)]);
@@ -56,7 +55,7 @@ test("a viewer counts once a product and UTC day, however often they look", asyn
   assert.equal(await viewsOf(id), 2, "once a day, also when the first look was written long ago");
 });
 
-test("a new UTC day counts anew", async () => {
+test("a new UTC day: a new view", async () => {
   const id = await createProduct(author);
   const viewer = await market.createUser();
   market.clock.forward(midnight() - 1 - market.clock.now.getTime());
@@ -67,7 +66,7 @@ test("a new UTC day counts anew", async () => {
   assert.equal(await viewsOf(id), 2);
 });
 
-test("the author's own looks never count, a buyer's do", async () => {
+test("the author: no view; a buyer: a view", async () => {
   const id = await createProduct(author);
   await read(author, id);
   assert.equal(await viewsOf(id), 0);
@@ -77,7 +76,7 @@ test("the author's own looks never count, a buyer's do", async () => {
   assert.equal(await viewsOf(id), 1);
 });
 
-test("a look that finds nothing is no view", async () => {
+test("a read that is 404: no view", async () => {
   const id = await createProduct(author);
   await author.post(`/v1/products/${id}/unpublish`);
   const viewer = await market.createUser();
@@ -85,7 +84,7 @@ test("a look that finds nothing is no view", async () => {
   assert.equal(await viewsOf(id), 0);
 });
 
-test("the author's own looks count never, by whichever session or key", async () => {
+test("the author by any session or key: no view", async () => {
   const id = await createProduct(author);
   const granted = { userId: author.userId, name: "another", permissions: ["products:read" as const] };
   const { key } = await createKeyAsOperator(market.service.ctx, granted);
@@ -94,14 +93,14 @@ test("the author's own looks count never, by whichever session or key", async ()
   assert.equal(await viewsOf(id), 0);
 });
 
-test("an administrator's look counts as everybody's does", async () => {
+test("an administrator: a view", async () => {
   const id = await createProduct(author);
   const { userId } = await market.createUser({ role: "admin" });
   await read(await market.createSession(userId, { secondFactor: true }), id);
   assert.equal(await viewsOf(id), 1);
 });
 
-test("who has an account counts whatever the client; of visitors, programs do not", async () => {
+test("an account: a view with any client; a visitor: only with a browser", async () => {
   const id = await createProduct(author);
   const viewer = await market.createUser();
   await read(viewer, id, { "user-agent": "curl/8.15.0", "sec-purpose": "prefetch" });
@@ -117,7 +116,7 @@ test("who has an account counts whatever the client; of visitors, programs do no
   assert.equal(await viewsOf(id), 2);
 });
 
-test("what a visitor's browser fetches in advance is no view", async () => {
+test("a visitor's prefetch: no view", async () => {
   const id = await createProduct(author);
   const hints = [
     { "sec-purpose": "prefetch;prerender" },
@@ -129,13 +128,13 @@ test("what a visitor's browser fetches in advance is no view", async () => {
   assert.equal(await viewsOf(id), 0);
 });
 
-test("HEAD is no look", async () => {
+test("HEAD: no view", async () => {
   const id = await createProduct(author);
   await (await market.createUser()).request("HEAD", `/v1/products/${id}`);
   assert.equal(await viewsOf(id), 0);
 });
 
-test("two keys of one account are one viewer", async () => {
+test("two keys of one account: one viewer", async () => {
   const id = await createProduct(author);
   const viewer = await market.createUser();
   const { key } = await createKeyAsOperator(market.service.ctx, {
@@ -148,7 +147,7 @@ test("two keys of one account are one viewer", async () => {
   assert.equal(await viewsOf(id), 1);
 });
 
-test("views change no ETag, and an answer of 304 is a view too", async () => {
+test("views: no new ETag, and a 304 is a view", async () => {
   const id = await createProduct(author);
   const [ann, bob] = [await market.createUser(), await market.createUser()];
   const etag = (await read(ann, id)).headers.get("etag")!;
@@ -158,7 +157,7 @@ test("views change no ETag, and an answer of 304 is a view too", async () => {
   assert.equal((await read(ann, id)).headers.get("etag"), etag);
 });
 
-test("views order the list and show on its items", async () => {
+test("views: sort the list and show on items", async () => {
   const ids = [
     await createProduct(author, { tags: ["seen"] }),
     await createProduct(author, { tags: ["seen"] }),
@@ -175,7 +174,7 @@ test("views order the list and show on its items", async () => {
   );
 });
 
-test("views that could not be written wait for the next time", async () => {
+test("views that could not be written: written next time", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
   const productId = toUuid("prod", await createProduct(author))!;
@@ -189,7 +188,7 @@ test("views that could not be written wait for the next time", async () => {
   assert.equal(rowCount, 1);
 });
 
-test("a view of a product that is gone keeps no other from being counted", async () => {
+test("a view of a deleted product: does not block other views", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
   const id = await createProduct(author);
@@ -199,7 +198,7 @@ test("a view of a product that is gone keeps no other from being counted", async
   assert.equal(await viewsOf(id), 1);
 });
 
-test("views that wait to be written are bounded, and what comes on top is told of", async () => {
+test("buffered views: bounded; a log line reports the dropped ones", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
   const id = await createProduct(author);
@@ -212,11 +211,11 @@ test("views that wait to be written are bounded, and what comes on top is told o
   assert.equal(JSON.parse(line!).lost, 50, "one that waits already is not lost");
 });
 
-test("several nodes count one viewer once, at the same moment too", async () => {
+test("several nodes, one viewer, in parallel too: one view", async () => {
   const ids = await Promise.all(Array.from({ length: 5 }, () => createProduct(author)));
   const { ctx } = market.service;
   const nodes = Array.from({ length: 4 }, () => new ViewBuffer());
-  // Each node in another order: none of them may wait for the other in a circle.
+  // Each node writes in another order, which must not cause a deadlock.
   for (const [turn, node] of nodes.entries())
     for (let at = 0; at < 200; at++) {
       const id = ids[(at * (turn + 1)) % ids.length]!;
@@ -238,7 +237,7 @@ test("several nodes count one viewer once, at the same moment too", async () => 
   assert.deepEqual(wrong, [], "what an author's products have seen adds up");
 });
 
-test("a node that ends writes what waits", async () => {
+test("a node stops: writes its buffered views", async () => {
   const id = await createProduct(author);
   const { config, pool, now, log } = market.service.ctx;
   const place = { target: pool.options.connectionString!, maxConnections: 4 };
@@ -249,13 +248,13 @@ test("a node that ends writes what waits", async () => {
   assert.equal((await read(author, id)).body.data.stats.views, 1);
 });
 
-test("looks write nothing while they are answered", async () => {
+test("a read: writes nothing before its answer", async () => {
   const ids = await Promise.all(Array.from({ length: 5 }, () => createProduct(author)));
   const viewers = await Promise.all(Array.from({ length: 4 }, () => market.createUser()));
   await Promise.all(viewers.map((viewer) => viewer.get("/v1/products")));
   await flushViews(market.service.ctx);
   let texts: string[] = [];
-  // The timer's round writes for all of them together: what is held back is seen to be no look's own.
+  // The timer writes all views together; it is stopped to show that reads do not write.
   const { views } = market.service.ctx;
   const add = mock.method(views, "add", () => {});
   try {
@@ -273,8 +272,8 @@ test("looks write nothing while they are answered", async () => {
   );
 });
 
-suite("a day that is over", () => {
-  test("keeps its sums, and not who looked", async () => {
+suite("the end of a UTC day", () => {
+  test("keeps sums, deletes viewers", async () => {
     const id = await createProduct(author);
     const [ann, bob] = [await market.createUser(), await market.createUser()];
     await Promise.all([read(ann, id), read(bob, id)]);
@@ -295,7 +294,7 @@ suite("a day that is over", () => {
     assert.deepEqual(await days(id), { [day]: 2, [today()]: 1 });
   });
 
-  test("still takes a view that waits at midnight, and counts it once", async () => {
+  test("views still buffered at midnight: counted once", async () => {
     const id = await createProduct(author);
     const [ann, bob] = [await market.createUser(), await market.createUser()];
     const day = today();
@@ -310,7 +309,7 @@ suite("a day that is over", () => {
     assert.deepEqual(await days(id), { [day]: 2, [today()]: 1 });
   });
 
-  test("takes none when it is closed, because nobody knows any more who was counted", async () => {
+  test("a closed day: accepts no view, because its viewers are deleted", async () => {
     const { ctx } = market.service;
     const id = await createProduct(author);
     const [late, early] = [new ViewBuffer(), new ViewBuffer()];
@@ -320,7 +319,7 @@ suite("a day that is over", () => {
     toMidnight();
     market.clock.forward(HOUR_MS);
     await eraseViewers(ctx);
-    // One knows the salt by heart, the other asks for it.
+    // One has cached the salt, the other reads it.
     for (const buffer of [early, late]) {
       buffer.add(view);
       await buffer.flush(ctx);
@@ -329,7 +328,7 @@ suite("a day that is over", () => {
     assert.equal(await viewsOf(id), 1);
   });
 
-  test("of many viewers lets go in batches, and of all of them", async () => {
+  test("many viewers: deleted in batches, all of them", async () => {
     const { ctx } = market.service;
     const [{ day }] = (await market.query("select (max(day) - 400)::text as day from view_salts")).rows;
     const productId = toUuid("prod", await createProduct(author));
@@ -342,7 +341,7 @@ suite("a day that is over", () => {
   });
 });
 
-test("who looked is not in the database: neither their id, nor the same digest for two products", async () => {
+test("viewers: neither their id nor an equal digest for two products in the database", async () => {
   const ids = [await createProduct(author), await createProduct(author)];
   const viewer = await market.createUser();
   await Promise.all(ids.map((id) => read(viewer, id)));

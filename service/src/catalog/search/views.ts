@@ -10,12 +10,12 @@ declare module "../../core/context.ts" {
   }
 }
 
-/** As many views wait at most; what comes on top, while the database is away, is not counted. */
+/** Further views are dropped while the database is unavailable. */
 const MAX_WAITING = 20_000;
 const INSERT_BATCH_SIZE = 1_000;
 const SALT_BYTES = 32;
 const DIGEST_BYTES = 16;
-/** Views of the day before may still wait on some node: only then is a day closed. */
+/** A node may still buffer views of the previous day before this. */
 const CLOSED_AFTER_MS = 3_600_000;
 const DELETE_BATCH_SIZE = 5_000;
 
@@ -33,14 +33,11 @@ interface View {
   productId: string;
   day: string;
   viewer: string;
-  /** The user agent of a guest; null for a member, who always counts. */
+  /** The user agent of a guest; null for a user, whose views always count. */
   visitorsAgent: string | null;
 }
 
-/**
- * Views that wait to be written: one statement for all of half a second instead of one a read. A crash loses that half
- * second of views, and no money.
- */
+/** Buffers views: one statement every half second instead of one per read. A crash loses half a second of views. */
 export class ViewBuffer {
   readonly #waiting = new Map<string, View>();
   #salt: { day: string; bytes: Buffer } | null = null;
@@ -53,7 +50,7 @@ export class ViewBuffer {
     else if (!this.#waiting.has(name)) this.#lost++;
   }
 
-  /** Writes what waits, after what is being written. What could not be written waits on. */
+  /** Waits for a running write first. Views that could not be written stay in the buffer. */
   flush(ctx: Context): Promise<void> {
     this.#writing = this.#writing.catch(() => {}).then(() => this.#flush(ctx));
     return this.#writing;
@@ -88,7 +85,7 @@ export class ViewBuffer {
     await addViews(ctx.db, rows);
   }
 
-  /** That of the last day is remembered: from midnight on it is another one. null: the day is closed. */
+  /** Cached for the last day, which changes at midnight. null: the day is closed. */
   async #saltOf({ db, vault }: Context, day: string): Promise<Buffer | null> {
     if (this.#salt?.day === day) return this.#salt.bytes;
     const context = sealContext(day);
@@ -105,7 +102,7 @@ export class ViewBuffer {
 const digestOf = (salt: Buffer, productId: string, viewer: string): Buffer =>
   createHmac("sha256", salt).update(`${productId} ${viewer}`).digest().subarray(0, DIGEST_BYTES);
 
-/** Not in the way of a request, and loaded when the first visitor comes. */
+/** Runs outside the request. The list of bots is loaded with the first visitor. */
 async function dropBots(views: View[]): Promise<View[]> {
   if (views.every(({ visitorsAgent }) => visitorsAgent === null)) return views;
   const { isbot } = await import("isbot");
@@ -117,7 +114,7 @@ export interface Visit {
   isPrefetch: boolean;
 }
 
-/** Counts one view per viewer, product and UTC day; the author's own reads count never, nor do programs without an account. */
+/** Counts one view per viewer, product and UTC day. Reads by the author, and by programs without an account, do not count. */
 export function recordView(
   ctx: Context,
   caller: Caller,
@@ -133,7 +130,6 @@ export function recordView(
 
 export const flushViews = (ctx: Context) => ctx.views.flush(ctx);
 
-/** Days that are over keep their sums, and not who looked. */
 export async function eraseViewers(ctx: Context): Promise<void> {
   const before = dayOf(new Date(ctx.now().getTime() - CLOSED_AFTER_MS));
   await deleteSalts(ctx.db, before);
