@@ -41,7 +41,7 @@ const close = ({ session }: Pick<Person, "session">, confirm: string) =>
   session.request("DELETE", "/v1/account", { json: { confirm } });
 const isOpen = async ({ key }: Person) => (await key.get("/v1/account")).status === 200;
 
-/** Runs what they bought once, so that there is a text to be forgotten. */
+/** Runs the bought product once, so that the history has a text to erase. */
 async function hasRun(who: Client, productId: string): Promise<string> {
   const run = { productId, apiKeyId: "sandbox", variables: { topic: "VARIABLEMARK" } };
   const reply = await who.post("/v1/ai/execute", run, { "idempotency-key": `run ${productId}` });
@@ -49,8 +49,8 @@ async function hasRun(who: Client, productId: string): Promise<string> {
   return reply.body.data.executionId;
 }
 
-suite("closing an account", () => {
-  test("needs the own address, in any case", async () => {
+suite("DELETE /account", () => {
+  test("requires the account's address, in any case", async () => {
     const person = await hasPerson();
     for (const confirm of ["", "eve@example.com", `x${person.email}`])
       assertError(await close(person, confirm), 422, "VALIDATION_ERROR", "confirm");
@@ -60,7 +60,7 @@ suite("closing an account", () => {
     assert.equal(await isOpen(person), false);
   });
 
-  test("needs a sign-in of the last 15 minutes", async () => {
+  test("requires a sign-in of the last 15 minutes", async () => {
     const person = await hasPerson();
     market.clock.forward(15 * MINUTE_MS);
     const details = assertError(await close(person, person.email), 403, "UNAUTHORIZED");
@@ -71,13 +71,13 @@ suite("closing an account", () => {
     assert.equal((await close(fresh, person.email)).status, 200);
   });
 
-  test("is no key's to do", async () => {
+  test("an API key: refused", async () => {
     const person = await hasPerson();
     const reply = await person.key.request("DELETE", "/v1/account", { json: { confirm: person.email } });
     assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "session");
   });
 
-  test("ends every credential at once and takes the cookie away", async () => {
+  test("ends every credential at once and clears the cookie", async () => {
     const person = await hasPerson();
     const elsewhere = await market.createSession(person.key.userId);
     const reply = await close(person, person.email);
@@ -91,7 +91,7 @@ suite("closing an account", () => {
       assertError(await client.get("/v1/account"), 401, "INVALID_API_KEY");
   });
 
-  test("takes products off sale, tells so, and keeps them for their buyers", async () => {
+  test("unpublishes products with an event; buyers keep them", async () => {
     const [person, buyer] = [await hasPerson("Leaver"), await hasPerson("Buyer")];
     const [published, draft] = [await createProduct(person.key), await createDraft(person.key)];
     const orderId = await buyProduct(buyer.key, published);
@@ -110,14 +110,14 @@ suite("closing an account", () => {
       rows.map((row) => row.status),
       ["unpublished", "draft"],
     );
-    const told = await market.query("select type from event_recipients where user_id = $1", [
+    const events = await market.query("select type from event_recipients where user_id = $1", [
       person.key.userId,
     ]);
-    assert.ok(told.rows.some(({ type }) => type === "product.unpublished"));
+    assert.ok(events.rows.some(({ type }) => type === "product.unpublished"));
     assert.ok(draft);
   });
 
-  test("leaves products that not even an administrator puts on sale again", async () => {
+  test("not even an administrator can publish its products again", async () => {
     const person = await hasPerson();
     const published = await createProduct(person.key);
     await close(person, person.email);
@@ -127,7 +127,7 @@ suite("closing an account", () => {
     assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
   });
 
-  test("keeps receipts as they were, the leaver's as buyer and as seller", async () => {
+  test("receipts as buyer and seller stay unchanged", async () => {
     const [person, other] = [await hasPerson("Leaving Person"), await hasPerson("Staying Person")];
     const sold = await buyProduct(other.key, await createProduct(person.key));
     const bought = await buyProduct(person.key, await createProduct(other.key));
@@ -145,7 +145,7 @@ suite("closing an account", () => {
     }
   });
 
-  test("keeps what they said in reviews, under no name", async () => {
+  test("reviews stay, without a name", async () => {
     const [person, seller] = [await hasPerson(), await market.createUser()];
     const productId = await createProduct(seller);
     await buyProduct(person.key, productId);
@@ -157,7 +157,7 @@ suite("closing an account", () => {
     assert.deepEqual([rating, reviews], [5, 1], "and it counts as before");
   });
 
-  test("writes an email of farewell, to the address that was", async () => {
+  test("sends an email to the old address", async () => {
     const person = await hasPerson();
     await close(person, person.email);
     const { vault } = market.service.ctx;
@@ -170,7 +170,7 @@ suite("closing an account", () => {
     assert.match(text, /can register again/);
   });
 
-  test("frees the address: whoever registers it anew is somebody else", async () => {
+  test("the address is free: a new registration is another user", async () => {
     const person = await hasPerson();
     await close(person, person.email);
     const { ctx } = market.service;
@@ -191,7 +191,7 @@ suite("closing an account", () => {
     assert.deepEqual(rows, [{ action: "account.closed", ip: "127.0.0.1", details: {} }]);
   });
 
-  test("is refused to the last administrator", async () => {
+  test("the last administrator: refused", async () => {
     await market.query("update users set role = 'seller' where role = 'admin'");
     const person = await hasPerson();
     await market.query("update users set role = 'admin' where id = $1", [person.key.userId]);
@@ -201,7 +201,7 @@ suite("closing an account", () => {
     assert.ok(second);
   });
 
-  test("wins once over itself", async () => {
+  test("parallel requests: one succeeds", async () => {
     const person = await hasPerson();
     const others = await Promise.all(
       Array.from({ length: 4 }, async () => ({ session: await market.createSession(person.key.userId) })),
@@ -213,8 +213,8 @@ suite("closing an account", () => {
 });
 
 suite("a request that came in before its account closed", () => {
-  /** The request has passed the door while the account was open, and goes on when it is closed. */
-  async function asItCloses({ key }: Person, request: () => Promise<Reply>): Promise<Reply> {
+  /** Starts the request while the closing transaction is open, so that it continues after the account is closed. */
+  async function duringClosing({ key }: Person, request: () => Promise<Reply>): Promise<Reply> {
     const { ctx } = market.service;
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
       await anonymizeAccount(ctx, tx, await lockAccountForClosing(tx, key.userId));
@@ -255,25 +255,25 @@ suite("a request that came in before its account closed", () => {
     test(`${what}: 401`, async () => {
       const person = await hasPerson();
       const known = await countOf(table);
-      assertError(await asItCloses(person, () => request(person)), 401, "INVALID_API_KEY");
+      assertError(await duringClosing(person, () => request(person)), 401, "INVALID_API_KEY");
       assert.equal(await countOf(table), known);
     });
   }
 
-  test("does not replace a key: 401", async () => {
+  test("rotates no key: 401", async () => {
     const person = await hasPerson();
-    const wish = { name: "Old", permissions: rights };
-    const { id } = (await person.session.post("/v1/api-keys", wish)).body.data;
+    const input = { name: "Old", permissions: rights };
+    const { id } = (await person.session.post("/v1/api-keys", input)).body.data;
     const rotate = () => person.session.post(`/v1/api-keys/${id}/rotate`, {});
-    assertError(await asItCloses(person, rotate), 401, "INVALID_API_KEY");
+    assertError(await duringClosing(person, rotate), 401, "INVALID_API_KEY");
     const { rows } = await market.query("select from api_keys where user_id = $1", [person.key.userId]);
     assert.equal(rows.length, 2, "the test's own and the old one");
   });
 
-  test("does not bring its name back: 401", async () => {
+  test("restores no name: 401", async () => {
     const person = await hasPerson();
     const rename = () => person.session.patch("/v1/account", { name: "Here again" });
-    assertError(await asItCloses(person, rename), 401, "INVALID_API_KEY");
+    assertError(await duringClosing(person, rename), 401, "INVALID_API_KEY");
     const { rows } = await market.query("select name from users where id = $1", [person.key.userId]);
     assert.deepEqual(rows, [{ name: "Closed account" }]);
   });
@@ -281,14 +281,14 @@ suite("a request that came in before its account closed", () => {
   const countOf = async (table: string) => (await market.query(`select from ${table}`)).rowCount;
 });
 
-suite("an account with money open is not closed", () => {
+suite("an account with undecided payments", () => {
   const hasWaiting = async (buyer: Client, productId: string): Promise<{ orderId: string; url: string }> => {
-    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
-    const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
+    const input = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId, nextAction } = (await buyer.post("/v1/purchases", input)).body.data;
     return { orderId, url: nextAction.url };
   };
 
-  test("while a payout has not ended; ended, it is, and nobody is written to who has left", async () => {
+  test("a payout in progress: refused; afterwards closed, without further emails", async () => {
     const bank = installFakeBank(market);
     bank.begins = "in_transit";
     const seller = await hasPerson();
@@ -305,7 +305,7 @@ suite("an account with money open is not closed", () => {
     assert.equal(await count(), written);
   });
 
-  test("whether it is the buyer's or the seller's; settled, it is", async () => {
+  test("a refund as buyer or seller: refused until it settles", async () => {
     const [seller, buyer] = [await hasPerson(), await hasPerson()];
     const { orderId, url } = await hasWaiting(buyer.key, await createProduct(seller.key));
     const buyers = assertError(await close(buyer, buyer.email), 409, "INVALID_STATE");
@@ -323,9 +323,9 @@ suite("an account with money open is not closed", () => {
     assert.equal((await close(seller, seller.email)).status, 200);
   });
 
-  test("whether it is for a plan; given up, it is", async () => {
+  test("a plan payment: refused until it settles or is canceled", async () => {
     const person = await hasPerson();
-    const choose = (wish: object) => person.session.put("/v1/account/subscription", wish);
+    const choose = (input: object) => person.session.put("/v1/account/subscription", input);
     const waiting = await choose({ plan: "pro", paymentMethodId: "pm_test_requires_action" });
     assert.equal(waiting.status, 202, waiting.text);
     assertError(await close(person, person.email), 409, "INVALID_STATE");
@@ -334,31 +334,31 @@ suite("an account with money open is not closed", () => {
   });
 });
 
-suite("an account with money left", () => {
+suite("an account with a balance", () => {
   const daily = () => payOutBySchedule(market.service.ctx, "daily");
-  const closeWith = ({ session, email }: Person, wish: object = {}) =>
-    session.request("DELETE", "/v1/account", { json: { confirm: email, ...wish } });
+  const closeWith = ({ session, email }: Person, input: object = {}) =>
+    session.request("DELETE", "/v1/account", { json: { confirm: email, ...input } });
   const payoutsTo = async ({ key }: Person) =>
     (
       await market.query("select status, amount_minor from payouts where seller_id = $1 order by id", [
         key.userId,
       ])
     ).rows;
-  /** With what sales of so much leave. */
+  /** A seller with one sale at each price. */
   async function hasSeller(...prices: number[]): Promise<Person> {
     const person = await hasPerson();
     for (const price of prices)
       await buyProduct(await market.createUser(), await createProduct(person.key, { price }));
     return person;
   }
-  /** Replaces settings or ports for as long as something is done. */
-  async function under<T>(target: object, change: object, work: () => Promise<T>): Promise<T> {
+  /** Replaces settings or integrations during `work`. */
+  async function withReplaced<T>(target: object, change: object, work: () => Promise<T>): Promise<T> {
     const before = { ...target };
     Object.assign(target, change);
     return work().finally(() => Object.assign(target, before));
   }
 
-  test("is closed, is told what is still paid, and is paid it as it matures, the last of it below the minimum too", async () => {
+  test("closed: the email names the amount, which is paid as it matures, also below the minimum", async () => {
     const bank = installFakeBank(market);
     const person = await hasSeller(20);
     market.clock.forward(14 * DAY_MS);
@@ -388,30 +388,30 @@ suite("an account with money left", () => {
     );
   });
 
-  test("is forgotten with its address once all is paid and nothing can come back", async () => {
+  test("paid out completely, with nothing refundable left: the address is erased", async () => {
     const bank = installFakeBank(market);
     const person = await hasSeller(20);
     assert.equal((await closeWith(person)).status, 200);
-    const isKept = async () => {
+    const isRetained = async () => {
       await deleteLastAddresses(market.service.ctx);
       return (
         (await market.query("select from closed_account_emails where email = $1", [person.email]))
           .rowCount === 1
       );
     };
-    assert.ok(await isKept());
+    assert.ok(await isRetained());
     market.clock.forward(15 * DAY_MS);
     bank.begins = "in_transit";
     await daily();
-    assert.ok(await isKept(), "a payout is on its way");
+    assert.ok(await isRetained(), "a payout is on its way");
     for (const { request, state } of bank.paid.values())
       if (state === "in_transit") await bank.moves(request.payoutId, "completed");
-    assert.ok(await isKept(), "it may come back");
+    assert.ok(await isRetained(), "it may come back");
     market.clock.forward(14 * DAY_MS + 1);
-    assert.equal(await isKept(), false);
+    assert.equal(await isRetained(), false);
   });
 
-  test("that owes more than is to come is not closed until later sales made up for it", async () => {
+  test("a debt larger than pending sales: refused until later sales cover it", async () => {
     const person = await hasSeller(20);
     await bookEarnings(market, person.key, { amountMinor: -2500n });
     const details = assertError(await closeWith(person), 409, "INVALID_STATE");
@@ -423,11 +423,11 @@ suite("an account with money left", () => {
     assert.deepEqual([closed.status, closed.body.data?.toBePaid], [200, undefined], closed.text);
   });
 
-  test("is not closed where nobody knows where to pay, unless it is given up", async () => {
+  test("no payout account: refused unless the user gives the balance up", async () => {
     const person = await hasSeller(20);
     const { integrations } = market.service.ctx;
     const nowhere = { payments: { ...integrations.payments, sharedPayoutAccount: null } };
-    await under(integrations, nowhere, async () => {
+    await withReplaced(integrations, nowhere, async () => {
       const refused = await closeWith(person);
       const details = assertError(refused, 409, "INVALID_STATE");
       assert.deepEqual(
@@ -445,12 +445,12 @@ suite("an account with money left", () => {
     );
   });
 
-  test("is not closed before its payout account is set up", async () => {
+  test("a payout account that is not set up: refused", async () => {
     const person = await hasSeller(20);
     const { integrations } = market.service.ctx;
     const unfinished = async (account: string) => ({ account, payoutsEnabled: false });
     const payments = { ...integrations.payments, findPayoutAccount: unfinished };
-    await under(integrations, { payments }, async () => {
+    await withReplaced(integrations, { payments }, async () => {
       const refused = await closeWith(person);
       assert.equal(assertError(refused, 409, "INVALID_STATE").current, "money_left");
       assert.match(refused.text, /onboarding/);
@@ -458,9 +458,9 @@ suite("an account with money left", () => {
     assert.equal((await closeWith(person)).status, 200);
   });
 
-  test("is not closed where no schedule pays", async () => {
+  test("no payout schedule: refused", async () => {
     const person = await hasSeller(20);
-    await under(market.service.ctx.config, { payoutSchedule: null }, async () => {
+    await withReplaced(market.service.ctx.config, { payoutSchedule: null }, async () => {
       const refused = await closeWith(person);
       assert.equal(assertError(refused, 409, "INVALID_STATE").current, "money_left");
       assert.match(refused.text, /POST \/payouts/);
@@ -468,23 +468,23 @@ suite("an account with money left", () => {
     assert.equal((await closeWith(person)).status, 200);
   });
 
-  test("beside twenty payouts that are asked for is closed with none of them open, or not at all", async () => {
+  test("twenty parallel payout requests: closed with none open, or not closed", async () => {
     const bank = installFakeBank(market);
     const person = await hasSeller(200);
     market.clock.forward(14 * DAY_MS);
     person.session = await market.createSession(person.key.userId);
     bank.begins = "in_transit";
-    const asks = Array.from({ length: 20 }, () => person.session.post("/v1/payouts", { amount: 10 }));
-    const [closed, ...asked] = await Promise.all([closeWith(person), ...asks]);
+    const requests = Array.from({ length: 20 }, () => person.session.post("/v1/payouts", { amount: 10 }));
+    const [closed, ...payouts] = await Promise.all([closeWith(person), ...requests]);
     const open = await payoutsTo(person);
-    assert.equal(open.length, asked.filter(({ status }) => status === 201).length);
+    assert.equal(open.length, payouts.filter(({ status }) => status === 201).length);
     assert.equal(open.length === 0, closed.status === 200, closed.text);
   });
 });
 
 suite("after an account was closed", () => {
-  /** Tables that point at people: of these the closed account keeps nothing … */
-  const FORGOTTEN = [
+  /** Tables that reference users and have no row of a closed account … */
+  const ERASED = [
     "api_keys",
     "authenticators",
     "oauth_clients",
@@ -498,8 +498,8 @@ suite("after an account was closed", () => {
     "subscriptions",
     "workflow_runs",
   ];
-  /** … and these stay, for the ledger, for buyers and for history; what they tell of a person is asserted below. */
-  const KEPT = [
+  /** … and those that stay, for the ledger, buyers and history. A test below checks their personal data. */
+  const RETAINED = [
     "author_daily_views",
     "discount_codes",
     "entitlements",
@@ -530,12 +530,12 @@ suite("after an account was closed", () => {
     return rows;
   }
 
-  test("every table that points at people is either forgotten or kept for a reason", async () => {
+  test("each table with users: erased, or listed with a reason", async () => {
     const tables = (await tablesOfPeople()).map(({ table }) => table);
-    assert.deepEqual(tables, [...FORGOTTEN, ...KEPT].sort(), "closing.ts and this test know every table");
+    assert.deepEqual(tables, [...ERASED, ...RETAINED].sort(), "closing.ts and this test know every table");
   });
 
-  test("nothing that was theirs alone is in the database any more", async () => {
+  test("the user's own data: nowhere in the database", async () => {
     const { ctx } = market.service;
     const [person, seller] = [await hasPerson("LEAVERMARK"), await market.createUser()];
     const { userId } = person.key;
@@ -574,7 +574,7 @@ suite("after an account was closed", () => {
     assert.equal((await close(person, person.email)).status, 200);
 
     for (const { table, columns } of await tablesOfPeople()) {
-      if (!FORGOTTEN.includes(table)) continue;
+      if (!ERASED.includes(table)) continue;
       const { rows } = await market.query(`select from ${table} where ${columns.join(" = $1 or ")} = $1`, [
         userId,
       ]);
@@ -591,7 +591,7 @@ suite("after an account was closed", () => {
       [userId],
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
-    // Orders and payments of plans say who bought, because the ledger needs it; the email went out to the address that was.
+    // Orders and plan payments name the buyer for the ledger. Sent emails have the old address.
     const dump = await dumpDatabase(market, ["orders", "subscription_payments", "emails"]);
     for (const mark of [
       "LEAVERMARK",
@@ -606,7 +606,7 @@ suite("after an account was closed", () => {
       assert.ok(!dump.includes(mark), `${mark} is still in the database`);
   });
 
-  test("what still ran then leaves no text behind when it ends", async () => {
+  test("a run that was in progress: stores no text at its end", async () => {
     const [person, seller] = [await hasPerson(), await market.createUser()];
     const productId = await createProduct(seller);
     await buyProduct(person.key, productId);

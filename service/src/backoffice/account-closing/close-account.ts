@@ -40,7 +40,7 @@ import { clearedSessionCookie } from "../../platform/http/envelope.ts";
 import { deleteIdempotencyKeysOf } from "../../platform/http/idempotency.ts";
 import { DataResponse } from "../../platform/http/route.ts";
 
-/** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
+/** Each room that stores personal data has a handler here. */
 const onAccountClosed: ((
   ctx: Context,
   tx: Tx,
@@ -64,8 +64,8 @@ const onAccountClosed: ((
 ];
 
 /**
- * Closes the account for good, all in one transaction. What the ledger needs stays, under no name; buyers keep what they
- * bought; the address is free for a new account.
+ * Closes the account in one transaction. The ledger's rows stay without a name, buyers keep their products, and the
+ * address is free for a new account.
  */
 export async function closeAccount(
   ctx: Context,
@@ -88,11 +88,11 @@ export async function closeAccount(
   };
   const remainder = await retryOnDeadlock(() => ctx.db.transaction().execute(close));
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
-  const told = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
-  return new DataResponse(told, { cookies: [clearedSessionCookie] });
+  const data = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
+  return new DataResponse(data, { cookies: [clearedSessionCookie] });
 }
 
-/** Closes an account that nobody asks: one of the demo, of which the ledger needs something. */
+/** Closes a demo account that the ledger needs, without the checks of a request. */
 export const closeDemoAccount = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
   removeAccountData(ctx, tx, await lockAccountForClosing(tx, userId), null);
 
@@ -107,7 +107,7 @@ async function removeAccountData(
   await updateAuthorOnProducts(tx, { ...user, name });
 }
 
-/** Nobody leaves while a payment of theirs, or for what they sold, may still go either way. */
+/** An account cannot close while a payment by or to the user is undecided. */
 async function mustHaveNothingOpen(tx: Tx, userId: string): Promise<void> {
   await mustHaveNoOpenOrders(tx, userId);
   if (!(await hasOpenPayment(tx, userId))) return;

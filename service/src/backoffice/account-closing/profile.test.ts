@@ -11,7 +11,6 @@ before(async () => {
 });
 after(() => market.close());
 
-/** Somebody with a key, and signed in. */
 async function hasPerson(name: string): Promise<{ key: Client; session: Client }> {
   const key = await market.createUser({ name });
   return { key, session: await market.createSession(key.userId) };
@@ -22,8 +21,8 @@ const cardOf = async (reader: Client, productId: string) => {
   return data.find(({ id }: { id: string }) => id === productId);
 };
 
-suite("an account", () => {
-  test("tells who one is and what the role may do, to any key", async () => {
+suite("GET and PATCH /account", () => {
+  test("GET with any key: the user and the permissions of the role", async () => {
     for (const role of roles) {
       const reader = await market.createUser({ name: "Ada", role, plan: "pro", permissions: [] });
       const { data } = (await reader.get("/v1/account")).body;
@@ -47,7 +46,7 @@ suite("an account", () => {
     }
   });
 
-  test("is changed by a person who is signed in, and by no key", async () => {
+  test("PATCH: needs a session, an API key is refused", async () => {
     const { key, session } = await hasPerson("Ada");
     const details = assertError(await key.patch("/v1/account", { name: "Eve" }), 403, "UNAUTHORIZED");
     assert.equal(details.required, "session");
@@ -62,7 +61,7 @@ suite("an account", () => {
     assert.deepEqual((await key.get("/v1/account")).body.data, reply.body.data);
   });
 
-  test("keeps a country until it is taken back", async () => {
+  test("a country: stays until it is removed", async () => {
     const { session } = await hasPerson("Ada");
     await session.patch("/v1/account", { country: "GB" });
     await session.patch("/v1/account", { bio: "Engines." });
@@ -71,7 +70,7 @@ suite("an account", () => {
     assert.equal((await session.get("/v1/account")).body.data.country, null);
   });
 
-  test("changes in what is sent alone", async () => {
+  test("PATCH: changes only the sent fields", async () => {
     const { session } = await hasPerson("Ada");
     await session.patch("/v1/account", { bio: "Engines." });
     await session.patch("/v1/account", { refundDays: 0 });
@@ -98,14 +97,14 @@ suite("an account", () => {
     ["verified", true],
     ["emailVerified", true],
   ] as const) {
-    test(`takes no ${field} that is ${JSON.stringify(value).slice(0, 20)}`, async () => {
+    test(`${field} = ${JSON.stringify(value).slice(0, 20)}: refused`, async () => {
       const { session } = await hasPerson("Ada");
       assertError(await session.patch("/v1/account", { [field]: value }), 400, "INVALID_REQUEST", field);
       assert.equal((await session.get("/v1/account")).body.data.name, "Ada");
     });
   }
 
-  test("is not changed from a state that is gone: If-Match", async () => {
+  test("an outdated If-Match: refused", async () => {
     const { session } = await hasPerson("Ada");
     const etag = (await session.get("/v1/account")).headers.get("etag")!;
     const changed = await session.patch("/v1/account", { bio: "One." }, { "if-match": etag });
@@ -119,7 +118,7 @@ suite("an account", () => {
 });
 
 suite("an author's new name", () => {
-  test("shows at once on cards and details, in every state, and in what is bought and said", async () => {
+  test("at once on cards and details in every state, purchases and reviews", async () => {
     const { key, session } = await hasPerson("Old");
     const buyer = await market.createUser({ name: "Buyer" });
     const [published, draft] = [await createProduct(key), await createDraft(key)];
@@ -136,7 +135,7 @@ suite("an author's new name", () => {
     assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.product.author.name, "New");
   });
 
-  test("gives no reader a 304 for the old one, and leaves updatedAt alone", async () => {
+  test("a new ETag for readers, the same updatedAt", async () => {
     const { key, session } = await hasPerson("Old");
     const reader = await market.createUser();
     const path = `/v1/products/${await createProduct(key)}`;
@@ -160,7 +159,7 @@ suite("an author's new name", () => {
     assert.deepEqual([author.name, author.bio, refundDays], ["New", "Words.", 7]);
   });
 
-  test("changes nothing else of a card, whatever stands in its texts", async () => {
+  test("changes nothing else of a card, for any text", async () => {
     const { key, session } = await hasPerson('Old "quoted", {braced}');
     const odd = ',"author":{"id":"usr_x"}} \\",\\"author\\":';
     const id = await createProduct(key, { title: odd, description: odd, tags: ['","author":'] });
@@ -171,7 +170,7 @@ suite("an author's new name", () => {
     }
   });
 
-  test("is the one that wins over products that are written meanwhile", async () => {
+  test("concurrent product changes: the new name wins", async () => {
     const { key, session } = await hasPerson("Old");
     const first = await createProduct(key);
     await Promise.all([
@@ -185,7 +184,7 @@ suite("an author's new name", () => {
     for (const card of data) assert.equal(card.author.name, "New");
   });
 
-  test("leaves a receipt as it was: it says who sold to whom", async () => {
+  test("receipts stay: they name the seller of that time", async () => {
     const { key, session } = await hasPerson("The Seller");
     const buyer = await hasPerson("The Buyer");
     const orderId = await buyProduct(buyer.key, await createProduct(key));
@@ -199,7 +198,7 @@ suite("an author's new name", () => {
   });
 });
 
-test("a change is in the audit log by its fields, without what stands in them; no change is not", async () => {
+test("PATCH /account: an audit entry with field names and no values; none without a change", async () => {
   const { session } = await hasPerson("Ada");
   await session.patch("/v1/account", { name: "NAMEMARK", bio: "BIOMARK" });
   await session.patch("/v1/account", { name: "NAMEMARK" });
@@ -237,7 +236,7 @@ test("a name, title or tag with control, bidirectional or tag characters is refu
   assert.equal((await user.post("/v1/products", { ...haiku, title: `Family ${family}` })).status, 201);
 });
 
-test("a prompt with a variable that no request can give, or with more than 100, is refused", async () => {
+test("a prompt with a variable that no request can send, or with more than 100, is refused", async () => {
   const user = await market.createUser();
   const many = Array.from({ length: 101 }, (_, at) => `{{v${at}}}`).join(" ");
   for (const content of ["Say {{__proto__}}", many])

@@ -39,7 +39,6 @@ type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
 const findChangedFields = (before: Profile, after: Profile) =>
   FIELDS.filter((field) => before[field] !== after[field]);
 
-/** What is sent, over what is there. */
 const applyChange = (user: AccountRow, change: UpdateAccount): AccountRow => ({
   ...user,
   name: change.name ?? user.name,
@@ -57,7 +56,7 @@ const toColumns = (user: AccountRow) => ({
   country: user.country,
 });
 
-/** Changes what is sent; everything that shows the author's name shows the new one from the same moment on. */
+/** Changes the sent fields. A new name is on the author's products at once. */
 export async function changeProfile(
   ctx: Context,
   { userId }: SessionCaller,
@@ -74,7 +73,7 @@ export async function changeProfile(
     if (fields.length > 0) {
       await updateAccount(tx, userId, toColumns(after));
       await updateAuthorOnProducts(tx, after);
-      // Which, and not what: the log outlives the people in it.
+      // The names of fields only: the log outlives the users' data.
       await recordAudit(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
     }
     return toAccount(after, secondFactor);

@@ -5,7 +5,6 @@ import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { recordAudit } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
-/** Which administrator does something, and where from. */
 export interface AdminActor {
   caller: SessionCaller;
   source: RequestSource;
@@ -16,7 +15,7 @@ export function mustNotBeSelf({ caller }: AdminActor, id: string): void {
   throw ruleViolation("userId", "is your own account: another administrator must do this");
 }
 
-/** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
+/** Locks all administrators first, then the account, so that two administrators can neither demote each other nor deadlock. */
 export async function lockOpenAccount(
   tx: Tx,
   id: string,

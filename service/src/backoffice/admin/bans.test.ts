@@ -14,14 +14,14 @@ before(async () => {
 after(() => market.close());
 
 async function judge({ userId }: Client, verdict: "ban" | "unban"): Promise<void> {
-  const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
-  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
+  const body = verdict === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, body);
   assert.equal(reply.status, 200, reply.text);
 }
 
 const buy = (buyer: Client, productId: string) => buyer.post("/v1/purchases", { productId });
 
-suite("what somebody sells who is banned", () => {
+suite("a banned seller's products", () => {
   interface Sold {
     seller: Client;
     buyer: Client;
@@ -37,7 +37,7 @@ suite("what somebody sells who is banned", () => {
     return { seller, buyer, productId, downloadUrl };
   }
 
-  /** How often it is found, by words and without, by its author and its tag, and how the facets count its tag. */
+  /** The number of results of each list below, and the count in the tag's facet. */
   async function found({ seller, productId }: Sold, title: string): Promise<number[]> {
     const stranger = await market.createUser();
     const lists = [
@@ -58,7 +58,7 @@ suite("what somebody sells who is banned", () => {
     return [...counts, tags.find(({ value }) => value === `tag-${title}`)?.count ?? 0];
   }
 
-  test("is neither sold nor listed, and is again after an unban", async () => {
+  test("neither sold nor listed; both again after an unban", async () => {
     const sold = await hasSold("zephyr");
     assert.deepEqual(await found(sold, "zephyr"), [1, 1, 1, 1, 1, 1]);
     await judge(sold.seller, "ban");
@@ -73,7 +73,7 @@ suite("what somebody sells who is banned", () => {
     assert.equal((await buy(stranger, sold.productId)).status, 201);
   });
 
-  test("stays with those who bought it", async () => {
+  test("buyers keep access", async () => {
     const { seller, buyer, productId, downloadUrl } = await hasSold("mistral");
     await judge(seller, "ban");
     const reply = await buyer.get(`/v1/products/${productId}`);
@@ -88,7 +88,7 @@ suite("what somebody sells who is banned", () => {
     assert.equal(run.status, 200, run.text);
   });
 
-  test("is not there for whoever could never see it, and a draft stays one", async () => {
+  test("strangers: still 404; a draft stays a draft", async () => {
     const seller = await market.createUser();
     const draft = await createDraft(seller);
     await judge(seller, "ban");
@@ -97,7 +97,7 @@ suite("what somebody sells who is banned", () => {
     assert.equal((await seller.get(`/v1/products/${draft}`)).body.data.status, "draft");
   });
 
-  test("is not listed by a change or a verdict of an administrator either", async () => {
+  test("a change or moderation by an administrator: not listed", async () => {
     const sold = await hasSold("bora");
     await judge(sold.seller, "ban");
     const session = await market.createSession(admin.userId, { secondFactor: true });
@@ -111,7 +111,7 @@ suite("what somebody sells who is banned", () => {
     assert.deepEqual(await found(sold, "bora"), [1, 1, 1, 1, 1, 1]);
   });
 
-  test("is sold to nobody once the ban is answered, whoever buys at the same time", async () => {
+  test("parallel purchases: none succeeds after the ban's answer", async () => {
     const seller = await market.createUser();
     const productId = await createProduct(seller);
     const buyers = await Promise.all(Array.from({ length: 30 }, () => market.createUser()));
@@ -128,7 +128,7 @@ suite("what somebody sells who is banned", () => {
     }
   });
 
-  test("that is published beside a ban and an unban is listed as the last of them says", async () => {
+  test("published during a ban and an unban: listed as the last one says", async () => {
     const seller = await market.createUser();
     const productId = await createDraft(seller, { title: "tramontana", tags: ["tag-tramontana"] });
     const session = await market.createSession(admin.userId, { secondFactor: true });
@@ -146,8 +146,8 @@ suite("what somebody sells who is banned", () => {
   });
 });
 
-suite("somebody who buys and is banned", () => {
-  test("has no use of the links that they have, until they are let in again", async () => {
+suite("a banned buyer", () => {
+  test("file links: refused until an unban", async () => {
     const [seller, buyer] = [await market.createUser(), await market.createUser()];
     const orderId = await buyProduct(buyer, await createProduct(seller));
     const { downloadUrl, receipt } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
@@ -158,12 +158,12 @@ suite("somebody who buys and is banned", () => {
       assert.equal(reply.status, 403);
       assert.doesNotMatch(await reply.text(), /ban/i);
     }
-    assert.equal((await fetch(receipt.url)).status, 200, "what they paid stays theirs to prove");
+    assert.equal((await fetch(receipt.url)).status, 200, "the receipt stays available");
     await judge(buyer, "unban");
     assert.equal((await fetch(downloadUrl)).status, 200);
   });
 
-  test("gets no order that was just being written", async () => {
+  test("an order being created: none", async () => {
     const [seller, buyer] = [await market.createUser(), await market.createUser()];
     const productIds = await Promise.all(
       Array.from({ length: 10 }, (_, n) => createProduct(seller, { title: `Haiku ${n}` })),

@@ -9,15 +9,15 @@ import { retryOnDeadlock, type Tx } from "../../platform/db/database.ts";
 import { type AdminActor, auditAdminAction, lockOpenAccount, mustNotBeSelf } from "./admin-action.ts";
 import { parseUserId, readUser } from "./users.ts";
 
-function mustHaveStatus(user: AccountRow, wanted: "active" | "banned"): void {
+function mustHaveStatus(user: AccountRow, required: "active" | "banned"): void {
   const current = user.bannedAt ? "banned" : "active";
-  if (current === wanted) return;
-  throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [wanted] });
+  if (current === required) return;
+  throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [required] });
 }
 
 /**
- * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
- * with those who bought it; nothing is posted to their webhooks, and what they run ends.
+ * Takes effect at once, since each authentication reads the ban. Unlists the user's products, which buyers keep; stops
+ * webhooks and running workflows.
  */
 export async function banUser(ctx: Context, actor: AdminActor, userId: string, reason: string) {
   const id = parseUserId(userId);
@@ -33,7 +33,7 @@ export async function banUser(ctx: Context, actor: AdminActor, userId: string, r
     await auditAdminAction(ctx, tx, actor, { action: "user.banned", userId: id, details });
     await ctx.idempotencyKey?.bind(tx, userId);
   };
-  // Runs that go on just now lock what this does.
+  // Runs in progress lock the same rows.
   await retryOnDeadlock(() => ctx.db.transaction().execute(ban));
   return readUser(ctx, userId);
 }
@@ -45,7 +45,7 @@ export async function unbanUser(ctx: Context, actor: AdminActor, userId: string)
     mustHaveStatus(user, "banned");
     await updateAccount(tx, id, { bannedAt: null, banReason: null });
     await relistProductsOfAuthor(tx, id);
-    // One that was just being begun when the ban came must not wake up.
+    // A session that started during the ban must not work after an unban.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
     await auditAdminAction(ctx, tx, actor, { action: "user.unbanned", userId: id, details });

@@ -14,14 +14,14 @@ import { parseUserId, readUser, toUserEtag } from "./users.ts";
 const FIELDS = ["role", "plan", "quota", "verified"] as const;
 type AdminFields = Pick<AccountRow, (typeof FIELDS)[number]>;
 
-/** What the change would make different: as it is, and as it would be. */
+/** The changed fields with their old and new values. */
 function findDifferences(user: AccountRow, change: UpdateUser) {
   const differing = FIELDS.filter(
     (field) => change[field] !== undefined && !isDeepStrictEqual(change[field], user[field]),
   );
-  const shown = (from: object) =>
+  const changedFields = (from: object) =>
     Object.fromEntries(differing.map((field) => [field, from[field as never]])) as Partial<AdminFields>;
-  return { from: shown(user), to: shown(change) };
+  return { from: changedFields(user), to: changedFields(change) };
 }
 
 async function applyChange(ctx: Context, tx: Tx, user: AccountRow, to: Partial<AdminFields>) {
@@ -35,7 +35,7 @@ async function applyChange(ctx: Context, tx: Tx, user: AccountRow, to: Partial<A
   await updateAuthorOnProducts(tx, { ...user, verified });
 }
 
-/** What is being paid would otherwise take the place of the plan that is given here. */
+/** Otherwise a pending payment would later replace the plan that the administrator sets. */
 async function cancelSupersededPayment(ctx: Context, id: string, plan: UpdateUser["plan"]): Promise<void> {
   const user = plan && (await findAccount(ctx.db, id));
   if (user && user.plan !== plan) await cancelOpenPayment(ctx, id);
@@ -47,7 +47,7 @@ async function mustHaveNoOpenPayment(tx: Tx, id: string): Promise<void> {
   throw new ApiError("INVALID_STATE", why, { current: "money_open" });
 }
 
-/** Role, plan, quota and badge of an account. Nobody unmakes themselves, and the last administrator stays one. */
+/** Administrators cannot demote themselves, and one administrator must remain. */
 export async function changeUser(
   ctx: Context,
   actor: AdminActor,

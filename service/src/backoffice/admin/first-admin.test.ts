@@ -16,7 +16,7 @@ beforeEach(async () => {
 after(() => market.close());
 
 const tokenIn = (link: string | null) => /^http\S+\/auth\/first-admin#token=([\w-]{43})$/.exec(link!)![1]!;
-/** What a start prints. */
+/** The link that a start prints. */
 const start = async () => tokenIn(await createFirstAdminLink(market.service.ctx));
 const redeem = (who: Client, token: string) => who.post("/api/auth/first-admin", { token });
 const hasSession = async () => market.createSession((await market.createUser()).userId);
@@ -24,7 +24,7 @@ const admins = async () =>
   (await market.query("select id from users where role = 'admin'")).rows.map(({ id }) => id as string);
 
 suite("the first administrator", () => {
-  test("is whoever is signed in and opens the link, and is told to set up two factors", async () => {
+  test("a signed-in user who opens the link; the page asks for two factors", async () => {
     const session = await hasSession();
     const reply = await redeem(session, await start());
     assert.equal(reply.status, 200, reply.text);
@@ -34,7 +34,7 @@ suite("the first administrator", () => {
     assert.deepEqual(await admins(), [session.userId]);
   });
 
-  test("acts once two factors are set up, and not before", async () => {
+  test("admin rights: only after two factors are set up", async () => {
     const session = await hasSession();
     await redeem(session, await start());
     const details = assertError(await session.get("/v1/admin/users"), 403, "UNAUTHORIZED");
@@ -43,7 +43,7 @@ suite("the first administrator", () => {
     assert.equal((await session.get("/v1/admin/users")).status, 200);
   });
 
-  test("may come with the cookie of a browser", async () => {
+  test("the session may come from a cookie", async () => {
     const { key, userId } = await hasSession();
     const headers = { cookie: `${SESSION_COOKIE}=${key}`, "sec-fetch-site": "same-origin" };
     const reply = await market.as(null).post("/api/auth/first-admin", { token: await start() }, headers);
@@ -51,7 +51,7 @@ suite("the first administrator", () => {
     assert.deepEqual(await admins(), [userId]);
   });
 
-  test("must be signed in: without a session, or with a key, the link stays unused", async () => {
+  test("no session, or an API key: refused, the link stays valid", async () => {
     const token = await start();
     const member = await market.createUser();
     for (const client of [market.as(null), member, market.as("x.y.z")])
@@ -65,7 +65,7 @@ suite("the first administrator", () => {
     assert.equal((await redeem(await hasSession(), token)).status, 200);
   });
 
-  test("is made in the audit log too, without the token", async () => {
+  test("an audit entry without the token", async () => {
     const session = await hasSession();
     const token = await start();
     await redeem(session, token);
@@ -79,8 +79,8 @@ suite("the first administrator", () => {
   });
 });
 
-suite("the link", () => {
-  test("works once, and of many who open it at once one wins", async () => {
+suite("the link of the first administrator", () => {
+  test("works once; of parallel calls, one succeeds", async () => {
     const token = await start();
     const sessions = await Promise.all(Array.from({ length: 8 }, hasSession));
     const replies = await Promise.all(sessions.map((session) => redeem(session, token)));
@@ -101,14 +101,14 @@ suite("the link", () => {
     assert.equal((await redeem(late, token)).status, 200);
   });
 
-  test("of an earlier start is dead after the next one", async () => {
+  test("ends with the next start", async () => {
     const [first, second] = [await start(), await start()];
     const session = await hasSession();
     assertError(await redeem(session, first), 401, "INVALID_TOKEN");
     assert.equal((await redeem(session, second)).status, 200);
   });
 
-  test("is not made while there is an administrator, and the last one dies then", async () => {
+  test("none while an administrator exists, and the last link ends", async () => {
     const token = await start();
     const admin = await market.createUser({ role: "admin" });
     assertError(await redeem(await hasSession(), token), 409, "INVALID_STATE");
@@ -117,7 +117,7 @@ suite("the link", () => {
     assert.deepEqual(await admins(), [admin.userId]);
   });
 
-  test("is made again when the only administrator is gone", async () => {
+  test("created again after the only administrator has left", async () => {
     const admin = await market.createUser({ role: "admin" });
     await market.query("update users set closed_at = $2, role = 'user' where id = $1", [
       admin.userId,
@@ -126,7 +126,7 @@ suite("the link", () => {
     assert.equal((await redeem(await hasSession(), await start())).status, 200);
   });
 
-  test("is in the database as a digest alone, and in no log line", async () => {
+  test("stored as a digest only, and in no log line", async () => {
     const token = await start();
     await redeem(await hasSession(), token);
     const { rows } = await market.query("select t::text as row from one_time_tokens t");

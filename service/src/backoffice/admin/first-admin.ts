@@ -15,7 +15,7 @@ import type { RequestInfo } from "../../platform/http/route.ts";
 
 const LINK_LIFETIME_MS = 30 * 60_000;
 
-/** A link that makes whoever opens it the first administrator; null when there is one. Links of earlier starts die. */
+/** Returns a link that makes the signed-in user the first administrator; null when there is one. Invalidates earlier links. */
 export function createFirstAdminLink(ctx: Context): Promise<string | null> {
   return ctx.db.transaction().execute(async (tx) => {
     await invalidateOneTimeTokens(ctx, tx, "first-admin");
@@ -25,7 +25,7 @@ export function createFirstAdminLink(ctx: Context): Promise<string | null> {
   });
 }
 
-/** The token says that they read what the start printed, the session who they are; both are needed. */
+/** The token proves that the user can read the server's output; the session identifies the user. */
 async function mustBeSignedIn(
   ctx: Context,
   { bearer, cookies }: Pick<RequestInfo, "bearer" | "cookies">,
@@ -36,7 +36,7 @@ async function mustBeSignedIn(
   return caller;
 }
 
-/** Makes the one who is signed in an administrator, while there is none; of parallel calls one wins. */
+/** Of parallel calls, one succeeds. */
 export async function becomeFirstAdmin(
   ctx: Context,
   token: string,
@@ -44,7 +44,7 @@ export async function becomeFirstAdmin(
 ) {
   const { userId } = await mustBeSignedIn(ctx, facts);
   await ctx.db.transaction().execute(async (tx) => {
-    // The one link that lives is used up here, and with it its row is locked: whoever comes second finds it used.
+    // Locks the row of the only valid link, so that a second call finds it used.
     await redeemOneTimeToken(ctx, tx, token, ["first-admin"]);
     if (await hasAdmin(tx)) throw new ApiError("INVALID_STATE", "There is already an administrator.");
     await updateAccount(tx, userId, { role: "admin" });

@@ -23,7 +23,7 @@ const list = async (query = "") => (await admin.get(`/v1/admin/oauth-clients?${q
 const idsOf = async (query: string) =>
   (await list(query)).data.map(({ clientId }: { clientId: string }) => clientId);
 
-test("an administrator sees everybody's OAuth clients, newest first, by name, id and owner, and no secret", async () => {
+test("GET /admin/oauth-clients: all clients, newest first, by name, id and owner, no secret", async () => {
   const owner = await market.createUser({ name: "Owner" });
   const own = await createOAuthClient(market, owner, { name: "Prompt sync", scopes: ["products:read"] });
   const registered = await registerPublicClient(market, { client_name: "Desk 100%" });

@@ -22,7 +22,7 @@ interface ClientQuery extends Paging {
   owner?: string | undefined;
 }
 
-/** Everybody's applications, those that registered themselves too. */
+/** Includes self-registered clients. */
 export async function listOAuthClients(ctx: Context, query: ClientQuery): Promise<Page<AdminOAuthClient>> {
   const { owner, ...rest } = query;
   if (owner === undefined) return mapPage(await listClients(ctx.db, rest, ctx.now()), toAdminClient);

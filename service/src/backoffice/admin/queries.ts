@@ -7,7 +7,7 @@ import type { DB } from "../../platform/db/tables.gen.ts";
 
 export interface UserFilter extends Paging {
   search?: string | undefined;
-  /** Of an account whose id was searched for. */
+  /** Set when the search text is a user id. */
   id?: string | undefined;
   role?: Role | undefined;
   plan?: Plan | undefined;
@@ -16,7 +16,7 @@ export interface UserFilter extends Paging {
 
 type Row = ExpressionBuilder<DB, "users">;
 
-/** Words of a person: in them `%` and `_` are letters. */
+/** Escapes `%` and `_`. */
 const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 const hasStatus = (row: Row, status: NonNullable<UserFilter["status"]>) => {
@@ -71,7 +71,7 @@ export interface ClientRow {
 
 export interface ClientFilter extends Paging {
   search?: string | undefined;
-  /** null: clients that nobody owns. */
+  /** null: clients without an owner. */
   ownerId?: string | null | undefined;
 }
 

@@ -9,7 +9,7 @@ export interface CountRow {
   count: number;
 }
 
-/** Everything that is counted, in one look, so that the numbers fit each other. */
+/** One statement, so that the numbers are consistent. */
 export async function countAll(db: Queries): Promise<CountRow[]> {
   const { rows } = await sql<CountRow>`
     with open as (select role, plan, banned_at from users where closed_at is null)
@@ -22,13 +22,13 @@ export async function countAll(db: Queries): Promise<CountRow[]> {
   return rows;
 }
 
-/** From a moment on, until another. */
+/** From `from` until before `until`. */
 export interface TimeRange {
   from: Date;
   until: Date;
 }
 
-// Ids are made in the order of time, so that a span of time is a span of the primary key.
+// Ids are ordered by time, so a time range is a range of the primary key.
 const isCreatedIn = ({ from, until }: TimeRange, id = "id") =>
   sql`${sql.ref(id)} >= ${minUuidAt(from)} and ${sql.ref(id)} < ${minUuidAt(until)}`;
 
@@ -38,7 +38,7 @@ interface Funnel {
   paid: number;
 }
 
-/** `days`: of UTC, by their dates, both counted. */
+/** `days`: UTC dates, both included. */
 export async function countFunnel(
   db: Queries,
   time: TimeRange,
@@ -74,7 +74,7 @@ export interface ProviderUse {
   cost: number;
 }
 
-/** A workflow has no provider, its steps have. */
+/** A workflow has no provider of its own; its steps have. */
 export async function listProviderUse(db: Queries, time: TimeRange): Promise<ProviderUse[]> {
   const { rows } = await sql<ProviderUse>`
     select provider, count(*) as calls, count(*) filter (where status = 'failed') as failed,

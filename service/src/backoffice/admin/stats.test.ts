@@ -15,28 +15,28 @@ before(async () => {
 });
 after(() => market.close());
 
-/** The clock moves past a session's life. */
-async function figures(query = "") {
+/** A new session each time, since the clock moves past a session's lifetime. */
+async function readStats(query = "") {
   const admin = await market.createSession(adminId, { secondFactor: true });
   const reply = await admin.get(`/v1/admin/stats?${query}`);
   assert.equal(reply.status, 200, reply.text);
   return reply.body.data;
 }
 
-/** Every test has days of its own. */
+/** Each test uses its own year. */
 let year = 2027;
 function newDays(): string {
   market.clock.now = new Date(`${++year}-03-31T12:00:00.000Z`);
   return `startDate=${year}-03-30&endDate=${year}-04-02`;
 }
 
-test("figures count what is there now", async () => {
-  const before = await figures();
+test("GET /admin/stats: the current numbers", async () => {
+  const before = await readStats();
   const seller = await market.createUser();
   await createProduct(seller);
   const admin = await market.createSession(adminId, { secondFactor: true });
   await admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/ban`, { reason: "x" });
-  const after = await figures();
+  const after = await readStats();
   assert.equal(after.users.total, before.users.total + 1);
   assert.equal(after.users.byRole.seller, (before.users.byRole.seller ?? 0) + 1);
   assert.equal(after.users.banned, before.users.banned + 1);
@@ -45,16 +45,16 @@ test("figures count what is there now", async () => {
   assert.deepEqual(after.orders, before.orders);
 });
 
-suite("of some days", () => {
-  test("in which nothing happened, all is zero", async () => {
-    const { days, currencies, funnel, runs, providers } = await figures("endDate=2001-06-15&period=week");
+suite("GET /admin/stats for a range of days", () => {
+  test("without activity: all zero", async () => {
+    const { days, currencies, funnel, runs, providers } = await readStats("endDate=2001-06-15&period=week");
     assert.deepEqual(days, { startDate: "2001-06-08", endDate: "2001-06-15" });
     assert.deepEqual([currencies, providers], [[], []]);
     assert.deepEqual(funnel, { views: 0, orders: 0, paid: 0, viewsToOrders: 0, ordersToPaid: 0 });
     assert.deepEqual(runs, { total: 0, byStatus: {}, failures: [] });
   });
 
-  test("money is told by currency, of all sellers, with those who sold most, rolled up or not", async () => {
+  test("money by currency of all sellers, the best first, rolled up or not", async () => {
     const days = newDays();
     const [small, large, buyer, other] = await Promise.all(
       ["Small", "Large", "Ada", "Grace"].map((name) => market.createUser({ name })),
@@ -70,7 +70,7 @@ suite("of some days", () => {
     const admin = await market.createSession(adminId, { secondFactor: true });
     const refund = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", amount: 5 });
     assert.equal(refund.status, 201, refund.text);
-    const { currencies } = await figures(days);
+    const { currencies } = await readStats(days);
     const sums = { discounts: 0, tax: 0, disputes: 0, referralCommissions: 0 };
     const seller = ({ userId }: Client, name: string) => ({ id: toId("usr", userId), name });
     const yen = { sales: 1, grossRevenue: 1_000, platformFees: 100, netRevenue: 900 };
@@ -88,16 +88,16 @@ suite("of some days", () => {
         ],
       },
     ]);
-    const lastDay = await figures(`startDate=${year}-04-01&endDate=${year}-04-01`);
+    const lastDay = await readStats(`startDate=${year}-04-01&endDate=${year}-04-01`);
     assert.deepEqual(
       lastDay.currencies.map(({ sales, refunds }: { sales: number; refunds: number }) => [sales, refunds]),
       [[1, 5]],
     );
-    const months = await figures(`startDate=${year}-01-01&endDate=${year}-12-31`);
+    const months = await readStats(`startDate=${year}-01-01&endDate=${year}-12-31`);
     assert.deepEqual(months.currencies, currencies, "whole months are read as such");
   });
 
-  test("the funnel goes from looks to orders to payments", async () => {
+  test("the funnel: views, orders, payments", async () => {
     const days = newDays();
     const [seller, ada, grace, joan] = await Promise.all([1, 2, 3, 4].map(() => market.createUser()));
     const productId = await createProduct(seller!);
@@ -106,21 +106,21 @@ suite("of some days", () => {
     await buyProduct(ada!, productId);
     const declined = { productId, paymentMethodId: "pm_test_declined" };
     assert.equal((await grace!.post("/v1/purchases", declined)).status, 402);
-    const { funnel } = await figures(days);
+    const { funnel } = await readStats(days);
     assert.deepEqual(funnel, { views: 3, orders: 2, paid: 1, viewsToOrders: 0.6667, ordersToPaid: 0.5 });
   });
 
-  test("runs are told by how they ended, and by whom they asked", async () => {
+  test("runs: by final status and provider", async () => {
     const days = newDays();
     const author = await market.createUser();
     const productId = await createProduct(author);
     assert.equal((await run(author, { productId })).status, 200);
     assert.equal((await run(author, { productId })).status, 200);
-    // Its provider is nobody in the world.
+    // The provider is unreachable.
     const apiKeyId = await createProviderKey(author);
     const failed = await run(author, { productId, apiKeyId });
     assert.equal(failed.status, 502, failed.text);
-    const { runs, providers } = await figures(days);
+    const { runs, providers } = await readStats(days);
     assert.deepEqual(runs.byStatus, { completed: 2, failed: 1 });
     assert.equal(runs.total, 3);
     assert.deepEqual(runs.failures, [{ code: failed.body.error.code, count: 1 }]);
@@ -131,7 +131,7 @@ suite("of some days", () => {
   });
 });
 
-test("figures are an administrator's, in a session entered with two factors", async () => {
+test("GET /admin/stats: requires an administrator in a two-factor session", async () => {
   const path = "/v1/admin/stats";
   assertError(await market.as(null).get(path), 401, "INVALID_API_KEY");
   const seller = await market.createUser({ role: "seller" });
@@ -146,7 +146,7 @@ for (const [query, field] of [
   ["timezone=Europe/Berlin", "timezone"],
   ["interval=week", "interval"],
 ] as const)
-  test(`${query} is refused, naming ${field}`, async () => {
+  test(`${query}: refused, names ${field}`, async () => {
     const admin = await market.createSession(adminId, { secondFactor: true });
     assertError(await admin.get(`/v1/admin/stats?${query}`), 400, "INVALID_REQUEST", field);
   });

@@ -15,7 +15,7 @@ import {
 
 type Query = Pick<DateRangeQuery, "period" | "startDate" | "endDate">;
 
-/** What there is now, and what happened in some days of UTC. */
+/** Current numbers, and those of a range of UTC days. */
 export async function readStats(ctx: Context, query: Query): Promise<Stats> {
   const span = await parseDateRange(ctx, { ...query, interval: "month", timezone: "UTC" });
   const days = { startDate: span.startDate, endDate: span.endDate };

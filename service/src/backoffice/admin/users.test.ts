@@ -33,8 +33,8 @@ async function deedsTo(user: { userId: string }) {
   return rows;
 }
 
-suite("accounts are found", () => {
-  test("newest first, on pages", async () => {
+suite("GET /admin/users", () => {
+  test("newest first, with pages", async () => {
     const [older, newer] = [await market.createUser(), await market.createUser()];
     const { body, headers } = await admin.get("/v1/admin/users?limit=2");
     assert.deepEqual(
@@ -45,7 +45,7 @@ suite("accounts are found", () => {
     assert.match(headers.get("link")!, /rel="next"/);
   });
 
-  test("by part of a name or address, in any case, or by id", async () => {
+  test("by part of a name or address in any case, or by id", async () => {
     const ada = await market.createUser({ name: "Ada Lovelace" });
     await market.query("update users set email = 'ada@analytical.example' where id = $1", [ada.userId]);
     await market.createUser({ name: "Grace" });
@@ -54,16 +54,16 @@ suite("accounts are found", () => {
     assert.deepEqual(await found("search=nobody-is-called-so"), []);
   });
 
-  test("by letters alone: % and _ mean themselves", async () => {
+  test("% and _: plain characters", async () => {
     const odd = await market.createUser({ name: "100%_sure\\" });
     for (const search of ["100%", "%_s", "sure\\"])
       assert.deepEqual(await found(`search=${encodeURIComponent(search)}`), [idOf(odd)], search);
     assert.deepEqual(await found("search=1%25e"), []);
   });
 
-  test("by role, plan and standing, all together", async () => {
-    const wish = { name: "Filtered", role: "seller", plan: "business" } as const;
-    const [active, banned] = [await market.createUser(wish), await market.createUser(wish)];
+  test("by role, plan and state, combined", async () => {
+    const input = { name: "Filtered", role: "seller", plan: "business" } as const;
+    const [active, banned] = [await market.createUser(input), await market.createUser(input)];
     await admin.post(`${pathOf(banned)}/ban`, { reason: "Spam" });
     const all = "search=Filtered&role=seller&plan=business";
     assert.deepEqual(await found(all), [idOf(banned), idOf(active)]);
@@ -74,7 +74,7 @@ suite("accounts are found", () => {
     assert.deepEqual(await found("search=Filtered&plan=free"), []);
   });
 
-  test("with all that an administrator needs to know, and no secret", async () => {
+  test("one user: what administrators need, no secret", async () => {
     const user = await market.createUser({ name: "Ada", plan: "pro" });
     const { body, text } = await admin.get(pathOf(user));
     assert.deepEqual(body.data, {
@@ -99,7 +99,7 @@ suite("accounts are found", () => {
     assert.doesNotMatch(text, /password|hash|secret/i);
   });
 
-  test("and where an id names nobody, 404 on every path", async () => {
+  test("an unknown id: 404 on every path", async () => {
     for (const id of ["x", "usr_", toId("usr", "01900000-0000-7000-8000-000000000000")]) {
       const path = `/v1/admin/users/${id}`;
       assertError(await admin.get(path), 404, "USER_NOT_FOUND");
@@ -111,16 +111,16 @@ suite("accounts are found", () => {
   });
 });
 
-suite("an administrator", () => {
-  test("changes role, plan and quota, which act at the next request, and are audited with from and to", async () => {
+suite("PATCH /admin/users/:userId", () => {
+  test("role, plan and quota: apply to the next request, audited with old and new values", async () => {
     const user = await market.createUser();
     const session = await market.createSession(user.userId);
     const quota = [{ requests: 5_000, seconds: 3_600 }];
     const change = { role: "seller", plan: "enterprise", quota, reason: "Agreed by mail" };
     const reply = await admin.patch(pathOf(user), change);
     assert.equal(reply.status, 200, reply.text);
-    const { role, plan, quota: kept } = reply.body.data;
-    assert.deepEqual([role, plan, kept], ["seller", "enterprise", quota]);
+    const { role, plan, quota: newQuota } = reply.body.data;
+    assert.deepEqual([role, plan, newQuota], ["seller", "enterprise", quota]);
     const { data } = (await session.get("/v1/account")).body;
     assert.deepEqual([data.role, data.plan], ["seller", "enterprise"]);
     assert.ok(data.permissions.includes("manage:products"));
@@ -138,7 +138,7 @@ suite("an administrator", () => {
     ]);
   });
 
-  test("gives an account numbers that its next request meets, one a length of time", async () => {
+  test("custom rate limits: apply to the next request, one per window", async () => {
     const user = await market.createUser();
     const twice = [
       { requests: 5, seconds: 60 },
@@ -150,7 +150,7 @@ suite("an administrator", () => {
     assertError(await user.get("/v1/account"), 429, "RATE_LIMIT_EXCEEDED");
   });
 
-  test("tells the owner of a new plan by an event", async () => {
+  test("a new plan: an event to the user", async () => {
     const user = await market.createUser();
     await admin.patch(pathOf(user), { plan: "pro" });
     const { data } = (await user.get("/v1/events?type=user.subscription.updated")).body;
@@ -169,13 +169,13 @@ suite("an administrator", () => {
     );
   });
 
-  test("takes an own quota back with null", async () => {
+  test("quota null: removes the custom quota", async () => {
     const user = await market.createUser();
     await admin.patch(pathOf(user), { quota: [{ requests: 1, seconds: 1 }] });
     assert.equal((await admin.patch(pathOf(user), { quota: null })).body.data.quota, null);
   });
 
-  test("changes nothing, and leaves no trace, where nothing differs", async () => {
+  test("no difference: no change, no audit entry", async () => {
     const user = await market.createUser();
     const same = { role: "user", plan: "free", quota: null, reason: "None" };
     for (const change of [{}, same]) assert.equal((await admin.patch(pathOf(user), change)).status, 200);
@@ -183,7 +183,7 @@ suite("an administrator", () => {
     assert.deepEqual((await user.get("/v1/events")).body.data, []);
   });
 
-  test("does not overwrite what another one did meanwhile: If-Match", async () => {
+  test("an outdated If-Match: refused", async () => {
     const user = await market.createUser();
     const etag = (await admin.get(pathOf(user))).headers.get("etag")!;
     const first = await admin.patch(pathOf(user), { plan: "pro" }, { "if-match": etag });
@@ -194,7 +194,7 @@ suite("an administrator", () => {
     assert.equal((await admin.patch(pathOf(user), { plan: "business" }, next)).status, 200);
   });
 
-  test("may not unmake or ban themselves", async () => {
+  test("administrators cannot demote or ban themselves", async () => {
     for (const reply of [
       await admin.patch(pathOf(admin), { role: "user" }),
       await admin.patch(pathOf(admin), { role: "seller", plan: "pro" }),
@@ -205,10 +205,10 @@ suite("an administrator", () => {
   });
 
   for (const [what, unmake] of [
-    ["demote", (by: Client, whom: Client) => by.patch(pathOf(whom), { role: "user" })],
-    ["ban", (by: Client, whom: Client) => by.post(`${pathOf(whom)}/ban`, { reason: "Coup" })],
-  ] as [string, (by: Client, whom: Client) => Promise<Reply>][]) {
-    test(`stays when several ${what} each other at once: somebody is left`, async () => {
+    ["demote", (by: Client, target: Client) => by.patch(pathOf(target), { role: "user" })],
+    ["ban", (by: Client, target: Client) => by.post(`${pathOf(target)}/ban`, { reason: "Coup" })],
+  ] as [string, (by: Client, target: Client) => Promise<Reply>][]) {
+    test(`several administrators ${what} each other at once: one remains`, async () => {
       for (let round = 0; round < 5; round++) {
         const other = await hasAdmin("Other");
         const replies = await Promise.all([unmake(admin, other), unmake(other, admin)]);
@@ -221,15 +221,15 @@ suite("an administrator", () => {
     });
   }
 
-  test("who was demoted acts no more, from the next request on", async () => {
+  test("a demoted administrator: refused from the next request on", async () => {
     const other = await hasAdmin("Other");
     await admin.patch(pathOf(other), { role: "user" });
     assertError(await other.get("/v1/admin/users"), 403, "UNAUTHORIZED");
   });
 });
 
-suite("a ban", () => {
-  test("acts at once on sessions and keys, and tells no more than that", async () => {
+suite("POST /admin/users/:userId/ban", () => {
+  test("sessions and keys end at once, with the same answer as invalid ones", async () => {
     const user = await market.createUser();
     const session = await market.createSession(user.userId);
     const reply = await admin.post(`${pathOf(user)}/ban`, { reason: "Sold stolen prompts" });
@@ -243,7 +243,7 @@ suite("a ban", () => {
     }
   });
 
-  test("needs a reason, and is not given twice", async () => {
+  test("a reason is required; a second ban is refused", async () => {
     const user = await market.createUser();
     assertError(await admin.post(`${pathOf(user)}/ban`), 400, "INVALID_REQUEST", "reason");
     assertError(await admin.post(`${pathOf(user)}/ban`, { reason: " " }), 400, "INVALID_REQUEST", "reason");
@@ -257,7 +257,7 @@ suite("a ban", () => {
     assert.equal((await admin.get(pathOf(user))).body.data.banReason, "First");
   });
 
-  test("is lifted: keys work again, sessions do not", async () => {
+  test("unban: keys work again, sessions do not", async () => {
     const user = await market.createUser();
     const session = await market.createSession(user.userId);
     assertError(await admin.post(`${pathOf(user)}/unban`), 409, "INVALID_STATE");
@@ -280,7 +280,7 @@ suite("a ban", () => {
     );
   });
 
-  test("leaves products in their state: to take them down is another decision", async () => {
+  test("products keep their state", async () => {
     const seller = await market.createUser();
     const productId = await createProduct(seller);
     await admin.post(`${pathOf(seller)}/ban`, { reason: "Spam" });
@@ -288,7 +288,7 @@ suite("a ban", () => {
   });
 });
 
-test("everybody's sessions can be ended, with a trace, and their keys go on working", async () => {
+test("end-sessions of another user: with an audit entry; keys still work", async () => {
   const user = await market.createUser();
   const sessions = [await market.createSession(user.userId), await market.createSession(user.userId)];
   assert.deepEqual((await admin.post(`${pathOf(user)}/end-sessions`)).body.data, { ended: 2 });
@@ -300,7 +300,7 @@ test("everybody's sessions can be ended, with a trace, and their keys go on work
   );
 });
 
-test("a closed account is nobody's to change, ban or let in", async () => {
+test("a closed account: cannot be changed, banned or unbanned", async () => {
   const user = await market.createUser();
   const session = await market.createSession(user.userId);
   const { email } = (await session.get("/v1/account")).body.data;

@@ -35,7 +35,7 @@ const toDetail = async (db: Queries, user: AccountRow): Promise<AdminUserDetail>
   twoFactor: { enabled: await hasSecondFactor(db, user.id) },
 });
 
-/** What If-Match is compared with: the ETag under which the account was read. */
+/** Compared with If-Match. */
 export const toUserEtag = async (db: Queries, user: AccountRow) => etagOf(await toDetail(db, user));
 
 interface UserQuery extends Paging {
@@ -50,14 +50,14 @@ export async function listUsers(ctx: Context, query: UserQuery): Promise<Page<Ad
   return mapPage(await findUsers(ctx.db, { ...query, id }), toAdminUser);
 }
 
-/** An id that names nobody is told as the noun's own code. */
+/** Throws USER_NOT_FOUND for an invalid id. */
 export function parseUserId(userId: string): string {
   const id = toUuid("usr", userId);
   if (!id) throw new ApiError("USER_NOT_FOUND");
   return id;
 }
 
-/** With its ETag, so that what a change answers can be changed again. */
+/** With the ETag for a later change. */
 export async function readUser(ctx: Context, userId: string): Promise<DataResponse<AdminUserDetail>> {
   const user = await findAccount(ctx.db, parseUserId(userId));
   if (!user) throw new ApiError("USER_NOT_FOUND");

@@ -12,11 +12,11 @@ import { digestIn } from "../../integrations/storage/storage.ts";
  * One file, a .tar.gz:
  *
  *     format                  which format it is; the first member
- *     keys.json               the keys, wrapped by a passphrase; where there was one
+ *     keys.json               the keys, encrypted with the passphrase, if one was set
  *     tables/public.users/1   rows as COPY writes them, in parts of whole rows
- *     files/<name>            what the storage keeps under this name, which begins with its SHA-256
- *     manifest.json           what the archive must hold, so that nothing is missing that once was in it
- *     manifest.hmac           that whoever wrote the manifest had the master key; the last member
+ *     files/<name>            a stored file; its name begins with its SHA-256
+ *     manifest.json           the complete content, so that missing members are detected
+ *     manifest.hmac           proves that the manifest's author had the master key; the last member
  */
 const FORMAT = "stoa backup 1\n";
 export const MEMBER = {
@@ -28,15 +28,15 @@ export const MEMBER = {
 const WHOLE_MEMBERS: readonly string[] = Object.values(MEMBER);
 
 const OWNER_ONLY = 0o600;
-/** Of members that are read whole. The manifest is the largest, with a line a table. */
+/** The limit of members that are read into memory. The manifest is the largest, with a line per table. */
 const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
 
-/** An archive that this version cannot restore; says why, as the end of a sentence. */
+/** The message completes a sentence that says why the archive cannot be restored. */
 export class InvalidArchive extends Error {
   override name = "ArchiveRefused";
 }
 
-/** What went by, as it was written or as it is read: both must come to the same. */
+/** Digests of the written or read content; both must be equal. */
 export class ArchiveDigests {
   readonly #tables = new Map<string, Hash>();
   readonly #files = createHash("sha256");
@@ -49,13 +49,13 @@ export class ArchiveDigests {
     return hash;
   }
 
-  /** Of its name alone: that the bytes are what the name says is seen where they go by. */
+  /** By its name, which contains the digest that is checked on reading. */
   addFile(name: string): void {
     this.#files.update(`${name}\n`);
     this.#fileCount++;
   }
 
-  /** Ends them; a table without rows has no part, and need not be here. */
+  /** Finishes the digests. Omits tables without rows, which have no part. */
   end() {
     const tables = [...this.#tables].map(([name, hash]) => [name, hash.digest("hex")] as const);
     return {
@@ -65,18 +65,18 @@ export class ArchiveDigests {
   }
 }
 
-/** Writes an archive as it comes: no more of it is in memory than the member's part that is on its way. */
+/** Streams the archive: only the current part of a member is in memory. */
 export class ArchiveWriter {
   readonly digests = new ArchiveDigests();
   readonly #pack: Pack = pack();
   readonly #written: Promise<void>;
   readonly #madeAt: Date;
 
-  /** `end: false` leaves the sink open, as stdout must be. */
+  /** `end: false` leaves the sink open, as stdout needs. */
   constructor(sink: Writable, { madeAt, end }: { madeAt: Date; end: boolean }) {
     this.#madeAt = madeAt;
     this.#written = pipeline(readBytes(this.#pack), createGzip(), sink, { end });
-    this.#written.catch(() => {}); // told by whoever adds or finishes
+    this.#written.catch(() => {}); // #add and finish report it
   }
 
   begin(): Promise<void> {
@@ -94,7 +94,7 @@ export class ArchiveWriter {
 
   async addFile(name: string, { path, size }: { path: string; size: number }): Promise<void> {
     this.digests.addFile(name);
-    await this.#told(async () => {
+    await this.#withSinkError(async () => {
       const entry = this.#pack.entry(this.#header(`files/${name}`, size));
       await pipeline(createReadStream(path), entry as unknown as NodeJS.WritableStream);
     });
@@ -105,28 +105,28 @@ export class ArchiveWriter {
     await this.#written;
   }
 
-  /** The sink is destroyed, unless it was to stay open. */
+  /** Destroys the sink, unless it must stay open. */
   async abort(): Promise<void> {
     this.#pack.destroy(new Error("given up"));
     await this.#written.catch(() => {});
   }
 
-  /** Resolves when the next one may come. */
+  /** Resolves when the archive accepts the next member. */
   async #add(name: string, bytes: Buffer): Promise<void> {
     const added = Promise.withResolvers<void>();
-    await this.#told(() => {
+    await this.#withSinkError(() => {
       const entry = this.#pack.entry(this.#header(name, bytes.length), bytes, (error) =>
         error ? added.reject(error) : added.resolve(),
       );
-      entry.on("error", () => {}); // told by the callback
+      entry.on("error", () => {}); // the callback reports it
       return added.promise;
     });
   }
 
   #header = (name: string, size: number) => ({ name, size, mode: OWNER_ONLY, mtime: this.#madeAt });
 
-  /** When the sink breaks, what is added then fails with it; why it broke is the better answer. */
-  async #told(add: () => Promise<void>): Promise<void> {
+  /** Reports why the sink broke instead of the error of the member that failed with it. */
+  async #withSinkError(add: () => Promise<void>): Promise<void> {
     try {
       await add();
     } catch (error) {
@@ -140,7 +140,7 @@ async function* readBytes(packed: Pack): AsyncGenerator<Buffer> {
   yield* packed as AsyncIterable<Buffer>;
 }
 
-/** What to do with the members of an archive as they go by. All of their bytes must be read. */
+/** Handlers for an archive's members. A handler must read all bytes of its member. */
 export interface ArchiveVisitor {
   part(table: string, rows: AsyncIterable<Buffer>): Promise<void>;
   file(name: string, bytes: AsyncIterable<Buffer>): Promise<void>;
@@ -157,7 +157,7 @@ export const discard: ArchiveVisitor["part"] & ArchiveVisitor["file"] = async (_
   for await (const _ of bytes);
 };
 
-/** Goes through an archive from its first to its last byte. What it holds is not compared with its manifest yet. */
+/** Reads the whole archive. The caller must compare the content with the manifest. */
 export async function readArchive(path: string, visitor: ArchiveVisitor): Promise<ArchiveContents> {
   const digests = new ArchiveDigests();
   const whole = new Map<string, Buffer>();
@@ -213,7 +213,7 @@ async function* hashStream(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenera
   }
 }
 
-/** Ends in an error when these were not the bytes that the name stands for. */
+/** Throws at the end when the bytes do not match the digest in the name. */
 async function* verifyStream(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   yield* hashStream(body, hash);
@@ -228,7 +228,7 @@ interface ArchiveEntry {
 async function* readEntries(path: string): AsyncGenerator<ArchiveEntry> {
   const entries = extract();
   const read = pipeline(createReadStream(path), createGunzip(), entries as unknown as NodeJS.WritableStream);
-  read.catch(() => {}); // told by the entries
+  read.catch(() => {}); // the entries report it
   for await (const entry of entries) yield { header: entry.header, body: entry as AsyncIterable<Buffer> };
   await read;
 }

@@ -38,8 +38,8 @@ before(async () => {
 });
 after(() => provider.close());
 
-async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
-  const market = await openMarket({ providers: providersAt(provider), ...wish });
+async function openShop(t: TestContext, options: Parameters<typeof openMarket>[0] = {}) {
+  const market = await openMarket({ providers: providersAt(provider), ...options });
   t.after(() => market.close());
   return market;
 }
@@ -53,7 +53,7 @@ interface Shop {
   apiKeyId: string;
 }
 
-/** A shop with something of everything. */
+/** A shop with rows in every part of the service. */
 async function hasShop(market: Market): Promise<Shop> {
   const [seller, buyer] = [
     await market.createUser({ name: "Seller" }),
@@ -78,14 +78,14 @@ async function hasShop(market: Market): Promise<Shop> {
   return { market, seller, buyer, productId, orderId, apiKeyId };
 }
 
-/** Whose rows no trigger would let in again. */
+/** Today's triggers would refuse such rows. */
 async function hasClosedSeller(market: Market, buyer: Client): Promise<void> {
   const seller = await market.createUser({ name: "Gone" });
   await buyProduct(buyer, await createProduct(seller, { title: "Left behind" }));
   await market.query("update users set closed_at = $1 where id = $2", [market.clock.now, seller.userId]);
 }
 
-/** Restores it into a database and a data folder of its own, and starts it. */
+/** Restores the archive into a new database and data folder, and starts a service there. */
 async function openRestored(t: TestContext, market: Market, archive: string): Promise<Market> {
   const database = await createDatabase();
   const dataDir = await createTempFolder(t);
@@ -97,20 +97,20 @@ async function openRestored(t: TestContext, market: Market, archive: string): Pr
   return restored;
 }
 
-async function backedUp(t: TestContext, market: Market, wish: BackupOptions = {}) {
+async function backedUp(t: TestContext, market: Market, options: BackupOptions = {}) {
   const path = join(await createTempFolder(t), "shop.tar.gz");
-  const said = await backUpTo(path, shopOf(market), wish);
+  const said = await backUpTo(path, shopOf(market), options);
   return { path, said };
 }
 
-/** As it stands in an answer, wherever the service listens, whatever it calls the request, and whoever looked just now. */
+/** Removes origin, meta and views, which differ between two requests. */
 const comparable = ({ origin }: Market, text: string) =>
   text
     .replaceAll(origin, "ORIGIN")
     .replace(/"meta":\{.*\}/, "")
     .replaceAll(/"views":\d+/g, "");
 
-// What the queue keeps for itself, beside the jobs; and when migrations ran.
+// Tables of the job queue without jobs, and those with the times of migrations.
 const OTHERS = [
   "version",
   "queue",
@@ -124,8 +124,8 @@ const OTHERS = [
 ];
 const rowsOf = async (market: Market) => (await dumpDatabase(market, OTHERS)).split("\n").toSorted();
 
-suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
-  test("has every row that it had, and the same rules for the next ones", async (t) => {
+suite("a restored backup", { timeout: 120_000 }, () => {
+  test("has every row, and the same constraints", async (t) => {
     const { market } = await hasShop(await openShop(t));
     const rules = async ({ query }: Market) => {
       const { rows } = await query(`
@@ -143,7 +143,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     await assert.rejects(restored.query("update ledger_entries set amount_minor = 1"), /append-only/);
   });
 
-  test("answers as it did: to keys that were made there, with files, purchases and sealed secrets", async (t) => {
+  test("answers as before: keys, files, purchases and sealed secrets", async (t) => {
     const { market, seller, buyer, productId, orderId, apiKeyId } = await hasShop(await openShop(t));
     const restored = await openRestored(t, market, (await backedUp(t, market)).path);
     const paths = [
@@ -168,7 +168,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     await buyProduct(again, await createProduct(restored.as(seller.key), { title: "Another" }));
   });
 
-  test("still does what it was asked to, once", async (t) => {
+  test("runs the queued jobs once", async (t) => {
     const { market } = await hasShop(await openShop(t));
     const jobs = async ({ query }: Market) =>
       (await query("select id, name, data, state from pgboss.job where name = 'send-mail' order by id")).rows;
@@ -184,9 +184,9 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     );
   });
 
-  test("is as it was at one moment, however much was bought and taken away meanwhile", async (t) => {
+  test("is a consistent snapshot during purchases and deletions", async (t) => {
     const { market, productId, seller } = await hasShop(await openShop(t));
-    // So much, at the beginning, that everything else comes after the gate below.
+    // Enough data first that all other tables come after the gate below.
     await market.query(`
       insert into audit_log (id, action, details, created_at)
       select gen_random_uuid(), 'noise', to_jsonb(string_agg(md5(random()::text), '')), now()
@@ -200,7 +200,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
       }
     };
     const buying = Promise.all(buyers.map(buy));
-    // In the middle of the archive the shop goes on, until ten more were bought and a picture lost its product.
+    // During the backup, the shop continues until ten more purchases and a removed image.
     const meanwhile = async () => {
       const enough = bought + 10;
       await until("ten more were bought", () => bought >= enough);
@@ -235,7 +235,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     assert.equal((await market.query("select from blobs where key like 'images/%'")).rowCount, 0);
   });
 
-  test("answers what it sold as before, of which some had waited to be added up", async (t) => {
+  test("has the sales of before, also those not rolled up yet", async (t) => {
     const { market, seller, buyer } = await hasShop(await openShop(t));
     await rollUpSales(market.service.ctx);
     await buyProduct(buyer, await createProduct(seller));
@@ -257,7 +257,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
   });
 
-  test("may have its files in a bucket before, and in a folder afterwards", async (t) => {
+  test("moves files from a bucket to a folder", async (t) => {
     const s3 = await startS3Server();
     t.after(() => s3.close());
     const { market, buyer, productId } = await hasShop(await openShop(t, { config: { s3Url: s3.url } }));
@@ -266,7 +266,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
   });
 
-  test("is told what it lost before: a file that is gone, and one that is damaged", async (t) => {
+  test("lists files that were missing or damaged", async (t) => {
     const { market, seller } = await hasShop(await openShop(t));
     const folder = join(market.service.ctx.config.dataDir, "files");
     const damaged = await createProduct(seller, { title: "Damaged" });
@@ -287,7 +287,7 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     await openRestored(t, market, path);
   });
 
-  test("goes on counting where its sequences stood, and computes what is computed", async (t) => {
+  test("continues sequences and generated columns", async (t) => {
     const table = `create table extra (id bigint generated always as identity, word text,
       twice text generated always as (word || word) stored)`;
     const market = await openShop(t);
@@ -310,8 +310,8 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
   });
 });
 
-suite("an archive", { timeout: 120_000 }, () => {
-  test("holds no key in the open, and none at all without a passphrase", async (t) => {
+suite("a backup archive", { timeout: 120_000 }, () => {
+  test("contains no unencrypted key, and none without a passphrase", async (t) => {
     const market = await openShop(t);
     const [{ path, said }, wrapped] = [
       await backedUp(t, market),
@@ -331,7 +331,7 @@ suite("an archive", { timeout: 120_000 }, () => {
     assert.deepEqual([names[0], names.at(-1)], ["format", "manifest.hmac"]);
   });
 
-  test("of a large table is written and read a few megabytes at a time", async (t) => {
+  test("of a large table: written and read a few megabytes at a time", async (t) => {
     const [TABLE_MIB, MAX_MIB] = [24, 12];
     const market = await openShop(t);
     await market.createUser();
@@ -352,7 +352,7 @@ suite("an archive", { timeout: 120_000 }, () => {
     assert.equal(size, TABLE_MIB);
   });
 
-  test("is given up when its reader goes away, and holds nothing back any more", async (t) => {
+  test("a reader that disconnects: ends, and releases its locks", async (t) => {
     const market = await openShop(t);
     await market.createUser();
     const path = join(await createTempFolder(t), "shop.tar.gz");
@@ -365,7 +365,7 @@ suite("an archive", { timeout: 120_000 }, () => {
     assert.equal(rows.length, 0);
   });
 
-  test("is refused by whoever has the keys or the environment of another shop", async (t) => {
+  test("keys or environment of another shop: refused", async (t) => {
     const market = await openShop(t);
     const path = join(await createTempFolder(t), "shop.tar.gz");
     const { config, target } = shopOf(market);
@@ -375,7 +375,7 @@ suite("an archive", { timeout: 120_000 }, () => {
     await assert.rejects(backUpTo(path, { config: production, target }), /is a test database/);
   });
 
-  test("is made of a shop alone", async (t) => {
+  test("contains the shop's tables only", async (t) => {
     const database = await createEmptyDatabase(t);
     const market = await openShop(t);
     const path = join(await createTempFolder(t), "shop.tar.gz");
@@ -384,7 +384,7 @@ suite("an archive", { timeout: 120_000 }, () => {
   });
 });
 
-/** Lets so much through, then waits for the work, then the rest. */
+/** Passes 16 KiB on, waits for `work`, then passes the rest. */
 function after16KiB(sink: Writable, work: () => Promise<void>): Writable {
   let done = false;
   const gate = new Transform({
@@ -400,30 +400,30 @@ function after16KiB(sink: Writable, work: () => Promise<void>): Writable {
   return gate;
 }
 
-/** Of what lies in buffers after whatever nobody holds was collected; in MiB. */
+/** Memory of buffers after a garbage collection, in MiB. */
 function watchMemory() {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
-  const held = () => {
+  const bufferedMiB = () => {
     collect();
-    // What the first has found dead is freed by a thread of its own, which a busy machine lets wait; the second waits for it.
+    // Another thread frees the memory of the first collection; the second one waits for it.
     collect();
     return process.memoryUsage().arrayBuffers / 1_048_576;
   };
-  const seen: number[] = [];
+  const samples: number[] = [];
   let timer: NodeJS.Timeout;
-  // Most of the time is the work's where collecting is quick; where it is not, it is still looked at often enough.
-  const look = () => {
+  // At most a sixth of the time is for measuring, and at least five measurements a second.
+  const sample = () => {
     const startedAt = performance.now();
-    seen.push(held());
-    timer = setTimeout(look, Math.min(5 * (performance.now() - startedAt), 200));
+    samples.push(bufferedMiB());
+    timer = setTimeout(sample, Math.min(5 * (performance.now() - startedAt), 200));
   };
-  look();
+  sample();
   return {
     stop() {
       clearTimeout(timer);
-      assert.ok(seen.length > 3, "it was looked at");
-      return Math.max(...seen) - Math.min(...seen);
+      assert.ok(samples.length > 3, "several samples");
+      return Math.max(...samples) - Math.min(...samples);
     },
   };
 }

@@ -23,20 +23,19 @@ import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
 import { copyToSql, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
 import { wrapKeys } from "./wrapped-keys.ts";
 
-/** Three parts are in memory at once where the archive is written slowly: one on its way, one as it is joined, and the chunks it is joined from. */
+/** With a slow reader, three parts are in memory: one being written, one being joined, and its chunks. */
 const PART_BYTES = 2 * 1024 * 1024;
 const LINE_FEED = 0x0a;
-/** Bytes are condemned in one statement. */
+/** A sweep holds this lock for one statement only. */
 const FILES_LOCK_TIMEOUT_MS = 60_000;
 
-/** The shop whose settings these are. */
 export interface Installation extends Connection {
   config: Config;
 }
 
 export interface ArchiveSink {
   stream: Writable;
-  /** Whether it is closed at the end, as stdout must not be. */
+  /** false for stdout, which must stay open. */
   end: boolean;
 }
 
@@ -45,14 +44,11 @@ export interface BackupResult {
   rows: number;
   files: number;
   keys: "wrapped" | "none";
-  /** What the archive cannot make good: a sentence each. */
+  /** One sentence for each problem that the archive cannot solve. */
   problems: string[];
 }
 
-/**
- * Writes everything that a shop is into one archive, as it was at one moment, while it goes on. Nothing is piled up on the way:
- * whoever reads slowly makes PostgreSQL wait.
- */
+/** Writes one archive with a consistent snapshot, while the shop continues. Backpressure: a slow reader makes PostgreSQL wait. */
 export async function backUp(
   shop: Installation,
   sink: ArchiveSink,
@@ -61,14 +57,14 @@ export async function backUp(
   const { config } = shop;
   const storage = await openStorage(config);
   const archive = new ArchiveWriter(sink.stream, { madeAt: now, end: sink.end });
-  const withFilesKept = (client: pg.Client) =>
+  const writeUnderLock = (client: pg.Client) =>
     withLock(shop, BLOBS_LOCK, { maxMs: FILES_LOCK_TIMEOUT_MS }, async () => {
       await takeSnapshot(client);
       await mustBelongTo(asTransaction(client), installationOf(config));
       return writeArchive(archive, { client, storage, config, passphrase, now });
     });
   try {
-    return await withClient(shop, "stoa backup", withFilesKept);
+    return await withClient(shop, "stoa backup", writeUnderLock);
   } catch (error) {
     await archive.abort();
     throw error;
@@ -77,11 +73,11 @@ export async function backUp(
   }
 }
 
-/** Every table as of one moment, no table changed until it is over. */
+/** One snapshot of all tables, whose schemas cannot change meanwhile. */
 async function takeSnapshot(client: pg.Client): Promise<void> {
   const tables = await listTables(client);
   await client.query("begin isolation level repeatable read read only");
-  // Locks first: PostgreSQL takes the snapshot with the first statement that reads.
+  // Locks come first: the first statement that reads takes the snapshot.
   await lockTables(client, tables, "access share");
   await mustBeMigrated(client);
 }
@@ -138,7 +134,7 @@ async function addManifest(
   await archive.finish();
 }
 
-/** Without a passphrase an archive holds none: it would be the keys to itself. */
+/** Without a passphrase the archive has no keys, since they would open the archive itself. */
 async function addKeys(archive: ArchiveWriter, { config, passphrase }: BackupWork): Promise<string | null> {
   if (passphrase === null) return null;
   const wrapped = await wrapKeys(
@@ -165,7 +161,7 @@ async function addTables(archive: ArchiveWriter, client: pg.Client) {
 }
 
 async function addTable(archive: ArchiveWriter, client: pg.Client, table: Table): Promise<number> {
-  // Named here: a table without rows has no part.
+  // Registered here, since a table without rows has no part.
   archive.digests.table(table.name);
   let [parts, rows] = [0, 0];
   for await (const part of splitIntoParts(client.query(to(copyToSql(table))))) {
@@ -175,31 +171,31 @@ async function addTable(archive: ArchiveWriter, client: pg.Client, table: Table)
   return rows;
 }
 
-/** Whole rows, some megabytes at a time. */
+/** Splits the stream at row ends into parts of about PART_BYTES. */
 async function* splitIntoParts(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let waiting: Buffer[] = [];
+  let chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream) {
-    waiting.push(chunk);
+    chunks.push(chunk);
     size += chunk.length;
     if (size < PART_BYTES) continue;
-    const bytes = Buffer.concat(waiting);
+    const bytes = Buffer.concat(chunks);
     const end = bytes.lastIndexOf(LINE_FEED) + 1;
     if (end > 0) yield bytes.subarray(0, end);
-    waiting = [bytes.subarray(end)];
+    chunks = [bytes.subarray(end)];
     size -= end;
   }
-  if (size > 0) yield Buffer.concat(waiting);
+  if (size > 0) yield Buffer.concat(chunks);
 }
 
-/** A line end inside of a value is written as two other characters. */
+/** COPY escapes line ends inside values. */
 function countRows(part: Buffer): number {
   let rows = 0;
   for (let at = part.indexOf(LINE_FEED); at >= 0; at = part.indexOf(LINE_FEED, at + 1)) rows++;
   return rows;
 }
 
-/** Answers the names of those that something refers to and that are not there as they were kept. */
+/** Returns the names of referenced files that are missing or damaged. */
 async function addFiles(archive: ArchiveWriter, { client, storage }: BackupWork): Promise<string[]> {
   const lost: string[] = [];
   const path = join(await storage.incoming(), randomUUID());
@@ -207,7 +203,7 @@ async function addFiles(archive: ArchiveWriter, { client, storage }: BackupWork)
     for await (const { name, isReferredTo } of iterateBlobs(asTransaction(client))) {
       const size = await downloadFile(path, storage, name);
       if (size !== null) await archive.addFile(name, { path, size });
-      // An upload writes its row first: one that nothing refers to is on its way, or was given up.
+      // An upload writes its row first: an unreferenced file is being uploaded, or its upload failed.
       else if (isReferredTo) lost.push(name);
     }
   } finally {
@@ -216,7 +212,7 @@ async function addFiles(archive: ArchiveWriter, { client, storage }: BackupWork)
   return lost;
 }
 
-/** Their size, when they are the bytes that the name stands for: an archive with others could not be restored. */
+/** The size; null when the bytes are missing or do not match the digest in the name. Such an archive could not be restored. */
 async function downloadFile(path: string, storage: Storage, name: string): Promise<number | null> {
   const bytes = await storage.get(name);
   if (!bytes) return null;

@@ -12,11 +12,11 @@ import { unwrapKeys } from "./wrapped-keys.ts";
 export interface InspectedArchive {
   contents: ArchiveContents;
   manifest: Manifest;
-  /** From the archive, where this installation has others; null: it has them already. */
+  /** The archive's keys when this installation has others; null: the same keys. */
   secrets: StoredSecrets | null;
 }
 
-/** Reads an archive from its first to its last byte, and refuses it unless it is whole, unaltered and made for this installation. */
+/** Reads the whole archive. Throws unless it is complete, unaltered and made for this installation. */
 export async function inspectArchive(
   path: string,
   config: Config,
@@ -33,7 +33,6 @@ export async function inspectArchive(
   });
 }
 
-/** The keys of an archive, for whoever has its passphrase. */
 export async function readArchiveKeys(path: string, passphrase: string | null): Promise<StoredSecrets> {
   const { contents } = await readWholeArchive(path);
   if (contents.keys === null)
@@ -51,7 +50,7 @@ async function readWholeArchive(path: string): Promise<{ contents: ArchiveConten
   });
 }
 
-/** Whatever fails while nothing but the archive is read is the archive's fault. */
+/** Every error while reading the archive is a problem of the archive. */
 async function withArchiveErrors<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -69,7 +68,7 @@ function mustMatchEnvironment({ environment }: Manifest, config: Config): void {
     );
 }
 
-/** A restored database goes on with whatever version made it; from there a newer one migrates it. */
+/** The archive must come from the same migrations. A newer version migrates the restored database. */
 function mustMatchMigrations(archived: AppliedMigration[], ours: AppliedMigration[]): void {
   if (isDeepStrictEqual(archived, ours)) return;
   const apart = (those: AppliedMigration[], others: AppliedMigration[]) =>

@@ -11,18 +11,18 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const manifestShape = z.strictObject({
   madeAt: z.iso.datetime(),
   environment: z.enum(["test", "production"]),
-  /** Fingerprints of the keyring, the key first that sealed when it was made. */
+  /** Fingerprints of the keyring; the key that sealed new values is first. */
   masterKeys: z.array(z.string()).min(1),
   migrations: z.array(z.strictObject({ name: z.string(), checksum: z.string() })),
-  /** The version of the job queue's own tables. */
+  /** The schema version of the job queue. */
   queue: z.number().int(),
   tables: z.array(z.strictObject({ name: z.string(), columns: z.array(z.string()), rows: count, sha256 })),
-  /** What each gives out next: a bigint, as text. */
+  /** The next value of each sequence: a bigint as text. */
   sequences: z.array(z.strictObject({ name: z.string(), next: z.string().regex(/^-?\d+$/) })),
   files: z.strictObject({ count, sha256 }),
-  /** Of keys.json; null where there is none. */
+  /** The digest of keys.json; null without keys. */
   keys: sha256.nullable(),
-  /** What `ledger verify` said of the snapshot. */
+  /** The result of `ledger verify` on the snapshot. */
   ledger: z.strictObject({
     ok: z.boolean(),
     transactions: count,
@@ -36,7 +36,7 @@ const NO_ROWS = createHash("sha256").digest("hex");
 
 export const sha256Of = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** An archive's own proof is made with the master key: who lacks it can alter nothing that a restore would believe. */
+/** Proves that the archive is unaltered: the HMAC key is derived from the master key. */
 export function hmacOf(manifest: string | Buffer, { bytes }: MasterKey): string {
   const key = Buffer.from(hkdfSync("sha256", bytes, "", "stoa backup", 32));
   return createHmac("sha256", key).update(manifest).digest("hex");
@@ -47,7 +47,7 @@ export function mustHaveValidHmac(key: MasterKey, { manifest, hmac }: ArchiveCon
     throw new InvalidArchive("it was altered: its manifest is not what the master key sealed");
 }
 
-/** The manifest, when the archive holds what it says and nothing else. */
+/** Returns the manifest when it matches the archive's content exactly. */
 export function verifyManifest(contents: ArchiveContents): Manifest {
   const manifest = parseManifest(contents.manifest);
   const { tables, files } = contents.digests;

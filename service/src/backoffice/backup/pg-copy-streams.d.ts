@@ -1,4 +1,4 @@
-/** What we and the benchmark use of pg-copy-streams, which ships no types. */
+/** The parts of pg-copy-streams that we use; it ships no types. */
 declare module "pg-copy-streams" {
   import type { Readable, Writable } from "node:stream";
   import type { Submittable } from "pg";

@@ -1,21 +1,21 @@
 import type pg from "pg";
 
-/** A table as it is copied. What the database itself computes is no column of it. */
+/** A table without generated columns. */
 export interface Table {
-  /** With its schema, as SQL wants it. */
+  /** Schema and name as a quoted SQL identifier. */
   name: string;
   columns: string[];
-  /** Only these rows of it. */
+  /** A condition that limits the copied rows. */
   where?: string;
 }
 
 const SCHEMAS = ["public", "fake_provider"];
-/** They describe the tables and functions of this database; a restore creates its own. */
+/** A restore creates its own: they describe the tables and functions of its database. */
 const MIGRATION_TABLES = ["schema_migrations", "schema_functions"];
 
 /**
- * Jobs that were asked for and are not done: whoever asked has committed, and relies on them. What runs by the clock is
- * asked for again by the clock, and the rest of the queue's tables is its own.
+ * Requested and unfinished jobs, whose transactions have committed. The scheduler requests scheduled jobs again; other
+ * tables belong to the queue.
  */
 const JOBS = "pgboss.job";
 const OPEN_JOBS = `where state < 'completed' and name not like '\\_\\_pgboss\\_\\_%'
@@ -34,7 +34,7 @@ const TABLES_SQL = `
    group by n.nspname, c.relname
    order by n.nspname, c.relname`;
 
-/** Of all tables of ours, and of the job queue what must not be lost. Extensions' own are made by them. */
+/** Our tables, and the jobs that must not be lost. Extensions create their own tables. */
 export async function listTables(client: pg.ClientBase): Promise<Table[]> {
   const { rows } = await client.query<Table>(TABLES_SQL, [SCHEMAS, MIGRATION_TABLES]);
   return rows.map((table) => (table.name === JOBS ? { ...table, where: OPEN_JOBS } : table));
@@ -66,7 +66,7 @@ export interface Sequence {
   next: string;
 }
 
-/** Read after the rows: a sequence runs ahead of every snapshot, and must never fall behind one. */
+/** Read after the rows: a sequence may be ahead of the snapshot, and never behind it. */
 export async function listSequences(client: pg.ClientBase): Promise<Sequence[]> {
   const { rows } = await client.query<Sequence>(
     `select format('%I.%I', schemaname, sequencename) as name,
@@ -77,7 +77,7 @@ export async function listSequences(client: pg.ClientBase): Promise<Sequence[]> 
   return rows;
 }
 
-/** As a part of the transaction, which `setval` is not. */
+/** Transactional, unlike `setval`. */
 export const restartSequence = (client: pg.ClientBase, { name, next }: Sequence) =>
   client.query(`alter sequence ${name} restart with ${BigInt(next)}`);
 
@@ -109,10 +109,10 @@ export async function listForeignKeys(client: pg.ClientBase): Promise<ForeignKey
 export const dropForeignKey = (client: pg.ClientBase, { table, name }: ForeignKey) =>
   client.query(`alter table ${table} drop constraint ${name}`);
 
-/** Holds all rows against it. */
+/** Checks all rows. */
 export const addForeignKey = (client: pg.ClientBase, { table, name, definition }: ForeignKey) =>
   client.query(`alter table ${table} add constraint ${name} ${definition}`);
 
-/** Our own triggers, which are the owner's to switch; those of foreign keys and the like take a superuser. */
+/** Only our own triggers, which the owner may disable; those of foreign keys need a superuser. */
 export const switchTriggers = (client: pg.ClientBase, { name }: Table, to: "disable" | "enable") =>
   client.query(`alter table ${name} ${to} trigger user`);

@@ -29,7 +29,7 @@ import { restore } from "./restore.ts";
 
 let market: Market;
 let members: Members;
-/** Of one small shop, with its keys. */
+/** Of a small shop, with keys. */
 let archive: Buffer;
 before(async () => {
   market = await openMarket();
@@ -45,18 +45,18 @@ before(async () => {
 after(() => market.close());
 
 /** An archive, an empty database, and an installation with the shop's settings. */
-async function hasAll(t: TestContext, wish: Partial<Config> = {}) {
+async function hasAll(t: TestContext, settings: Partial<Config> = {}) {
   const [database, dataDir] = [await createEmptyDatabase(t), await createTempFolder(t)];
   const path = join(await createTempFolder(t), "shop.tar.gz");
   await writeFile(path, archive);
-  const config: Config = { ...market.service.ctx.config, dataDir, ...wish };
+  const config: Config = { ...market.service.ctx.config, dataDir, ...settings };
   const run = (passphrase: string | null = null) =>
     restore({ config, target: database.url }, path, passphrase);
   return { database, config, path, run };
 }
 type All = Awaited<ReturnType<typeof hasAll>>;
 
-/** The database has no table, the storage no file. */
+/** Asserts that the database has no table and the storage no file. */
 async function mustBeUntouched({ database, config }: All): Promise<void> {
   assert.deepEqual(await queryAt(database, "select * from pg_tables where schemaname = 'public'"), []);
   assert.deepEqual(await readdir(config.dataDir), []);
@@ -74,7 +74,7 @@ async function mustRefuse(all: All, why: RegExp, passphrase: string | null = nul
 const replaced = (name: string, change: (text: string) => string): Members =>
   members.map((member) => (member[0] === name ? [name, Buffer.from(change(member[1].toString()))] : member));
 
-/** As whoever has the master key could. */
+/** Signs the manifest with the master key. */
 const sealed = (those: Members, manifest: string): Members =>
   those.map(([name, bytes]) => {
     if (name === "manifest.json") return [name, Buffer.from(manifest)];
@@ -82,7 +82,7 @@ const sealed = (those: Members, manifest: string): Members =>
     return [name, name === "manifest.hmac" ? Buffer.from(hmacOf(manifest, masterKeys[0]!)) : bytes];
   });
 
-/** Tables, but nothing in them. */
+/** Asserts that the tables are empty. */
 async function mustHaveNoRow({ database }: All): Promise<void> {
   const tables = await queryAt(database, "select tablename from pg_tables where schemaname = 'public'");
   assert.ok(tables.length > 10);
@@ -93,8 +93,8 @@ async function mustHaveNoRow({ database }: All): Promise<void> {
 const USERS = "tables/public.users/1";
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 
-suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, () => {
-  test("when it was cut, wherever", async (t) => {
+suite("restore refuses an archive and changes nothing", { timeout: 120_000 }, () => {
+  test("cut at any place", async (t) => {
     const all = await hasAll(t);
     for (const part of [0, 0.001, 0.3, 0.6, 0.99]) {
       await writeFile(all.path, archive);
@@ -108,7 +108,7 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
     await mustRefuse(all, /cut or altered/);
   });
 
-  test("when a byte of it was altered, whichever", async (t) => {
+  test("with any byte altered", async (t) => {
     const all = await hasAll(t);
     const HEADER_BYTES = 10;
     for (let step = 0; step < 40; step++) {
@@ -120,7 +120,7 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
     }
   });
 
-  test("when somebody without the keys put another one together", async (t) => {
+  test("put together without the keys", async (t) => {
     const all = await hasAll(t);
     const promoted = (text: string) => text.replace("\tuser\t", "\tadmin\t");
     await writeMembers(all.path, replaced(USERS, promoted));
@@ -136,7 +136,7 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
     await mustRefuse(all, /its manifest is not what the master key sealed/);
   });
 
-  test("when a part is missing, too many or elsewhere", async (t) => {
+  test("with a part missing, added or moved", async (t) => {
     const all = await hasAll(t);
     const without = (like: RegExp) => members.filter(([name]) => !like.test(name));
     const cases: [Members, RegExp][] = [
@@ -163,7 +163,7 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
     }
   });
 
-  test("when it is of another format, of another migration, or no archive at all", async (t) => {
+  test("of another format, another migration, or no archive", async (t) => {
     const all = await hasAll(t);
     await writeMembers(
       all.path,
@@ -180,12 +180,12 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
     await mustRefuse(all, /it was cut or altered/);
   });
 
-  test("when the shop is of another environment", async (t) => {
+  test("of another environment", async (t) => {
     const all = await hasAll(t, { environment: "production" });
     await mustRefuse(all, /of a test shop; STOA_ENVIRONMENT says production\. Set it to test/);
   });
 
-  test("when the database has rows, which stay", async (t) => {
+  test("for a database with rows, which stay", async (t) => {
     const all = await hasAll(t);
     await all.run();
     const count = () => queryAt(all.database, "select count(*)::int from users");
@@ -203,32 +203,32 @@ suite("an archive is refused, and nothing is changed,", { timeout: 120_000 }, ()
 suite("the keys of an archive", { timeout: 120_000 }, () => {
   const others = () => [{ id: "1", bytes: Buffer.alloc(32, 9) }];
 
-  test("come with the passphrase into a data folder that has its own, which it keeps", async (t) => {
+  test("with the passphrase: written into the data folder, in place of its keys, which are kept", async (t) => {
     const all = await hasAll(t, { masterKeys: others() });
     const { config } = all;
     config.secretsDir = config.dataDir;
     const own = JSON.stringify({ masterKeys: [{ id: "1", key: "own" }], sessionKeys: [] });
     await writeFile(join(config.dataDir, "secrets.json"), own);
-    const said = await all.run(PASSPHRASE);
-    assert.equal(said.keys, "put into the data folder");
-    const kept = JSON.parse(await readFile(join(config.dataDir, "secrets.json"), "utf8"));
+    const result = await all.run(PASSPHRASE);
+    assert.equal(result.keys, "put into the data folder");
+    const stored = JSON.parse(await readFile(join(config.dataDir, "secrets.json"), "utf8"));
     const { masterKeys, sessionKeys } = market.service.ctx.config;
     assert.deepEqual(
-      [...kept.masterKeys, ...kept.sessionKeys].map(({ key }) => key),
+      [...stored.masterKeys, ...stored.sessionKeys].map(({ key }) => key),
       [...masterKeys.map(({ bytes }) => bytes), ...sessionKeys].map((bytes) => bytes.toString("base64")),
     );
     const names = (await readdir(config.dataDir)).filter((name) => /^secrets\.\w{16}\.json$/.test(name));
     assert.equal(await readFile(join(config.dataDir, names[0]!), "utf8"), own);
   });
 
-  test("open with no other passphrase", async (t) => {
+  test("another passphrase: refused", async (t) => {
     const all = await hasAll(t, { masterKeys: others() });
     all.config.secretsDir = all.config.dataDir;
     await mustRefuse(all, /STOA_BACKUP_PASSPHRASE does not open the keys/, "another passphrase");
     await mustRefuse(all, /Set STOA_BACKUP_PASSPHRASE to what it was/);
   });
 
-  test("never take the place of those of the settings; how to set them is told", async (t) => {
+  test("keys in the settings: never replaced; the message says how to set them", async (t) => {
     const all = await hasAll(t, { masterKeys: others(), secretsDir: null });
     await mustRefuse(
       all,
@@ -240,7 +240,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
     assert.equal(keys.masterKeys[0]!.key, bytes);
   });
 
-  test("are named where it holds none", async (t) => {
+  test("no keys in the archive: the message names the needed ones", async (t) => {
     const all = await hasAll(t, { masterKeys: others() });
     await backUpTo(all.path, shopOf(market));
     await mustRefuse(
@@ -252,7 +252,7 @@ suite("the keys of an archive", { timeout: 120_000 }, () => {
 });
 
 suite("a restore", { timeout: 120_000 }, () => {
-  test("takes no more rights than those of the database's owner", async (t) => {
+  test("needs the rights of the database's owner only", async (t) => {
     const { database, config, path } = await hasAll(t);
     const owned = new URL(database.url);
     owned.username = `owner_of_${owned.pathname.slice(1)}`;
@@ -264,7 +264,7 @@ suite("a restore", { timeout: 120_000 }, () => {
     assert.equal(is_superuser, "off");
   });
 
-  test("that runs beside others ends well once, and the others find its rows", async (t) => {
+  test("parallel restores: one succeeds, the others find its rows", async (t) => {
     const all = await hasAll(t);
     const ends = await Promise.allSettled(Array.from({ length: 5 }, () => all.run()));
     const refused = ends.filter((end) => end.status === "rejected");
@@ -274,7 +274,7 @@ suite("a restore", { timeout: 120_000 }, () => {
     assert.equal(count, 1);
   });
 
-  test("that does not end in what the archive promised leaves no row", async (t) => {
+  test("content that differs from the manifest: no row", async (t) => {
     const all = await hasAll(t);
     const manifest = members.find(([name]) => name === "manifest.json")![1].toString();
     const users = members.find(([name]) => name === USERS)![1].toString();
@@ -310,11 +310,11 @@ suite("a restore", { timeout: 120_000 }, () => {
     await all.run();
   });
 
-  test("that is killed in the middle leaves no row, and the next one brings all of them", async (t) => {
+  test("killed in the middle: no row; a second restore has all", async (t) => {
     const bucket = await startSilentBucket(t);
     const all = await hasAll(t);
     const child = startRestore(all, bucket.url);
-    // Files come after the rows: when the bucket is asked, all of these are there, and nothing is committed.
+    // Files are written after the rows: at the bucket's first request, all rows are copied and none is committed.
     const stderr = text(child.stderr!);
     const ended = once(child, "exit").then(() => stderr);
     await Promise.race([bucket.asked, ended.then((why) => assert.fail(`the restore ended: ${why}`))]);
@@ -331,7 +331,7 @@ suite("a restore", { timeout: 120_000 }, () => {
   });
 });
 
-/** Speaks no word; tells when somebody asks. */
+/** A bucket that never answers; `asked` resolves at the first request. */
 async function startSilentBucket(t: TestContext) {
   const asked = Promise.withResolvers<void>();
   const server = createServer(() => asked.resolve());

@@ -36,7 +36,7 @@ import {
   type Table,
 } from "./queries.ts";
 
-/** Of the tables that are in the way. */
+/** In the error message. */
 const MAX_NAMED_TABLES = 5;
 
 export interface RestoreResult {
@@ -44,13 +44,13 @@ export interface RestoreResult {
   tables: number;
   rows: number;
   files: number;
-  /** Whether the archive's keys took the place of those of the data folder. */
+  /** Whether the archive's keys replaced those of the data folder. */
   keys: "here already" | "put into the data folder";
 }
 
 /**
- * Brings a shop back from its archive, into a database without rows. All rows come in one transaction, which ends well only when
- * everything is proven: killed before, it leaves a database without rows, and restoring it again begins anew.
+ * Restores an archive into a database without rows. One transaction has all rows and commits after all checks. A killed
+ * restore leaves no rows and can be repeated.
  */
 export async function restore(
   shop: Installation,
@@ -91,7 +91,7 @@ async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
   );
 }
 
-/** Our tables, those of the job queue, and those of the test payment provider where the archive has them. */
+/** Creates our tables, those of the job queue, and those of the test payment provider if the archive has them. */
 async function createTables({ target, direct }: Installation, { tables }: Manifest): Promise<void> {
   const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   try {
@@ -116,7 +116,7 @@ interface RestoreWork extends InspectedArchive {
 async function loadArchive(work: RestoreWork): Promise<void> {
   const { client, manifest, secrets, shop } = work;
   await client.query("begin");
-  // Whoever starts meanwhile waits here, and then finds a whole shop or none.
+  // A service that starts meanwhile waits for this lock and finds all rows or none.
   await lockMigrations(client);
   const tables = await listTables(client);
   await lockTables(client, tables, "access exclusive");
@@ -125,14 +125,14 @@ async function loadArchive(work: RestoreWork): Promise<void> {
   await withoutConstraints(client, tables, () => copyRows(work, tables));
   for (const sequence of manifest.sequences) await restartSequence(client, sequence);
   await mustBeComplete(client, manifest, tables);
-  // Before the rows: without them, keys are of no use, and do no harm.
+  // Before the rows: without them, the keys do no harm.
   if (secrets) replaceSecrets(shop.config.dataDir, secrets);
   await client.query("commit");
-  // What PostgreSQL knows of how many rows there are, which no plan is good without.
+  // Row counts for the planner.
   await client.query("analyze");
 }
 
-/** Migrations are the same, so that only the queue's own tables could differ. */
+/** The migrations are equal, so only the queue's tables can differ. */
 async function mustMatchTables(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
   const queue = await readQueueVersion(client);
   const columnsOf = (those: Pick<Table, "name" | "columns">[]) =>
@@ -144,8 +144,8 @@ async function mustMatchTables(client: pg.Client, manifest: Manifest, tables: Ta
 }
 
 /**
- * Rows come in any order and as they are: no trigger may judge them by today's rules, or count them again. Foreign keys are made
- * anew afterwards, which holds every row against them, and takes no more than being the owner.
+ * Rows arrive in any order and unchanged, so triggers must neither check nor count them. Creating the foreign keys again
+ * checks all rows, and needs only the owner's rights.
  */
 async function withoutConstraints(
   client: pg.Client,
@@ -161,7 +161,7 @@ async function withoutConstraints(
   for (const foreignKey of foreignKeys) await addForeignKey(client, foreignKey);
 }
 
-/** Reads the archive a second time, and takes nothing else than what was seen in it the first time. */
+/** Reads the archive a second time and compares it with the digests of the first pass. */
 async function copyRows({ client, storage, path, contents }: RestoreWork, tables: Table[]): Promise<void> {
   const byName = new Map(tables.map((table) => [table.name, table]));
   const waiting = join(await storage.incoming(), randomUUID());
@@ -192,7 +192,7 @@ async function mustBeComplete(client: pg.Client, manifest: Manifest, tables: Tab
         `${table.name} has ${rows} rows, and the archive says ${expected.get(table.name)}. Nothing was changed.`,
       );
   }
-  // What was wrong in the shop is wrong in its archive; nothing may be wrong because of the way between them.
+  // An imbalance of the shop is in its archive too; the restore must not add one.
   const ledger = await verifyLedgerIn(asTransaction(client));
   if (!isDeepStrictEqual(ledger, manifest.ledger))
     throw new Error(

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { StoredSecrets } from "../../core/config/secrets.ts";
 import { decrypt, encrypt } from "../../core/vault.ts";
 
-/** 128 MiB and a third of a second a guess. A part of the archive's format: another cost is another format. */
+/** 128 MiB and a third of a second per guess. Part of the archive's format: another cost needs another format. */
 const COST: ScryptOptions = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
 const SALT_BYTES = 16;
 const CONTEXT = "stoa backup keys";

@@ -21,13 +21,13 @@ const hasDemoSeller = async (name: string) => {
   return { client: market.as(key), userId };
 };
 
-test("the demo goes with its published versions and orders that nobody paid, and takes nobody else's with it", async () => {
+test("demo remove: published versions and unpaid orders too, no rows of others", async () => {
   const { client: demo } = await hasDemoSeller("unsold");
   const visitor = await market.createUser();
-  const [theirs, own] = [await createProduct(demo), await createProduct(visitor)];
-  await demo.patch(`/v1/products/${theirs}`, { content: "A second version about {{topic}}" });
+  const [demoProduct, own] = [await createProduct(demo), await createProduct(visitor)];
+  await demo.patch(`/v1/products/${demoProduct}`, { content: "A second version about {{topic}}" });
   const declined = await visitor.post("/v1/purchases", {
-    productId: theirs,
+    productId: demoProduct,
     paymentMethodId: "pm_test_declined",
   });
   assertError(declined, 402, "INSUFFICIENT_FUNDS");
@@ -35,14 +35,14 @@ test("the demo goes with its published versions and orders that nobody paid, and
     ...{ removed: true, people: 1, products: 1, orders: 1 },
     note: "nothing of it is left",
   });
-  assertError(await visitor.get(`/v1/products/${theirs}`), 404, "PRODUCT_NOT_FOUND");
+  assertError(await visitor.get(`/v1/products/${demoProduct}`), 404, "PRODUCT_NOT_FOUND");
   const { rows } = await market.query("select version from product_versions");
   assert.deepEqual(rows, [{ version: "1.0.0" }]);
   assert.equal((await visitor.get(`/v1/products/${own}`)).status, 200);
   assert.deepEqual((await visitor.get("/v1/purchases")).body.data, []);
 });
 
-test("what was paid stays in the ledger: closed accounts, a deleted product, and a receipt for the buyer", async () => {
+test("demo remove, paid orders: closed accounts, a deleted product, a receipt for the buyer", async () => {
   const { ctx } = market.service;
   const { client: demo, userId } = await hasDemoSeller("sold");
   const [visitor, stranger] = [await market.createUser(), await market.createUser()];
@@ -69,7 +69,7 @@ test("what was paid stays in the ledger: closed accounts, a deleted product, and
   assert.deepEqual((await verifyLedger(ctx.db)).problems, []);
 });
 
-test("once removed, the demo has nothing left to remove, and its addresses are free", async () => {
+test("demo remove, repeated: nothing to remove, and its addresses are free", async () => {
   assert.equal((await removeDemo(market.service.ctx)).note, "nothing of it is left");
   await hasDemoSeller("sold");
 });

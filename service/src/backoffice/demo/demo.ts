@@ -27,7 +27,7 @@ import {
 import { type Random, seededRandom } from "./seeded-random.ts";
 
 const SEED = 20_260_320;
-/** Products appear in the half year before the last three months, sales happen in these. */
+/** Products appear in the six months before the last three, sales happen in these three. */
 const LISTED_DAYS = { from: 270, to: 95 };
 const SALES_DAYS = 90;
 const SALES = 1_200;
@@ -55,7 +55,6 @@ interface DemoWorkflow extends DemoItem {
   definition: object;
 }
 
-/** Everything on offer, as its seller writes it. */
 async function readDemoProducts() {
   const prompts = await readJson<DemoPrompt[]>("./prompts.json");
   const workflows = await readJson<DemoWorkflow[]>("./workflows.json");
@@ -65,7 +64,7 @@ async function readDemoProducts() {
       ...workflow,
       type: "WORKFLOW" as const,
       content: JSON.stringify(definition, null, 2),
-      // Both follow from the definition.
+      // Both are derived from the definition.
       compatibility: [],
       variables: undefined,
     })),
@@ -84,13 +83,13 @@ interface WeightedProduct {
   weight: number;
 }
 
-/** Any number, but the same in every process: loading and removing wait for each other. */
+/** Any number, equal in all processes: loading and removing exclude each other. */
 const DEMO_LOCK = 7_200_411;
 
 const readJson = async <T>(file: string): Promise<T> =>
   JSON.parse(await readFile(new URL(file, import.meta.url), "utf8")) as T;
 
-/** The same service at another time: what is made through it is dated then, and no moderator is waited for. */
+/** A context with another clock and without moderation, so that created rows have that time. */
 function atTime(ctx: Context, time: Date): Context {
   const config = { ...ctx.config, moderation: false };
   return { ...ctx, config, now: () => time, newId: () => newUuid(time) };
@@ -111,7 +110,7 @@ function mustBeTestEnvironment(ctx: Context): void {
   throw new ApiError("INVALID_STATE", "The demo shop is for the test environment alone.");
 }
 
-/** Another process loads for as long as its machine takes. */
+/** Waits for another process that loads the demo. */
 const withDemoLock = <T>(ctx: Context, work: () => Promise<T>): Promise<T> =>
   withLock(
     ctx.connection,
@@ -123,11 +122,11 @@ const withDemoLock = <T>(ctx: Context, work: () => Promise<T>): Promise<T> =>
 export interface DemoLoading {
   /** Resolves when products are listed; null when there is nothing to load. */
   stocked: Promise<"now" | null>;
-  /** Resolves when sales and reviews are there too. */
+  /** Resolves when sales and reviews exist too. */
   loaded: Promise<DemoCounts | null>;
 }
 
-/** At a start: fills the shop of a database that nobody uses yet, or goes on where a killed start left off. */
+/** Fills an empty database at its first start, or continues after a killed start. */
 export function loadDemoAtStart(ctx: Context): DemoLoading {
   const stocked = Promise.withResolvers<"now" | null>();
   const done = withDemoLock(ctx, async () => {
@@ -141,7 +140,7 @@ export function loadDemoAtStart(ctx: Context): DemoLoading {
   return { stocked: stocked.promise, loaded: done };
 }
 
-/** Sellers and their products: enough for every list to look alive. */
+/** Enough sellers and products for every list. */
 async function createProducts(ctx: Context): Promise<void> {
   await removeAll(ctx);
   await setDemoState(ctx.db, "stocking");
@@ -162,7 +161,7 @@ async function createProducts(ctx: Context): Promise<void> {
   await setDemoState(ctx.db, "stocked");
 }
 
-/** What stands on the shelf, in the order of titles, so that the seed sells the same things everywhere. */
+/** In order of title, so that the seed sells the same products everywhere. */
 async function listWeightedProducts(ctx: Context): Promise<WeightedProduct[]> {
   const weights = new Map((await readDemoProducts()).map(({ title, weight }) => [title, weight]));
   const products = await listDemoProducts(ctx.db);
@@ -187,7 +186,7 @@ async function publishProduct(ctx: Context, seller: Member, item: DemoProduct): 
   return id;
 }
 
-/** Works through a list with a few at once, and keeps its order. */
+/** Runs a few at once and keeps the order. */
 async function mapInBatches<T, R>(
   items: readonly T[],
   width: number,
@@ -207,8 +206,8 @@ export interface DemoCounts {
 }
 
 /**
- * Three months of sales and reviews, made one after the other through the rooms' own functions. The same seed makes
- * the same ones, so that a second run after a crash goes on where the first one ended.
+ * Three months of sales and reviews through the rooms' own functions, in sequence. The seed is fixed, so a second run
+ * after a crash continues where the first ended.
  */
 async function createSales(ctx: Context): Promise<DemoCounts> {
   const random = seededRandom(SEED + 1);
@@ -243,11 +242,11 @@ async function findOrCreateBuyer(ctx: Context, name: string, index: number): Pro
   return known?.id ?? createUser(ctx, { name, email, demo: true });
 }
 
-/** Moments of sales in days since the start, ever denser, as of a shop that grows. */
+/** Days of sales since the start, at a growing rate. */
 const drawSaleDays = (random: Random): number[] =>
   Array.from({ length: SALES }, () => SALES_DAYS * Math.sqrt(random.next())).toSorted((a, b) => a - b);
 
-/** Ratings lean to the good, as they do in shops. */
+/** Mostly good ratings, as in real shops. */
 function drawReview(people: DemoPeople, random: Random) {
   const rating = random.pick([5, 5, 5, 5, 4, 4, 4, 3, 3, 2, 1]);
   return {
@@ -256,7 +255,7 @@ function drawReview(people: DemoPeople, random: Random) {
   };
 }
 
-/** False where a rule refuses: best sellers are bought twice by the same few buyers, and reviewed twice. */
+/** Returns false when a rule refuses: the few buyers sometimes buy or review a best seller twice. */
 async function isAccepted(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -267,7 +266,7 @@ async function isAccepted(work: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** `stoa-server demo load`: the whole shop, in place of one that is there. */
+/** `stoa-server demo load`: replaces an existing demo. */
 export function loadDemo(ctx: Context): Promise<DemoCounts> {
   mustBeTestEnvironment(ctx);
   return withDemoLock(ctx, async () => {
@@ -276,30 +275,30 @@ export function loadDemo(ctx: Context): Promise<DemoCounts> {
   });
 }
 
-/** `stoa-server demo remove`: no later start loads it again. What was bought stays in the ledger, under no name. */
+/** `stoa-server demo remove`: later starts do not load it again. Paid orders stay in the ledger without names. */
 export function removeDemo(ctx: Context) {
   mustBeTestEnvironment(ctx);
   return withDemoLock(ctx, async () => {
-    const { gone, kept } = await removeAll(ctx);
+    const { deleted, remaining } = await removeAll(ctx);
     await setDemoState(ctx.db, "removed");
-    return { removed: true, ...gone, note: describeRemainder(kept) };
+    return { removed: true, ...deleted, note: describeRemainder(remaining) };
   });
 }
 
-/** Deletes the demo but for what is booked: that is closed, as every account that leaves. */
-const removeAll = (ctx: Context): Promise<{ gone: DemoRows; kept: DemoRows }> =>
+/** Deletes all that the ledger does not need; closes the other accounts. */
+const removeAll = (ctx: Context): Promise<{ deleted: DemoRows; remaining: DemoRows }> =>
   ctx.db.transaction().execute(async (tx) => {
     const all = await countDemo(tx);
     await deleteDemo(tx);
-    const kept = await countDemo(tx);
+    const remaining = await countDemo(tx);
     await delistDemo(tx, ctx.now());
     for (const userId of await clearDemoFlag(tx)) await closeDemoAccount(ctx, tx, userId);
-    const gone = {
-      people: all.people - kept.people,
-      products: all.products - kept.products,
-      orders: all.orders - kept.orders,
+    const deleted = {
+      people: all.people - remaining.people,
+      products: all.products - remaining.products,
+      orders: all.orders - remaining.orders,
     };
-    return { gone, kept };
+    return { deleted, remaining };
   });
 
 function describeRemainder({ orders, products, people }: DemoRows): string {

@@ -1,9 +1,7 @@
 /**
- * Makes prompts.json, the demo shop's products, from the public collection and our picks.tsv:
- *
- *     node service/src/backoffice/demo/generate-prompts.ts <prompts.json of the collection>
- *
- * What a person decided stands in picks.tsv; what no source has, prices and views, is drawn from a fixed seed.
+ * Generates prompts.json, the demo shop's products, from the public collection and our picks.tsv. Usage: `node
+ * service/src/backoffice/demo/generate-prompts.ts <prompts.json of the collection>`. A fixed seed draws prices and
+ * views, which no source has.
  */
 
 import { readFile, writeFile } from "node:fs/promises";
@@ -14,11 +12,11 @@ import { type Random, seededRandom } from "./seeded-random.ts";
 
 const SEED = 20_260_320;
 const MEDIAN_VIEWS = 300;
-/** How steeply views fall: with some 300 products the first is seen a few hundred thousand times. */
+/** The exponent of the views' decline: with some 300 products the first has a few hundred thousand views. */
 const VIEWS_STEEPNESS = 1.05;
-/** How far chance moves a prompt from its age's place in the ranking; 0 not at all, 1 anywhere. */
+/** How far chance moves a prompt from its age's rank: 0 not at all, 1 anywhere. */
 const RANK_NOISE = 0.7;
-/** Sales grow slower than views: what everybody looks at is not what everybody buys. */
+/** Sales grow slower than views. */
 const SALES_PER_VIEWS_EXPONENT = 0.4;
 const MEDIAN_PRICE_MINOR = 550;
 const PRICE_SPREAD = 0.8;
@@ -49,7 +47,7 @@ interface Pick {
   tags: string[];
   lang: string;
   description: string;
-  /** What the shop calls it. */
+  /** The title in the shop. */
   title: string;
 }
 
@@ -64,7 +62,7 @@ const views = drawViews(picks.length, random);
 const products = picks.map((pick, at) =>
   toProduct(pick, prompts.get(pick.sourceTitle), required(views[at], "the views of a product"), random),
 );
-// One product a line: a change of one shows as one line in a diff.
+// One product per line, so that a diff shows single changes.
 const lines = products.map((product) => JSON.stringify(product)).join(",\n");
 await writeFile(new URL("./prompts.json", import.meta.url), `[\n${lines}\n]\n`);
 
@@ -77,14 +75,14 @@ function parsePicks(table: string): Pick[] {
   });
 }
 
-/** The picks stand oldest first, and the oldest have been seen longest, give or take some luck. */
+/** Picks are sorted by age; the oldest have the most views, with some noise. */
 function drawViews(count: number, random: Random): number[] {
   const places = Array.from({ length: count }, (_, at) => at / count + RANK_NOISE * random.next());
   const ranking = places.toSorted((a, b) => a - b);
   return places.map((place) => viewsAtRank(ranking.indexOf(place), count));
 }
 
-/** Log-logistic: half of the products below the median, and a long tail above it. */
+/** Log-logistic: half of the products are below the median, with a long tail above. */
 function viewsAtRank(rank: number, count: number): number {
   const quantile = 1 - (rank + 0.5) / count;
   return Math.round(MEDIAN_VIEWS * (quantile / (1 - quantile)) ** VIEWS_STEEPNESS);
@@ -108,7 +106,7 @@ function toProduct(pick: Pick, prompt: SourcePrompt | undefined, views: number, 
   };
 }
 
-/** The variables as the service reads them from the template; the collection keeps the defaults aside. */
+/** The collection stores defaults apart from the template. */
 function variablesWithDefaults({ content, variables }: SourcePrompt) {
   const defaults = new Map(variables.map((variable) => [variable.name, variable.default]));
   return listTemplateVariables(parseTemplate(content)).map(({ name, default: inTemplate }) => {
@@ -123,13 +121,13 @@ function variablesWithDefaults({ content, variables }: SourcePrompt) {
   });
 }
 
-/** Many prompts explain their variables in a list: "- {{topic}} - the main idea". */
+/** Many prompts describe their variables in a list: "- {{topic}} - the main idea". */
 function describedIn(content: string, name: string): string | undefined {
   const line = new RegExp(String.raw`^\W*\{\{${name}\}\}\W*?\s*[-–:]\s+([^{}\n]{3,200})$`, "m").exec(content);
   return line?.[1]?.trim();
 }
 
-/** Two to five providers, the great ones more often, in the order in which we list them. */
+/** Two to five providers, the popular ones more often, in the order of our list. */
 function drawCompatibility({ kind }: SourcePrompt, random: Random): Provider[] {
   const candidates = kind === "image" ? imageProviders : textProviders;
   const count = Math.min(candidates.length, random.integer(2, 5));
@@ -140,7 +138,7 @@ function drawCompatibility({ kind }: SourcePrompt, random: Random): Provider[] {
   return candidates.filter((id) => drawn.has(id));
 }
 
-/** Prices as shops write them: 4.00, 4.50 or 3.99. */
+/** Common price endings: 4.00, 4.50 or 3.99. */
 function drawPrice(random: Random): number {
   const drawn = logNormal(random, MEDIAN_PRICE_MINOR, PRICE_SPREAD);
   const wholes = Math.max(1, Math.round(drawn / 100));
@@ -148,7 +146,7 @@ function drawPrice(random: Random): number {
   return Math.min(Math.max(price, PRICE_RANGE_MINOR.from), PRICE_RANGE_MINOR.to);
 }
 
-/** Most near the median, a few far above; Box and Muller's way to draw from a bell curve. */
+/** Most values are near the median, a few far above; Box-Muller transform. */
 function logNormal(random: Random, median: number, spread: number): number {
   const radius = Math.sqrt(-2 * Math.log(1 - random.next()));
   return median * Math.exp(spread * radius * Math.cos(2 * Math.PI * random.next()));

@@ -24,7 +24,7 @@ export const listDemoProducts = (db: Database) =>
     .orderBy("p.title")
     .execute();
 
-/** Views as plain numbers: a demo needs no viewers. */
+/** Sets counters without viewers. */
 export const setViews = (db: Database, views: { productId: string; views: number }[]) =>
   sql`
     with seen as (
@@ -34,7 +34,7 @@ export const setViews = (db: Database, views: { productId: string; views: number
        where s.product_id = v.product_id returning s.product_id, s.views)
     update listings l set views = seen.views from seen where l.product_id = seen.product_id`.execute(db);
 
-/** What the demo's people wrote of products that stay, whose ratings must stay true. */
+/** Reviews by demo users of other products, whose ratings must stay correct. */
 const listReviewsOfOthers = (tx: Tx) =>
   tx
     .selectFrom("reviews as r")
@@ -57,7 +57,6 @@ const PEOPLE = sql`(select id from users where demo)`;
 const PRODUCTS = sql`(select id from products where author_id in ${PEOPLE})`;
 const ORDERS = sql`(select id from orders where product_id in ${PRODUCTS} or buyer_id in ${PEOPLE})`;
 
-/** What is there of the demo. */
 export async function countDemo(tx: Tx): Promise<DemoRows> {
   const { rows } = await sql<DemoRows>`
     select (select count(*) from ${PEOPLE} p) as people, (select count(*) from ${PRODUCTS} p) as products,
@@ -66,9 +65,8 @@ export async function countDemo(tx: Tx): Promise<DemoRows> {
 }
 
 /**
- * Deletes the demo's people with all that hangs on them, and what others began to buy of them. It reaches into every room's
- * tables, which nothing else may do: only here does anything vanish without a trace. What the ledger tells of does not: an
- * order with a receipt stays, and so do its product, its seller and its buyer.
+ * Deletes the demo users with all their rows, and unpaid orders of others for demo products. Only this function writes
+ * to other rooms' tables. An order with a receipt stays, with its product, seller and buyer.
  */
 export async function deleteDemo(tx: Tx): Promise<void> {
   for (const { authorId, productId } of await listReviewsOfOthers(tx))
@@ -91,12 +89,12 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
     "discountCodes",
   ])
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
-  // Their versions go with them: by themselves, published ones would stay.
+  // Before their versions, since a published version cannot be deleted alone.
   await sql`delete from products where id in ${unsold}`.execute(tx);
   await recountAuthorDays(tx);
 }
 
-/** By the products that stay. */
+/** For the remaining products. */
 async function recountAuthorDays(tx: Tx): Promise<void> {
   await sql`delete from author_daily_views where author_id in ${PEOPLE}`.execute(tx);
   await sql`insert into author_daily_views (author_id, day, views)
@@ -118,7 +116,7 @@ async function deleteUnbookedPeople(tx: Tx): Promise<void> {
   await sql`delete from users where id in ${unbooked}`.execute(tx);
 }
 
-/** What was bought of the demo is there for its buyers alone, as every deleted product. */
+/** Marks sold demo products as deleted, so that only their buyers see them. */
 export async function delistDemo(tx: Tx, now: Date): Promise<void> {
   await sql`
     update products set status = 'deleted', deleted_at = ${now}, moved_at = ${now}, updated_at = ${now},
@@ -131,7 +129,7 @@ export async function delistDemo(tx: Tx, now: Date): Promise<void> {
   await notifyListsChanged(tx);
 }
 
-/** Those who are left leave the demo; answers who they are. */
+/** Returns the ids of the remaining demo users. */
 export async function clearDemoFlag(tx: Tx): Promise<string[]> {
   const people = await tx
     .updateTable("users")

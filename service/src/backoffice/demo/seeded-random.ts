@@ -1,11 +1,11 @@
 import { lastOf, required } from "../../core/required.ts";
-/** A seeded generator (mulberry32, public domain, Tommy Ettinger): the demo shop is the same shop everywhere. */
+/** A seeded generator (mulberry32, public domain, Tommy Ettinger), so that the demo is the same everywhere. */
 export interface Random {
   /** From 0 up to, not including, 1. */
   next(): number;
   integer(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
-  /** Items with a greater weight come up more often. */
+  /** The probability is proportional to the weight. */
   pickWeighted<T extends { weight: number }>(items: readonly T[]): T;
 }
 

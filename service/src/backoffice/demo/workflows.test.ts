@@ -6,7 +6,7 @@ import { checkWorkflow } from "../../formats/workflow-definition/check-workflow.
 const workflows = JSON.parse(await readFile(new URL("./workflows.json", import.meta.url), "utf8"));
 
 for (const { title, definition } of workflows) {
-  test(`${title} is a workflow that can be run`, async () => {
+  test(`${title}: a runnable workflow`, async () => {
     const checked = await checkWorkflow(JSON.stringify(definition));
     assert.ok("workflow" in checked, JSON.stringify(checked));
   });

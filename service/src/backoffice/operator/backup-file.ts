@@ -8,10 +8,10 @@ import type { OperatorDatabase } from "./operator-database.ts";
 export const STDOUT = "-";
 const OWNER_ONLY = 0o600;
 
-/** Such as stoa-2026-11-21T16-35-03Z.tar.gz. */
+/** For example stoa-2026-11-21T16-35-03Z.tar.gz. */
 const defaultFileName = (now: Date) => `stoa-${now.toISOString().slice(0, 19).replaceAll(":", "-")}Z.tar.gz`;
 
-/** Backs the shop up into a file that is there only when it is whole, or to stdout. */
+/** The file appears when the backup is complete. Without a file, writes to stdout. */
 export async function backUpToFile(
   database: OperatorDatabase,
   requestedFile: string | undefined,
@@ -22,7 +22,7 @@ export async function backUpToFile(
   if (file === STDOUT)
     return { file, ...(await backUp(database, { stream: process.stdout, end: false }, { passphrase, now })) };
   await mustNotExist(file);
-  // Under another name until it is whole.
+  // A temporary name until the backup is complete.
   const part = `${file}.part`;
   await rm(part, { force: true });
   try {
@@ -44,7 +44,7 @@ async function mustNotExist(file: string): Promise<void> {
   if (isThere) throw new Error(`${file} already exists: name another file.`);
 }
 
-/** So that the name outlives a crash, too. */
+/** Makes the rename durable. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path);
   await folder.sync();

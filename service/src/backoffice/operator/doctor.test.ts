@@ -13,29 +13,29 @@ before(async () => {
 });
 after(() => market.close());
 
-const findingOf = async (wanted: string) => {
+const findingOf = async (name: string) => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const found = await runChecks({ config, target, embedded: null, close: async () => {} });
-  return found.find(({ check }) => check === wanted)!;
+  return found.find(({ check }) => check === name)!;
 };
 const filesFinding = () => findingOf("files");
 
-test("the doctor and /metrics tell by how much a process's clock is off", async (t) => {
+test("doctor and /metrics: the clock skew of each process", async (t) => {
   assert.deepEqual((await findingOf("clock")).warning, undefined);
-  const tell = async () => {
+  const measuredSkew = async () => {
     market.clock.now = new Date();
     const { text } = await market.as(null).get("/metrics");
     return Number(/^clock_ahead_seconds (.*)$/m.exec(text)?.[1]);
   };
-  assert.ok(Math.abs(await tell()) < 5);
+  assert.ok(Math.abs(await measuredSkew()) < 5);
   const seconds = 30;
   for (const [direction, name] of [
     [1, "ahead of"],
     [-1, "behind"],
   ] as const) {
     t.mock.timers.enable({ apis: ["Date"], now: Date.now() + direction * seconds * 1000 });
-    const ahead = await tell();
+    const ahead = await measuredSkew();
     const { ok, warning, note } = await findingOf("clock");
     t.mock.timers.reset();
     assert.ok(Math.abs(ahead - direction * seconds) < 5, `${ahead} s`);
@@ -49,7 +49,7 @@ test("the doctor and /metrics tell by how much a process's clock is off", async 
   assert.match(note, /(89|90) s ahead of the database's, so its workers do not run: .* NTP$/);
 });
 
-test("the doctor looks for the newest files, and names S3_URL when another node has them", async () => {
+test("doctor, files on another node: names S3_URL", async () => {
   const seller = await market.createUser();
   const productId = await createDraft(seller);
   await uploadFile(seller, productId, { name: "a.md", bytes: "a" });
@@ -60,7 +60,7 @@ test("the doctor looks for the newest files, and names S3_URL when another node 
   assert.match(note, /1 of the newest 1 are not there: nodes that share a database need S3_URL/);
 });
 
-test("the doctor says whether telemetry is on, and where it goes", async () => {
+test("doctor: reports whether telemetry is on, and its destination", async () => {
   assert.equal((await findingOf("telemetry")).note, "off");
   market.service.ctx.config.telemetry = {
     serviceName: null,
@@ -70,7 +70,7 @@ test("the doctor says whether telemetry is on, and where it goes", async () => {
   assert.equal((await findingOf("telemetry")).note, "traces to http://collector:4318, metrics to none");
 });
 
-test("the doctor: migration that was changed after it ran, named as a start does", async () => {
+test("doctor: a migration that was changed after it ran, named as at a start", async () => {
   assert.equal((await findingOf("migrations")).note, "all have run");
   const setChecksum = (text: string) =>
     market.query(
@@ -87,7 +87,7 @@ test("the doctor: migration that was changed after it ran, named as a start does
   assert.match(note, /^Migration 0001_people\.sql was changed after it ran/);
 });
 
-test("the doctor: Redis and public URL that do not answer, and disk and connections that are well", async () => {
+test("doctor: Redis and public URL that do not answer, and healthy disk and connections", async () => {
   const { config } = market.service.ctx;
   assert.match((await findingOf("disk")).note, /^\d+\.\d GB free \(\d+ %\) for the data folder/);
   assert.deepEqual(await findingOf("connections"), {
@@ -103,7 +103,7 @@ test("the doctor: Redis and public URL that do not answer, and disk and connecti
   assert.equal((await findingOf("Redis")).note, "not used: each process counts rate limits for itself");
 });
 
-test("the doctor and /metrics: an event that no worker takes up, its age", async () => {
+test("doctor and /metrics: an event without deliveries, its age", async () => {
   const age = async () => {
     const { text } = await market.as(null).get("/metrics");
     return Number(/^webhook_events_waiting_oldest_seconds (.*)$/m.exec(text)?.[1]);

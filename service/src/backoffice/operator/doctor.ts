@@ -22,16 +22,16 @@ import type { OperatorDatabase } from "./operator-database.ts";
 export interface CheckResult {
   check: string;
   ok: boolean;
-  /** Nothing that keeps a service from starting, but somebody should look. */
+  /** The service can start, but the operator should check. */
   warning?: boolean;
-  /** What was seen, and when it is not well, how to mend it. */
+  /** The finding, and how to fix a problem. */
   note: string;
 }
 
 const MIN_POSTGRESQL = 150_000;
-/** Nothing goes wrong by it, for all processes use the database's time, but one of the two clocks is not set. */
+/** No harm, since all processes use the database's time, but one of the two clocks is wrong. */
 const WARNING_SKEW_MS = 5_000;
-/** Of the disk; below either somebody should look. */
+/** Below this or MIN_FREE_SHARE of the disk, the check warns. */
 const MIN_FREE_GB = 1;
 const MIN_FREE_SHARE = 0.05;
 const FETCH_TIMEOUT_MS = 3_000;
@@ -39,23 +39,23 @@ const REQUIRED_ROLE_SETTINGS: Record<string, string> = {
   statement_timeout: `${SESSION_SETTINGS.statement_timeout}ms`,
   random_page_cost: SESSION_SETTINGS.random_page_cost,
 };
-/** Workers take an event up within a second. */
+/** Workers create deliveries within a second. */
 const MAX_EVENT_AGE_SECONDS = 60;
-/** The newest files, which another node may have just taken in. */
+/** The newest files, which another node may have received. */
 const CHECKED_FILES = 20;
 
-/** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
+/** Checks everything that a start depends on, and the work of the workers. */
 export async function runChecks(database: OperatorDatabase, now = new Date()): Promise<CheckResult[]> {
   const { config, target } = database;
   const pool = openPool({ target, maxConnections: 2 });
-  // Of a connection that is cut while it waits: the next look tells.
+  // The next query reports a connection that broke while idle.
   pool.on("error", () => {});
   const check = async (
     name: string,
-    look: () => Promise<Omit<CheckResult, "check">>,
+    run: () => Promise<Omit<CheckResult, "check">>,
   ): Promise<CheckResult> => ({
     check: name,
-    ...(await look().catch((error) => ({ ok: false, note: (error as Error).message }))),
+    ...(await run().catch((error) => ({ ok: false, note: (error as Error).message }))),
   });
   try {
     return [
@@ -84,7 +84,7 @@ export async function runChecks(database: OperatorDatabase, now = new Date()): P
   }
 }
 
-/** Where traces and metrics go, if anywhere; never the headers, which open the collector's door. */
+/** Prints no headers, which contain the collector's credentials. */
 function checkTelemetry({ telemetry }: Config) {
   if (!telemetry) return { ok: true, note: "off" };
   return { ok: true, note: `traces to ${telemetry.traces}, metrics to ${telemetry.metrics}` };
@@ -102,7 +102,7 @@ async function checkServerVersion(pool: pg.Pool) {
   return { ok, note: ok ? rows[0].version : `${rows[0].version}: Stoa needs PostgreSQL 15 or newer` };
 }
 
-/** Whether this machine and the database's agree on the time: one that is ahead takes over what others are doing. */
+/** A clock that is ahead would take over leases of other processes. */
 async function checkClock(pool: pg.Pool) {
   await pool.query("select");
   const skew = await measureSkew(pool);
@@ -116,7 +116,7 @@ async function checkClock(pool: pg.Pool) {
     : { ok: true, note };
 }
 
-/** In a C locale letters like ż are no letters, and search would find none of them, for ever. */
+/** In a C locale, letters like ż are not letters, so that search could not find them. */
 async function checkLocale(pool: pg.Pool) {
   await pool.query("create extension if not exists pg_trgm");
   const { rows } = await pool.query("select cardinality(show_trgm('żół')) as count");
@@ -124,7 +124,7 @@ async function checkLocale(pool: pg.Pool) {
   return { ok, note: ok ? "knows letters beyond ASCII" : "create the database with LC_CTYPE C.UTF-8" };
 }
 
-/** As a start does: names, checksums, and versions of functions. */
+/** Compares names, checksums and versions of functions, as a start does. */
 async function checkMigrations(pool: pg.Pool) {
   const client = await pool.connect();
   try {
@@ -137,7 +137,7 @@ async function checkMigrations(pool: pg.Pool) {
   }
 }
 
-/** Where the data folder is, or would be: backups, uploads and the embedded PostgreSQL need it. */
+/** Backups, uploads and the embedded PostgreSQL write to the data folder. */
 async function checkDisk({ dataDir }: Config) {
   const { bavail, blocks, bsize } = await statfs(dataDir).catch(() => statfs("."));
   const [free, share] = [(bavail * bsize) / 2 ** 30, bavail / blocks];
@@ -146,7 +146,7 @@ async function checkDisk({ dataDir }: Config) {
   return toWarning(isShort ? [`${note}: make room before writes fail`] : [], note);
 }
 
-/** What others reach this service by: links, webhooks of Stripe and OAuth depend on it. */
+/** Links, Stripe's webhooks and OAuth depend on the public URL. */
 async function checkPublicUrl({ publicUrl, environment }: Config) {
   if (!publicUrl)
     return toWarning(
@@ -183,7 +183,7 @@ async function checkRedis({ redisUrl }: Config) {
   }
 }
 
-/** Whether a pooler stands between, and what then does not work as it should. */
+/** Detects a connection pooler and the features that it breaks. */
 async function checkConnections(pool: pg.Pool, database: OperatorDatabase) {
   const line = await openListenConnection(database, [], () => {}).catch((error: Error) => error);
   if (!(line instanceof Error)) await line.end();
@@ -199,7 +199,7 @@ async function checkConnections(pool: pg.Pool, database: OperatorDatabase) {
   );
 }
 
-/** A pooler ignores what a connection asks for, so that the role must bring it along. */
+/** A pooler ignores startup parameters, so that the role must have them as defaults. */
 async function findDroppedSettings(pool: pg.Pool): Promise<string[]> {
   const names = Object.keys(REQUIRED_ROLE_SETTINGS);
   const { rows } = await pool.query(
@@ -219,12 +219,15 @@ async function checkEnvironment(pool: pg.Pool, config: Config) {
     .catch((error: pg.DatabaseError) =>
       error instanceof pg.DatabaseError ? { rows: [] } : Promise.reject(error),
     );
-  const kept = rows[0]?.environment ?? "none yet";
-  const ok = rows.length === 0 || kept === config.environment;
-  return { ok, note: ok ? kept : `the database is for ${kept}, STOA_ENVIRONMENT says ${config.environment}` };
+  const stored = rows[0]?.environment ?? "none yet";
+  const ok = rows.length === 0 || stored === config.environment;
+  return {
+    ok,
+    note: ok ? stored : `the database is for ${stored}, STOA_ENVIRONMENT says ${config.environment}`,
+  };
 }
 
-/** Whether all that is sealed can be opened, and which keys it is that may go. */
+/** Whether the keyring opens all sealed values, and which keys are unused. */
 async function checkKeyring(pool: pg.Pool, { masterKeys }: Config) {
   const counts = await countSealed(openDatabase(pool), sealedColumns).catch(emptyIfNoTables);
   const held = new Map(counts);
@@ -242,7 +245,7 @@ async function checkKeyring(pool: pg.Pool, { masterKeys }: Config) {
   return toWarning(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
 }
 
-/** Whether a mail server accepts emails, and how many emails wait or were given up. */
+/** Checks the mail server, and counts waiting and failed emails. */
 async function checkEmail(pool: pg.Pool, config: Config) {
   const sender = await (await openMail(config)).check();
   const counts = await readJobStatus(pool, [sendEmailJob]).catch(() => []);
@@ -251,7 +254,7 @@ async function checkEmail(pool: pg.Pool, config: Config) {
   return { ok: true, note: `${sender}; ${waiting} waiting, ${givenUp} given up in the last week` };
 }
 
-/** A database without our tables has nothing to look at yet: another finding says so. */
+/** Before migrations there is nothing to check; another check reports that. */
 const emptyIfNoTables = (error: unknown): [] => {
   if (error instanceof pg.DatabaseError) return [];
   throw error;
@@ -260,7 +263,6 @@ const emptyIfNoTables = (error: unknown): [] => {
 const toWarning = (problems: string[], well: string) =>
   problems.length > 0 ? { ok: true, warning: true, note: problems.join("; ") } : { ok: true, note: well };
 
-/** Whether workers do what is to be done by the clock and when it is asked for. */
 async function checkJobs(pool: pg.Pool, now: Date) {
   const counts = await readJobStatus(pool, jobKinds).catch(emptyIfNoTables);
   const problems = counts.flatMap((job) => [
@@ -273,7 +275,6 @@ async function checkJobs(pool: pg.Pool, now: Date) {
   return toWarning(problems, `${counts.length} known, none failed or late`);
 }
 
-/** Whether workers create the deliveries of events. */
 async function checkWebhooks(pool: pg.Pool) {
   const { rows } = await pool
     .query(
@@ -288,7 +289,6 @@ async function checkWebhooks(pool: pg.Pool) {
   );
 }
 
-/** Whether money waits for longer than it should. */
 async function checkOpenMoney(pool: pg.Pool, now: Date) {
   const open = await listOpenMoney(openDatabase(pool), now).catch(emptyIfNoTables);
   const problems = open.filter((one) => isOverdue(one, now)).map(describeOverdue);
@@ -296,7 +296,7 @@ async function checkOpenMoney(pool: pg.Pool, now: Date) {
   return toWarning(problems, `${waiting} open, none for too long`);
 }
 
-/** What the last night found; that one came is the jobs' finding. */
+/** The result of the last nightly check; checkJobs reports a missing run. */
 async function checkLedger(pool: pg.Pool) {
   const last = await findLastVerification(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not looked at yet: `stoa-server ledger verify` does" };
@@ -305,7 +305,7 @@ async function checkLedger(pool: pg.Pool) {
   return toWarning(problems, `all was well on ${last.endedAt.toISOString()}`);
 }
 
-/** What the last comparison of the payment provider's books with ours found. */
+/** The result of the last reconciliation with the payment provider. */
 async function checkReconciliation(pool: pg.Pool) {
   const last = await findLastReconciliation(openDatabase(pool)).catch(() => undefined);
   if (!last) return { ok: true, note: "not compared yet: `stoa-server payments reconcile` does" };
@@ -321,7 +321,7 @@ const describeOverdue = (open: OpenMoney) =>
 
 const formatTime = (at: Date | null) => at?.toISOString() ?? "never";
 
-/** Whether files can be kept, and whether those that the database knows are here: nodes with a folder each lose each other's. */
+/** Whether the storage is writable and has the newest files: nodes with separate folders lose each other's files. */
 async function checkFiles(pool: pg.Pool, config: Config) {
   const storage = await openStorage(config);
   try {
@@ -348,7 +348,7 @@ async function checkFiles(pool: pg.Pool, config: Config) {
   }
 }
 
-/** Behind a pool of connections all look like one. */
+/** A pooler makes all machines look like one. */
 async function countMachines(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query(
     "select count(distinct client_addr)::int as count from pg_stat_activity where application_name = 'stoa' and datname = current_database()",

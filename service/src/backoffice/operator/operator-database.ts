@@ -5,21 +5,20 @@ import { databaseHosts, errorMessageOf } from "../../core/config/database-hosts.
 import { type Connection, createClient } from "../../platform/db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
 
-/** The database that the settings name: an outside one, or the embedded one of the data folder. */
+/** The configured database, or the embedded one of the data folder. */
 export interface OperatorDatabase extends Connection {
   config: Config;
   embedded: EmbeddedDatabase | null;
   close(): Promise<void>;
 }
 
-/** Of a place, what connections need. */
 export const toConnection = ({ target, direct, maxConnections }: OperatorDatabase): Connection => ({
   target,
   direct,
   ...(maxConnections !== undefined && { maxConnections }),
 });
 
-/** For a command that works with a database: a mistyped data folder shall not silently become a new, empty one. */
+/** For commands on an existing database: a mistyped data folder must not create a new, empty one. */
 export function readConfigOfExistingDatabase(): Config {
   const { dataDir, databaseUrl } = readDatabaseLocation();
   if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
@@ -39,7 +38,7 @@ export async function openOperatorDatabase(config: Config): Promise<OperatorData
   return { config, target: embedded.connection, maxConnections, embedded, close: () => embedded.stop() };
 }
 
-/** Both ways to the database answer, or an error says which setting leads nowhere. */
+/** Throws an error that names the setting when one of the two connections fails. */
 export async function mustConnectToDatabase({ config, target, direct }: OperatorDatabase): Promise<void> {
   if (config.databaseUrl) await mustConnect("DATABASE_URL", target);
   if (direct !== undefined) await mustConnect("DATABASE_DIRECT_URL", direct);

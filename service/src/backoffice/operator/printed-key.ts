@@ -15,11 +15,11 @@ export interface PrintedKey {
   expiresAt: Date;
 }
 
-/** The key that a start prints: the one of the start before while it works, from the data folder, where its owner alone reads it. */
+/** Reuses the key of the previous start while it works. The data folder stores it, readable for its owner only. */
 export async function findOrCreatePrintedKey(ctx: Context): Promise<PrintedKey> {
   const file = join(ctx.config.dataDir, "printed-key.json");
-  const kept = await readStoredKey(file);
-  if (kept && kept.expiresAt > ctx.now() && (await authenticateApiKey(ctx, kept.key))) return kept;
+  const stored = await readStoredKey(file);
+  if (stored && stored.expiresAt > ctx.now() && (await authenticateApiKey(ctx, stored.key))) return stored;
   const made = await createPrintedKey(ctx);
   try {
     await mkdir(ctx.config.dataDir, { recursive: true, mode: 0o700 });

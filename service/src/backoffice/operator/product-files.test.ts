@@ -5,7 +5,7 @@ import { collectItems } from "../../catalog/import-export/import-items.ts";
 import { ImportProblems } from "../../catalog/import-export/import-problems.ts";
 import { formatProblems } from "./product-files.ts";
 
-test("no name of a file or a field gives commands to the operator's terminal", async () => {
+test("hostile names of files and fields: no control characters on the operator's terminal", async () => {
   const problems = new ImportProblems();
   const file = { name: "a\x1b]0;title\x07\n.md", bytes: Buffer.from("---\na: !<\x1b[2J> 1\n---\n") };
   await collectItems(readMarkdownFiles([file]), problems, 1);

@@ -14,7 +14,7 @@ import { type FolderFile, isProductFile, readZip } from "../../catalog/import-ex
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 
-/** An operator's own files: more than the API takes at once. */
+/** More than the API accepts, since the operator owns the files. */
 const MAX_PRODUCTS = 10_000;
 const MAX_UNZIPPED_BYTES = 200 * 1024 * 1024;
 
@@ -24,7 +24,7 @@ export interface ExportOptions {
   output?: string;
 }
 
-/** Writes a seller's products where it is wished; answers what to say, which is nothing beside the products themselves. */
+/** Returns the lines to print; none when the products themselves go to stdout. */
 export async function exportProducts(
   ctx: Context,
   { seller, format, output }: ExportOptions,
@@ -32,7 +32,7 @@ export async function exportProducts(
   const { id } = await findUser(ctx, seller);
   if (format === "markdown") return exportToFolder(ctx, id, output);
   if (output === undefined) return await exportToStdout(ctx, id);
-  // Under another name until it is whole.
+  // A temporary name until the export is complete.
   const part = `${output}.part`;
   try {
     await pipeline(exportJsonLines(ctx, id), createWriteStream(part));
@@ -47,13 +47,13 @@ async function exportToStdout(ctx: Context, sellerId: string): Promise<null> {
   try {
     await pipeline(exportJsonLines(ctx, sellerId), process.stdout, { end: false });
   } catch (error) {
-    // Whoever reads has enough, as `head` has.
+    // EPIPE: the reader, such as `head`, has read enough.
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   }
   return null;
 }
 
-/** Into a folder of its own: a file of before, under the title of before, would be a second one for its product. */
+/** A new folder only: an old file with an earlier title would be a second file of its product. */
 async function exportToFolder(ctx: Context, sellerId: string, folder: string | undefined) {
   if (folder === undefined) throw new Error("Markdown is a file a product: name a folder by --output.");
   await mkdir(folder, { recursive: true });
@@ -66,7 +66,6 @@ async function exportToFolder(ctx: Context, sellerId: string, folder: string | u
   return { output: folder, products };
 }
 
-/** Imports a file or a folder in the seller's name. */
 export async function importProductFiles(
   ctx: Context,
   seller: string,
@@ -107,7 +106,7 @@ async function* listFiles(folder: string): AsyncGenerator<FolderFile> {
   for (const name of names.toSorted()) yield { name, bytes: await readFile(join(folder, name)) };
 }
 
-/** A problem a line, as compilers tell them; null of an error that names no lines. */
+/** One line per problem, like a compiler. null: the error has no lines. */
 export function formatProblems(error: unknown): string[] | null {
   if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
   const { errors, total } = error.details as { errors: LocatedProblem[]; total: number };
@@ -124,7 +123,7 @@ export const formatUnpublished = ({ products }: ImportResult): string[] =>
     ),
   );
 
-/** Names of files and fields are a stranger's: no terminal shall take them for commands. */
+/** Files and fields may have hostile names, which must not control the terminal. */
 const replaceControlCharacters = (line: string) => line.replace(/\p{Cc}/gu, "?");
 
 const formatLocation = ({ file, line }: { file?: string | undefined; line: number }) =>

@@ -19,13 +19,13 @@ const startingBody = () =>
     meta: { timestamp: new Date().toISOString(), request_id: v7() },
   });
 
-/** A port that is held while the database is prepared, so that one which is taken ends a start at once. */
+/** Reserves the port while the database starts, so that a port in use fails at once. */
 export interface ReservedPort {
-  /** For the service, which listens there itself then. */
+  /** Releases the port for the service. */
   release(): Promise<void>;
 }
 
-/** Answers 503 until it is released, and `/healthz` as the service does. */
+/** Answers 503 until the release; `/healthz` answers as the service does. */
 export async function reservePort({ host, port }: Pick<Config, "host" | "port">): Promise<ReservedPort> {
   const server = createServer((request, response) => {
     const isAlive = request.url === "/healthz";

@@ -1,7 +1,7 @@
 import { openPool } from "../../platform/db/database.ts";
 import type { OperatorDatabase } from "./operator-database.ts";
 
-/** Empties a test database. Refuses any other, and one that a service is using. */
+/** Empties a test database. Refuses any other, and one in use by a service. */
 export async function reset({ config, target, direct }: OperatorDatabase): Promise<void> {
   if (config.environment !== "test") throw new Error("reset is for the test environment alone");
   const pool = openPool({ target: direct ?? target, maxConnections: 1 });
@@ -17,8 +17,8 @@ export async function reset({ config, target, direct }: OperatorDatabase): Promi
 }
 
 async function mustBeTestDatabase(query: (text: string) => Promise<{ rows: Record<string, unknown>[] }>) {
-  const { rows: kept } = await query("select to_regclass('public.installation') is not null as exists");
-  if (kept[0]?.["exists"]) {
+  const { rows: tables } = await query("select to_regclass('public.installation') is not null as exists");
+  if (tables[0]?.["exists"]) {
     const { rows } = await query("select environment from installation");
     if (rows[0] && rows[0]["environment"] !== "test")
       throw new Error("this is a production database; nothing was changed");

@@ -12,17 +12,17 @@ export interface StartInfo {
   key: PrintedKey | null;
   seconds: string;
   stillLoading: boolean;
-  /** Makes whoever opens it the first administrator; null when there is one. */
+  /** Makes the user who opens it the first administrator; null when there is one. */
   adminLink: string | null;
 }
 
-/** From here where it lies below, else whole. */
+/** Relative to the current folder where possible. */
 function shortenPath(folder: string): string {
   const path = relative(".", folder) || ".";
   return path.startsWith("..") ? resolve(folder) : path;
 }
 
-/** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
+/** Addresses and key in a box; below it the unframed link and command, to be copied. */
 export function renderStartBox({ config, origin, key, seconds, stillLoading, adminLink }: StartInfo): string {
   const isForThisMachine = isLoopbackOrigin(origin) && isLoopbackHost(config.host);
   const token = isForThisMachine ? "" : `?token=${testPageTokens(config)[0]}`;

@@ -46,24 +46,21 @@ export async function start(): Promise<void> {
   }
 }
 
-/** Progress goes to stderr, as logs do: stdout has the box. */
+/** To stderr like logs: stdout has the box. */
 const printProgress = (what: string) => console.error(`${elapsedSeconds().padStart(6)} s  ${what}`);
 const elapsedSeconds = () => (performance.now() / 1000).toFixed(1);
 
-/**
- * The embedded database that was killed is started again under the service, which finds it at the same address. One that does not come up,
- * or is lost again and again, ends the process: its supervisor sees that.
- */
+/** Restarts a killed embedded database at the same address. Exits when that fails or happens repeatedly, so that a supervisor notices. */
 function restartWhenLost(database: OperatorDatabase, lostBefore: number[] = []): void {
   database.embedded?.onLost((why) => {
     console.error(why);
     const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTART_WINDOW_MS);
     const restart = async () => {
-      // One that somebody shut down in good order is meant to be down.
+      // A regular shutdown is intended.
       if (!why.includes("ended unexpectedly")) process.exit(1);
       if (lately.length > MAX_RESTARTS) throw new Error("PostgreSQL was lost too often to be started again.");
       const starting = startEmbedded(database.config.dataDir);
-      // Before it runs: a signal meanwhile must not leave it behind.
+      // Set before the restart ends: a signal meanwhile must stop the new database too.
       database.close = async () => (await starting).stop();
       database.embedded = await starting;
       console.error("PostgreSQL runs again.");
@@ -76,7 +73,7 @@ function restartWhenLost(database: OperatorDatabase, lostBefore: number[] = []):
   });
 }
 
-/** What a signal has to close, however far the start has come. */
+/** Resources to close on a signal, as far as the start has come. */
 interface OpenedResources {
   port: ReservedPort | null;
   database: OperatorDatabase | null;
@@ -90,12 +87,12 @@ async function close({ port, service, database, telemetry }: OpenedResources): P
   await Promise.all([telemetry?.stop(), database?.close()]);
 }
 
-/** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
+/** On the first start in the test environment, waits for the demo, so that the printed command lists products. */
 async function printStartBox(database: OperatorDatabase, { ctx }: Service): Promise<void> {
   const isTest = database.config.environment === "test";
   const stillLoading = isTest && (await loadDemoProducts(ctx));
   const key = isTest ? await findOrCreatePrintedKey(ctx) : null;
-  // Where no door is, nobody could open it.
+  // Without the API the link would have no page.
   const adminLink = database.config.roles.api ? await createFirstAdminLink(ctx) : null;
   const seconds = elapsedSeconds();
   console.log(
@@ -110,7 +107,7 @@ async function printStartBox(database: OperatorDatabase, { ctx }: Service): Prom
   );
 }
 
-/** Waits for the products alone; whether sales still come in behind. */
+/** Waits for the products only; sales load in the background. */
 async function loadDemoProducts(ctx: Context): Promise<boolean> {
   printProgress("loading the demo shop if it is missing");
   const shop = loadDemoAtStart(ctx);
@@ -121,7 +118,7 @@ async function loadDemoProducts(ctx: Context): Promise<boolean> {
         ctx.log.error({ err: error }, "the demo shop was not loaded; the next start tries again");
     },
   );
-  // Whoever loads it may be another process, and the database may drop meanwhile: the service starts all the same.
+  // Another process may be loading, or the database may break: the service starts anyway.
   return (await shop.stocked.catch(() => null)) !== null;
 }
 
